@@ -1,1 +1,34 @@
-"""MySQL's binary log as a Transaction History Log on Kafka, applied to other databases by Spark."""
+"""MySQL's binary log as a Transaction History Log on Kafka, applied to other databases by Spark.
+
+- `log/`: the Transaction History Log as types and rules.
+- `ddl/`: MySQL's DDL as a syntax tree, and what walks it.
+- `mysql/`: MySQL and MariaDB as sources.
+- `kafka/`: the log on Kafka.
+- `targets/`: target databases.
+- `producer/`: `thl produce`.
+- `spark/`: the log as DataFrames, and the stream for the applier.
+- `applier/`: `thl apply`, and what steers it.
+- `consume/`: the log for Python programs: a public interface.
+- `inspect/`: prints events of the log and of binary log files.
+- `status/`: how far a service is.
+- `verify/`: compares source and target.
+- `check/`: checks that everything configured is there and set up.
+- `commands/`: the commands of `thl`.
+- `cli`: the program `thl`: imports a command when it is called, and prints errors.
+- `fetching/`: fetches Java, Spark's jars and the programs of servers.
+- `sandbox/`: disposable servers.
+- `demo/`: the scenario of `thl demo`.
+- `config/`: the configuration.
+- `errors`: the errors raised on purpose, and exit codes.
+- `schema`: the fragment's Avro schema, and messages decoded by fastavro.
+- `patterns`: patterns of names and tables.
+- `addresses`: tells addresses of this machine from others.
+- `redaction`: removes secrets from texts.
+- `private_files`: files and folders that no other user can read.
+- `retrying`: retries calls after named errors.
+- `clock`: the time.
+- `metrics`: all metrics, and their HTTP server.
+- `logs`: log lines as text or JSON.
+- `failpoints`: named points at which tests end a process.
+- `settings`: the former home of `load`; warns.
+"""

@@ -1,7 +1,7 @@
-"""`thl`: the commands, each imported only when it is called, and what the operator sees of errors.
+"""`thl`: runs a command, which is imported when it is called, and shows its errors to the operator.
 
-What we raise on purpose is one message and an exit code, never a traceback. Anything else is a defect: one line,
-and with `--debug` or `THL_DEBUG=1` the traceback.
+An error of `connector.errors` is shown as one message, never as a traceback, and sets the exit code. Any other
+exception is a defect: one line, and with `--debug` or `THL_DEBUG=1` the traceback.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
 
 
-def print_reference(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+def print_reference(ctx: click.Context, _: click.Parameter, requested: bool) -> None:
     """Print docs/commands.md, and end."""
-    if wanted and not ctx.resilient_parsing:
-        from connector.commands.reference import reference
+    if requested and not ctx.resilient_parsing:
+        from connector.commands.grammar.reference import reference
 
         click.echo(reference(ctx, GROUPS), nl=False)
         ctx.exit()
@@ -117,7 +117,7 @@ def run(arguments: list[str]) -> int:
     """Run a command.
 
     Returns:
-        The exit code: 0, or what connector.errors says of the error.
+        The exit code: 0, or that of the error.
     """
     from connector.errors import ConnectorError
 

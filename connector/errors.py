@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from connector.redaction import redacted
 
-# docs/reference-commands.md has the same table; a test keeps them equal.
+# docs/command-line.md has the same table; a test keeps them equal.
 EXIT_CODES: Final[Mapping[int, str]] = MappingProxyType(
     {
         0: "Done, or ended by SIGTERM, SIGINT, `thl offline` or a bound.",
@@ -39,8 +39,8 @@ class ConnectorError(Exception):
     """Base of the package's errors. Raised itself where no other type fits. Not retryable.
 
     Args:
-        message: what failed, in one sentence.
-        hint: the remedy: a statement, a command or an option where there is one.
+        message: the failure, in one sentence.
+        hint: the remedy: a statement, a command or an option; "" if there is none.
         where: ids of the place, e.g. `service="shop", seqno=41, file="binlog.000002", pos=1748`.
     """
 
@@ -93,17 +93,19 @@ class ConfigError(ConnectorError):
     """Raised when a configuration field, option or file is wrong. Not retryable: the user has to change it.
 
     Attributes:
-        fields: wrong field → origin of its value (file, variable or flag), or None for a default; empty if no field of
-            the configuration is wrong, but an option or a file.
+        fields: wrong field → origin of its value (file, variable or flag), or None for a default or where the origin
+            is not known; empty if no field of the configuration is wrong, but an option or a file.
     """
 
     exit_code = 2
     fields: Mapping[str, str | None] = MappingProxyType({})
 
     @classmethod
-    def of_fields(cls, message: str, fields: Mapping[str, str | None], *, hint: str = "") -> ConfigError:
+    def of_fields(
+        cls, message: str, fields: Mapping[str, str | None], *, hint: str = "", **where: object
+    ) -> ConfigError:
         """Return an error about fields of the configuration."""
-        error = cls(message, hint=hint)
+        error = cls(message, hint=hint, **where)
         error.fields = dict(fields)
         return error
 

@@ -49,8 +49,9 @@ ROWS: Final = (
     "rows.before_commit",  # messages and progress are produced, not committed
     "rows.after_commit",
 )
+INDEXES: Final = ("target.before_index",)  # an index of `target.indexes` is missing
 POINTS: Final = PRODUCE + APPLY + TARGET
-"""Every point on the way from source to target, in the order in which a process passes them."""
+"""Every point on the way from source to target. The target's points lie between those of `apply` around its calls."""
 
 
 def _nothing(name: str) -> None:
@@ -63,24 +64,25 @@ def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
     Raises:
         ConfigError: an unknown point, or a count that is no number.
     """
-    wanted: dict[str, list[tuple[int, signal.Signals]]] = {}
+    armed: dict[str, list[tuple[int, signal.Signals]]] = {}
     for variable, sent in (("THL_CRASH_POINT", signal.SIGKILL), ("THL_STOP_POINT", signal.SIGSTOP)):
         text = environ.get(variable)
         if text:
             name, _, count = text.partition(":")
-            if name not in POINTS + ROWS or not (count or "1").isdecimal():
-                raise ConfigError(f"{variable}={text} names no failpoint", hint="one of " + ", ".join(POINTS + ROWS))
-            wanted.setdefault(name, []).append((int(count or "1"), sent))
-    if not wanted:
+            known = POINTS + ROWS + INDEXES
+            if name not in known or not (count or "1").isdecimal():
+                raise ConfigError(f"{variable}={text} names no failpoint", hint="one of " + ", ".join(known))
+            armed.setdefault(name, []).append((int(count or "1"), sent))
+    if not armed:
         return _nothing
-    passed = dict.fromkeys(wanted, 0)
+    passed = dict.fromkeys(armed, 0)
 
     def point(name: str) -> None:
         """Count the passage, and send the signal at the named one."""
-        if name not in wanted:
+        if name not in armed:
             return
         passed[name] += 1
-        for count, sent in wanted[name]:
+        for count, sent in armed[name]:
             if passed[name] == count:
                 os.kill(os.getpid(), sent)
 

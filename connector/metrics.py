@@ -28,10 +28,10 @@ class Declared:
 
     Args:
         command: the command that serves it.
-        name: its name as Prometheus scrapes it.
+        name: name of the metric in Prometheus.
         kind: counter, gauge or histogram.
-        labels: its labels.
-        meaning: its value, with the unit.
+        labels: names of the labels.
+        meaning: meaning and unit of the value.
         old_name: the name that it had before, or "".
     """
 

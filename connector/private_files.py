@@ -28,7 +28,7 @@ def new_folder(prefix: str, parent: Path | None, option: str) -> Path:
 
     Args:
         prefix: the first part of its name.
-        parent: its parent, created if missing. None: the system's folder for temporary files (TMPDIR).
+        parent: the parent folder, created if missing. None: the system's folder for temporary files (TMPDIR).
         option: the configuration field that names another parent, for the error.
 
     Raises:
@@ -45,7 +45,7 @@ def guarded(folder: Path, option: str) -> Path:
     """Return a folder whose entries no other user can replace; created with mode 0700 if missing.
 
     Args:
-        folder: its path; symbolic links in it are checked like folders.
+        folder: path of the folder; symbolic links in it are checked like folders.
         option: the configuration field that names another folder, for the error.
 
     Returns:

@@ -112,16 +112,17 @@ def _parts(secret: str) -> Iterator[str]:
 
 def _forms(secret: str) -> set[str]:
     """Return the secret as URLs, JSON, Python and error messages write it."""
-    encoded = {quote(secret, safe=""), quote(secret), quote_plus(secret)}
+    raw = secret.encode(errors="surrogatepass")
+    encoded = {quote(raw, safe=""), quote(raw), quote_plus(raw)}
     return {
         *encoded,
         *(re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), form) for form in encoded),
-        repr(secret.encode())[2:-1],
+        repr(raw)[2:-1],
         secret,
         json.dumps(secret)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
         repr(secret)[1:-1],
-        secret.encode("unicode_escape").decode("ascii"),
+        secret.encode("unicode_escape", "surrogatepass").decode("ascii"),
     }
 
 

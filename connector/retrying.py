@@ -1,4 +1,4 @@
-"""Retries calls after named errors: bounded in attempts and time, jittered, logged, ended by a stop.
+"""Retries calls after named errors, with limits on attempts and time, with jitter and log lines; a stop ends it.
 
 An attempt may wait half a minute for a server that does not answer, so the time is bounded as well as the number.
 """
@@ -18,14 +18,14 @@ from connector.errors import ConnectorError
 
 LOG: Final = logging.getLogger(__name__)
 LONGEST_WAIT: Final = 10.0
-EACH: Final = 10.0  # seconds for each attempt, on average: 30 of them are given up after five minutes
-LASTED: Final = 120.0  # seconds: a longer attempt had reached its server, and begins a new count of the time
+EACH: Final = 10.0  # seconds per attempt on average: 30 attempts take at most five minutes
+LASTED: Final = 120.0  # seconds: a longer attempt had reached its server, and resets the count of the time
 
 T = TypeVar("T")
 
 
 class Stopped(Exception):
-    """The stop was set during a wait for the next attempt."""
+    """Raised when the stop was set during a wait for the next attempt."""
 
 
 def retry(
@@ -38,32 +38,32 @@ def retry(
     stop: Event,
     clock: Clock,
 ) -> T:
-    """Call until it succeeds.
+    """Call until the call succeeds or the retries are used up.
 
     Args:
-        call: the attempt; one that fails must leave nothing behind.
-        errors: those after which it is tried again.
+        call: the attempt; after a failure it must be possible to repeat it.
+        errors: the errors after which to retry.
         retries: attempts after the first, within `EACH` seconds for each of them.
-        service, stage: for the log and the metric.
+        service, stage: labels of log lines and of the metric.
         stop: set from outside to end the retries.
-        clock: counts the seconds.
+        clock: the clock.
 
     Raises:
         Stopped: `stop` was set while waiting.
-        ConnectorError: the last attempt's.
+        ConnectorError: the error of the last attempt.
     """
 
-    begun = give_up = 0.0
+    started = give_up = 0.0
 
     def attempt() -> T:
-        nonlocal begun
-        begun = clock.monotonic()
+        nonlocal started
+        started = clock.monotonic()
         return call()
 
     def enough(state: RetryCallState) -> bool:
         nonlocal give_up
         now = clock.monotonic()
-        if state.attempt_number == 1 or now - begun >= LASTED:
+        if state.attempt_number == 1 or now - started >= LASTED:
             give_up = now + retries * EACH
         return state.attempt_number > retries or now >= give_up
 

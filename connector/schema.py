@@ -1,4 +1,4 @@
-"""The fragment's Avro schema, what messages begin with, and whole messages decoded by fastavro.
+"""The fragment's Avro schema, the first bytes of messages, and the decoding of whole messages with fastavro.
 
 Without a registry Avro single-object encoding (Avro specification, "Single object encoding"): the marker C3 01, the
 schema's CRC-64-AVRO fingerprint as eight bytes little-endian, then the value. With one Confluent's wire format: a zero
@@ -19,9 +19,9 @@ from typing import Any, Final
 from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
-from connector.errors import LogDamaged
 from connector.log.format.fragment_reader import check_change, check_fragment
 from connector.log.format.framing import SCHEMA, SINGLE_OBJECT, registered
+from connector.log.rules import damaged
 
 SCHEMA_FILE: Final = "fragment.avsc"
 
@@ -32,7 +32,7 @@ class Framing:
 
     Args:
         opening: the bytes before each value.
-        facts: metadata that goes with them.
+        facts: metadata that every message needs then.
     """
 
     opening: bytes
@@ -41,7 +41,7 @@ class Framing:
 
 @cache
 def fragment_schema() -> dict[str, Any]:
-    """The schema of every message of the event topic.
+    """Return the schema of every message of the event topic.
 
     Returns:
         `schemas/fragment.avsc`, parsed as JSON: beside the package in a checkout, inside it in a wheel.
@@ -54,23 +54,23 @@ def fragment_schema() -> dict[str, Any]:
 
 
 def change_schema(schema: dict[str, Any]) -> Any:
-    """Of one item of a fragment's `changes`: what a change that came in parts is read with.
+    """Return the schema of one item of a fragment's `changes`, with which a change in parts is decoded.
 
     Args:
-        schema: of fragments, as parsed JSON.
+        schema: the fragment's schema, as parsed JSON.
     """
     return next(field["type"]["items"] for field in schema["fields"] if field["name"] == "changes")
 
 
 @cache
 def single_object_header() -> bytes:
-    """The ten bytes before the Avro body: marker and the fingerprint of the schema's parsing canonical form."""
+    """Return the ten bytes before the Avro body: marker, and fingerprint of the schema's parsing canonical form."""
     return SINGLE_OBJECT + bytes.fromhex(schema_fingerprint())
 
 
 @cache
 def schema_fingerprint() -> str:
-    """The fingerprint of our schema's parsing canonical form, in hex."""
+    """Return the fingerprint of this version's parsing canonical form, in hexadecimal digits."""
     return fingerprint(to_parsing_canonical_form(fragment_schema()), "CRC-64-AVRO")
 
 
@@ -78,7 +78,7 @@ def framing(number: int | None = None) -> Framing:
     """Return the framing of a producer with or without a registry.
 
     Args:
-        number: of our schema in the registry; None: there is no registry.
+        number: the schema's number in the registry; None: no registry.
     """
     if number is None:
         return Framing(single_object_header(), {})
@@ -86,45 +86,45 @@ def framing(number: int | None = None) -> Framing:
 
 
 def read_fragment(value: bytes, at: str) -> dict[str, Any]:
-    """Decode a message: its fields by name, as the schema has them.
+    """Decode a message to its fields by name.
 
     Args:
         value: the message.
         at: topic-partition@offset, for errors.
 
     Raises:
-        LogDamaged: it is not a fragment of this schema, or is damaged.
+        LogDamaged: the message is not a fragment of this schema, or is damaged.
     """
     return decoded(_parsed(), value, check_fragment(value, at), at)
 
 
 def read_change(data: bytes, at: str) -> dict[str, Any]:
-    """Decode one change: what a change that came in parts is when they are joined.
+    """Decode one change, for a change in parts after they were joined.
 
     Raises:
-        LogDamaged: it is damaged.
+        LogDamaged: the change is damaged.
     """
     check_change(data, at)
     return decoded(_parsed_change(), data, 0, at)
 
 
 def decoded(schema: Any, value: bytes, start: int, at: str) -> dict[str, Any]:
-    """Decode by fastavro what begins at an index.
+    """Decode the bytes from an index on with fastavro.
 
-    fastavro accepts numbers that the log does not allow: of a message of this schema, check first.
+    fastavro accepts numbers that the log does not allow, so a message of this schema must be checked first.
 
     Args:
-        schema: parsed by fastavro.
+        schema: the schema, parsed by fastavro.
 
     Raises:
-        LogDamaged: the bytes are not what the schema says.
+        LogDamaged: the bytes contradict the schema.
     """
     stream = io.BytesIO(value)
     stream.seek(start)
     try:
         found: Any = schemaless_reader(stream, schema, None)
     except (EOFError, ValueError, TypeError, IndexError, KeyError, StopIteration, OverflowError) as error:
-        raise LogDamaged(f"a fragment cannot be decoded: {error!r}", at=at) from error
+        raise damaged(error, at=at) from error
     fields: dict[str, Any] = found
     return fields
 

@@ -1,6 +1,6 @@
 """`spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:<version> spark_apps/apply.py --config FILE`.
 
-The same as `thl apply`, in the Spark that spark-submit starts: its master, its memory, its files.
+Runs `thl apply` in the Spark that spark-submit starts, with its master, memory and files.
 """
 
 from __future__ import annotations

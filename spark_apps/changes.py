@@ -1,7 +1,7 @@
 """`spark-submit spark_apps/changes.py --config FILE [--table T] [--from-seqno N] [--to-seqno N] [--out FOLDER]`.
 
-The row changes of a log, printed or written as Parquet; with `--follow` as a stream, whose checkpoint is in the folder.
-A tool, and an example of `connector.spark` to start from.
+Prints a log's row changes, or writes them as Parquet; with `--follow` as a stream with its checkpoint in the folder.
+A tool, and an example of `connector.spark`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import click
 from pyspark.sql import DataFrame, SparkSession
 
-from connector.commands.command import command, option
+from connector.commands.grammar.command import command, option
 from connector.config.loading import load
 from connector.config.model import Config
 from connector.errors import ConnectorError

@@ -1,7 +1,7 @@
-"""`spark-submit spark_apps/rows.py --config FILE [--prefix shop]`: a log's rows as Debezium's messages, for its sinks.
+"""`spark-submit spark_apps/rows.py --config FILE [--prefix shop]`: writes a log's rows as Debezium's messages.
 
-One topic a table, `<prefix>.<schema>.<table>`, JSON with schemas as Connect's JsonConverter reads it; committed
-transactions only, each message exactly once for consumers with `isolation.level=read_committed`.
+Each table has a topic `<prefix>.<schema>.<table>`, with JSON and schemas for Connect's JsonConverter. Only committed
+transactions are written, each message exactly once for consumers with `isolation.level=read_committed`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import click
 from pyspark.sql import SparkSession
 
 from connector.clock import SystemClock
-from connector.commands.command import command, option
+from connector.commands.grammar.command import command, option
 from connector.config.loading import load
 from connector.errors import ConnectorError
 from connector.logs import set_up_logs
-from connector.spark.debezium.rows import EVENTS, Rows, RowsOptions
+from connector.spark.debezium.rows import EVENTS, EventRows, RowsOptions
 
 
 @command(earlier={"--until-now": "--to-now"})
@@ -30,7 +30,7 @@ from connector.spark.debezium.rows import EVENTS, Rows, RowsOptions
 @option("--partitions", default=1, show_default=True, help="Partitions of a topic that is created.")
 @option("--events", default=EVENTS, show_default=True, help="Transactions of the source per Kafka transaction.")
 @option("--tombstones/--no-tombstones", default=True, show_default=True, help="Write a tombstone after each delete.")
-@option("--to-now", is_flag=True, help="End when everything that is in the log now is written.")
+@option("--to-now", is_flag=True, help="Stop once all events that are in the log now are written.")
 def rows(
     *,
     file: Path | None,
@@ -50,7 +50,7 @@ def rows(
     spark = SparkSession.builder.appName(f"thl rows {config.service}").getOrCreate()
     options = RowsOptions(prefix or config.service, tombstones, partitions, events, to_now)
     try:
-        progress = Rows(
+        progress = EventRows(
             spark, config, options, folder=config.apply.checkpoint_dir, clock=SystemClock(), stop=stop
         ).run()
     finally:

@@ -1,4 +1,4 @@
-"""The servers of the tests: one of each kind for a process of the run, started when the first test asks for it.
+"""The servers of the tests: one of each kind for each process of the run, started by the first test that needs it.
 
 A test that asks for one is marked `servers` by that; `-m 'not servers'` leaves them all out. Tests share the
 servers, so each makes databases and topics with names of its own. One that kills a server starts it again
@@ -93,7 +93,7 @@ def kafka_broker(servers_folder: Path) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def registry_server(servers_folder: Path) -> Iterator[RegistryServer]:
-    """Of the sandbox, whatever the others are."""
+    """The sandbox's registry, also with the compose stack."""
     try:
         registry_jar()
     except SandboxError as error:

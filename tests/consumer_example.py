@@ -1,4 +1,4 @@
-"""An ordinary Avro consumer: finished transactions of one log, in order, with nothing from our package.
+"""An ordinary Avro consumer: finished transactions of one log, in order, without any code of this package.
 
 `python consumer_example.py BOOTSTRAP TOPIC FRAGMENT.AVSC`: a JSON line an event, until the log's end.
 """

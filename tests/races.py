@@ -1,4 +1,4 @@
-"""Runs once more, alone, what failed in a run of many: a test that passes then is a race, in it or in the product.
+"""Repeats failed tests alone: one that then passes is a race, in the test or in the product.
 
 A race fails `make test` all the same, unless tests/races.toml has it with the reason why it is not mended yet. The list
 is for days, not for months; it is empty in what is released.
@@ -20,7 +20,7 @@ KNOWN: Final = Path(__file__).with_name("races.toml")
 
 
 def judge(first: set[str], again: set[str], known: set[str]) -> tuple[list[str], bool]:
-    """What is said of the tests that failed, and whether all of them may be passed over.
+    """The report about failed tests, and True if all of them are known races.
 
     Args:
         first: those that failed among others.

@@ -2,9 +2,9 @@
 
     Kafka ─► Spark ─► LogStream (the next messages) ─► ApplyCore (applies them) ─► target
 
-An attempt is a claim, a handshake and a stream; it ends with a stop or an error. After an error that may pass (the
-target or the brokers are gone) the outcome of a commit may be unknown: so the next attempt claims the target again, and
-goes on from the target's position. Attempts without progress are counted, and end with the error after `retries`.
+An attempt is a claim, a handshake and a stream; it ends with a stop or an error. After a retryable error (the target or
+the brokers do not answer) the outcome of a commit may be unknown, so the next attempt claims the target again and
+continues from the target's position. The run ends with the error after `retries` attempts without progress.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from connector.log.ids import Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.retrying import Stopped, retry
-from connector.spark.session import EARLIEST, Session
+from connector.spark.session import SparkRun
+from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.load_monitor import LoadMonitor
 from connector.spark.stream.stream import LogStream
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.signal_table import Request, SignalTable
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -52,21 +53,21 @@ class Applier:
     """One run of `thl apply`.
 
     Args:
-        config: everything.
-        session: Spark's.
-        clock: for latencies.
-        stop: set from outside to end the run, after the present commit.
+        config: the configuration.
+        session: the Spark session.
+        clock: the clock for latencies.
+        stop: set from outside to end the run after the current commit.
         until: the stop condition; a seqno is the last event.
         first: the first event to apply, again or without the earlier ones; see `rewind`.
         skips: events to leave out; the target must not have applied them.
         excluded: tables to exclude, from the next event on.
-        opened: makes a target; another than `open_target` only in tests.
+        opened: opens a target; tests replace `open_target`.
     """
 
     def __init__(
         self,
         config: Config,
-        session: Session,
+        session: SparkRun,
         clock: Clock,
         stop: Event,
         *,
@@ -74,7 +75,7 @@ class Applier:
         first: Seqno | SourcePosition | None = None,
         skips: Skips | None = None,
         excluded: ExcludedTables | None = None,
-        opened: Callable[[], Target] | None = None,
+        opened: Callable[[], TargetDatabase] | None = None,
     ) -> None:
         self._config = config
         self._session = session
@@ -87,11 +88,11 @@ class Applier:
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._load = LoadMonitor(clock.monotonic())
         self._position: TargetPosition | None = None
-        self._token = 0  # the last claim's: a target that a newer applier has claimed since is not claimed again
+        self._token = 0  # the last claim's token: a target that a newer applier has claimed since is not claimed again
         self._done = False
         self.request: Request | None = None  # the request that ended the run
         self._request_polled = 0.0
-        self._first_attempt = True  # a request that was there before is for an earlier applier
+        self._first_attempt = True  # an older request is for an earlier applier
         self._newest: Seqno | None = None  # the log's last event when the time of `until` had passed
 
     def run(self) -> TargetPosition | None:
@@ -101,7 +102,7 @@ class Applier:
             The target's position; None when the run was stopped before the claim.
 
         Raises:
-            ConnectorError: an error that no retry can cure, or that came back after every retry.
+            ConnectorError: an error that is not retryable, or that persisted after all retries.
         """
         try:
             while not self._done and not self._stop.is_set():
@@ -115,17 +116,17 @@ class Applier:
         if self.request is not None and self._position is not None:
             with open_signal_table(
                 self._config.target
-            ) as signals:  # answered last: no transaction of this applier is open any more
+            ) as signals:  # answered last: this applier has no open transaction then
                 signals.went_offline(self._config.service, self._clock.now(), self._position.seqno)
         return self._position
 
     def _retry(self, call: Callable[[], None], passing: type[ConnectorError], retries: int) -> None:
-        """Call, and call again after an error that may pass."""
+        """Call, and retry after a retryable error."""
         service = self._config.service
         retry(call, (passing,), retries=retries, service=service, stage="apply", stop=self._stop, clock=self._clock)
 
     def _attempt(self) -> None:
-        """Claim, handshake, stream. Returns also after an error that may pass, when there was progress before it."""
+        """Claim, verify the position, and stream. Returns also after a retryable error if there was progress."""
         target = self._opened()
         claimed = None
         try:
@@ -145,7 +146,7 @@ class Applier:
                     self._check_skips(signals, claimed)
                     self._first_attempt = False
                 core, offsets = self._handshake(target, claimed, large)
-                if self._excluded is not None:  # last: everything else that was asked for is accepted
+                if self._excluded is not None:  # last: all other options are accepted by now
                     self._excluded.exclude(target, claimed, self._clock)
                     self._excluded = None
                 try:
@@ -155,16 +156,16 @@ class Applier:
         except PASSING as error:
             if self._position is claimed:
                 raise
-            LOG.warning("going on from the target's position", extra={"why": error})
+            LOG.warning("continuing from the target's position", extra={"why": error})
         finally:
             target.close()
 
     def _check_skips(self, signals: SignalTable, position: TargetPosition) -> None:
-        """Refuse to leave out an event that is applied; one that was left out may be named again."""
+        """Refuse to skip an event that is applied; an event that was skipped before may be named again."""
         past = {seqno for seqno in self._skips if seqno <= position.seqno} - signals.skipped(position.service)
         if past:
             raise ConfigError(
-                f"event {min(past)} is applied: it cannot be left out", seqno=position.seqno, applied=min(past)
+                f"event {min(past)} is applied already: it cannot be skipped", seqno=position.seqno, applied=min(past)
             )
         done, following = self._skips.done, position.seqno + 1
         if done is not None and done > following:
@@ -176,19 +177,19 @@ class Applier:
             )
 
     def _rewound(
-        self, target: Target, signals: SignalTable, position: TargetPosition, first: Seqno | SourcePosition
+        self, target: TargetDatabase, signals: SignalTable, position: TargetPosition, first: Seqno | SourcePosition
     ) -> TargetPosition:
-        """The position before the first event to apply."""
+        """Return the position before the first event to apply."""
         seqno = first if isinstance(first, int) else seqno_of(self._config, first)
         return rewind(self._config, target, position, seqno, signals.skipped(position.service))
 
     def _handshake(
-        self, target: Target, position: TargetPosition, large: LargeMessages
+        self, target: TargetDatabase, position: TargetPosition, large: LargeMessages
     ) -> tuple[ApplyCore, dict[int, int]]:
         """Verify the position against the log.
 
         Returns:
-            The core that goes on from it, and the offsets to read from.
+            The core that continues from it, and the offsets to read from.
         """
         agreed = handshake(self._config, position)
         faults.point("apply.after_handshake")
@@ -213,7 +214,7 @@ class Applier:
         return core, offsets
 
     def _follow(self, core: ApplyCore, offsets: dict[int, int], signals: SignalTable) -> None:
-        """Apply the stream's messages, until stopped."""
+        """Apply the stream's messages until stopped."""
         tails = TailWatch(self._config, self._clock)
         with LogStream(
             self._session, self._config, offsets, self._clock, self._load, largest=self._largest_message()
@@ -230,7 +231,7 @@ class Applier:
         self._done = True
 
     def _largest_message(self) -> int:
-        """Bytes that a message may have: the topic's setting; where the brokers refuse to say, the configuration's."""
+        """Return the maximum bytes of a message: the topic's setting, else the configured one."""
         if not self._config.apply.continuous:
             return 0
         try:
@@ -242,7 +243,7 @@ class Applier:
             return self._config.kafka.max_message_bytes
 
     def _requested(self, signals: SignalTable) -> bool:
-        """True once there is a request to go offline; asked between batches, when nothing is half done."""
+        """True once there is a request to go offline; called between batches, when no commit is open."""
         now = self._clock.monotonic()
         if now - self._request_polled < REQUEST_SECONDS:
             return False

@@ -1,19 +1,22 @@
-"""Counts the events of the next commit, without an object for each."""
+"""The content of the next commit, and its events, counted without an object for each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
+from connector.log.compact.metadata_columns import Value
 from connector.log.compact.net_changes import AppliedEvent
 from connector.log.compact.scan import Messages
 from connector.log.format.header import FragmentHeader
+from connector.log.transaction.batch import Statement
 
-OBSERVED: Final = 32  # latencies of one commit: those of evenly spaced events
+OBSERVED: Final = 32  # number of evenly spaced events per commit whose latencies are observed
 
 
 class CommitBatch:
-    """Whole events, ascending."""
+    """The whole events of the next commit, in ascending order."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -69,3 +72,22 @@ def _event(header: FragmentHeader) -> AppliedEvent:
         commit_time=header.commit_time or 0,
         rows=header.rows,
     )
+
+
+@dataclass(slots=True)
+class OpenCommit:
+    """The content of the next commit so far.
+
+    Args:
+        events: the whole events.
+        rows: number of rows of the unfinished event.
+        statements: the statements of the unfinished DDL event, which the target does not have yet.
+        staged: true if rows are in the target's staging.
+        metadata: the metadata columns' values in the staged rows of the unfinished event.
+    """
+
+    events: CommitBatch = field(default_factory=CommitBatch)
+    rows: int = 0
+    statements: list[Statement] = field(default_factory=list)
+    staged: bool = False
+    metadata: list[Value] | None = None

@@ -1,92 +1,71 @@
 """The apply core: turns batches of messages into commits on a target.
 
 Promises:
-- Each commit takes the target from one seqno to a later one; the target always shows the state of a whole event.
-- Memory is bounded by the batch: a larger event goes to the target's staging part by part, and is committed when its
-  last fragment has come. `full` names the partitions of which too much waits for events of others.
-- The rows of each event are counted, and compared with its headers.
+- Each commit moves the target from one seqno to a later one; the target always shows the state after a whole event.
+- Memory is bounded by the batch: a larger event is staged part by part in the target, and committed with its last
+  fragment. `full` names partitions with too many bytes that wait for events of other partitions.
+- The rows of each event are counted and compared with its headers.
 
-Not promised: anything after an error. The caller closes the target, and starts again from the target's position.
+After an error nothing is promised: the caller closes the target and starts again from the target's position.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
 
 from connector import failpoints as faults
 from connector import metrics
-from connector.applier.commit_batch import CommitBatch
+from connector.applier.commit_batch import CommitBatch, OpenCommit
+from connector.applier.next_position import NextPosition
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import Relation, StopCondition, cut
 from connector.clock import Clock
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.compact import Compactor
-from connector.log.compact.metadata_columns import MetadataColumns, Value
+from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import Ddl, once_more
 from connector.log.compact.scan import Messages
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
-from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import NO_SEQNO, Kind, LogId, Outcome, Seqno
 from connector.log.reading.event_range import EventRange
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
-from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import TargetPosition
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 
-COMMIT_ROWS: Final = 200_000  # of a commit, after which it gets no further event
+COMMIT_ROWS: Final = 200_000  # rows after which a commit gets no further event
 COMMIT_BYTES: Final = 64 << 20  # likewise
-RELEASE_BYTES: Final = 32 << 20  # of a batch that go to the sequencer before events are applied
-STAGE_BYTES: Final = 4 << 20  # of an unfinished event: fewer are kept in memory instead of staged
-WAITING_BYTES: Final = 256 << 20  # of all partitions, beyond which those that are ahead are read no further
-
-
-@dataclass(slots=True)
-class _Open:
-    """The next commit, as far as it is collected.
-
-    Args:
-        events: whole ones.
-        rows: of the unfinished event.
-        statements: of the unfinished DDL event, which the target does not have yet.
-        staged: whether anything went to the target's staging.
-        metadata: the metadata columns' values in the staged rows of the unfinished event.
-    """
-
-    events: CommitBatch = field(default_factory=CommitBatch)
-    rows: int = 0
-    statements: list[Statement] = field(default_factory=list)
-    staged: bool = False
-    metadata: list[Value] | None = None
+RELEASE_BYTES: Final = 32 << 20  # bytes of a batch that the sequencer gets before events are applied
+STAGE_BYTES: Final = 4 << 20  # bytes of an unfinished event from which on it is staged instead of kept in memory
+WAITING_BYTES: Final = 256 << 20  # waiting bytes of all partitions beyond which partitions that are ahead are paused
 
 
 class ApplyCore:
     """Applies one log to one claimed target.
 
     Args:
-        target: claimed.
-        position: the claim's.
-        sequencer: made for that position.
-        buffers: hold the messages that are read.
-        log_id: the log's.
-        gtid_set: the transactions applied at that position; None where the source has no GTIDs.
-        topic: the event topic, named in errors.
-        clock: for latencies.
+        target: the claimed target.
+        position: the target's position, which the claim returned.
+        sequencer: the sequencer for that position.
+        buffers: the buffers of the messages that were read.
+        log_id: the ID of the log.
+        gtid_set: the transactions applied at that position; None if the source has no GTIDs.
+        topic: the event topic, for errors.
+        clock: the clock for latencies.
         until: the stop condition; no event after it is applied.
-        skips: events that are left out.
+        skips: events to leave out.
         columns: the metadata columns that the target was opened with.
     """
 
     def __init__(
         self,
-        target: Target,
+        target: TargetDatabase,
         position: TargetPosition,
         sequencer: EventSequencer[Message, Messages],
         buffers: PartitionBuffers,
@@ -99,12 +78,10 @@ class ApplyCore:
         skips: Skips | None = None,
         columns: MetadataColumns | None = None,
     ) -> None:
-        self.position = position
+        self._next = NextPosition(position, log_id, gtid_set)
         self._columns = columns
         self._target = target
         self._sequencer = sequencer
-        self._log_id = log_id
-        self._gtids = None if gtid_set is None else parse_gtids(gtid_set)
         self._topic = topic
         self._clock = clock
         self._until = until
@@ -114,19 +91,23 @@ class ApplyCore:
         self._full: frozenset[int] = frozenset()
         self._compactor = Compactor(topic, columns)
         self._row_parts = RowParts(topic)
-        self._consistent = position.consistent
-        self._open = _Open()
+        self._open = OpenCommit()
         self._applied_events = metrics.applied_events.labels(position.service)
         self._applied_rows = metrics.applied_rows.labels(position.service)
         self._applied_seqno = metrics.applied_seqno.labels(position.service)
         self._applied_seqno.set(position.seqno)
         self._latency = metrics.applied_latency.labels(position.service)
 
+    @property
+    def position(self) -> TargetPosition:
+        """The target's position: that of the last commit."""
+        return self._next.current
+
     def accept(self, batch: pa.Table) -> None:
-        """Apply the events that are whole with this batch.
+        """Apply the events that this batch completes.
 
         Args:
-            batch: columns partition, offset, value; a value that is null is fetched when its turn comes.
+            batch: table with the columns partition, offset, value; a null value is fetched when its turn comes.
 
         Raises:
             ConnectorError: the log is damaged, or the target refuses a change.
@@ -148,7 +129,7 @@ class ApplyCore:
         buffers.rest()
 
     def full(self) -> frozenset[int]:
-        """The partitions too far ahead of others: so much of them waits that they are read no further for now."""
+        """The partitions to pause: they are too far ahead of others."""
         share = WAITING_BYTES // self._sequencer.partitions
         self._full = frozenset(
             one
@@ -158,10 +139,10 @@ class ApplyCore:
         return self._full
 
     def _sequence(self, messages: Messages) -> list[Message]:
-        """Give messages to the sequencer: as one range of events, where it accepts that.
+        """Pass messages to the sequencer, as one range of events if it accepts that.
 
         Returns:
-            The messages that it got one by one.
+            The messages that the sequencer got one by one.
         """
         single: list[Message] = []
         while len(messages) == 1 or not self._sequencer.accept_range(messages.event_range()):
@@ -186,19 +167,21 @@ class ApplyCore:
                 case _:
                     self._apply_event(release)
         if self._sequencer.waiting:
-            # A message that waits for an earlier event of another partition must not keep this batch's memory.
+            # A message that waits for an earlier event of another partition must not keep the whole batch in memory.
             released = self._sequencer.released
             for message in messages:
                 if message.header.seqno > released:
                     message.own()
 
     def _apply_range(self, events: EventRange[Messages]) -> None:
-        """Apply whole events, with as many commits between them as their rows need."""
+        """Apply whole events in as many commits as their rows need."""
         messages, compactor = events.body, self._compactor
         at, end = 0, len(messages)
         if self._until is not None:
             end, self.done = cut(self._until, messages, at, end)
-        replayed = self.position.head + 1 - events.first  # the index after the last replayed event, if it is here
+        replayed = (
+            self.position.rewound_from + 1 - events.first
+        )  # the index after the last replayed event, if it is here
         while at < end:
             upto = replayed if at < replayed < end else end
             if self._skips and (skip := self._skips.next(Seqno(events.first + at)) - events.first) < upto:
@@ -209,14 +192,12 @@ class ApplyCore:
                 upto = skip
             first, at = at, compactor.add_range(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
             self._open.events.add_range(messages, first, at)
-            if self._gtids is not None:
-                for gtid, count in messages.gtids(first, at):
-                    self._gtids.add(gtid, count)
+            self._next.add_range(messages, first, at)
             if self._commit_full or at == replayed:
                 self._commit()
 
     def _apply_event(self, release: Release[Message]) -> None:
-        """Apply an event by itself, or its next fragments."""
+        """Apply a single event, or its next fragments."""
         header = release.header
         relation = Relation.BEFORE if self._until is None else self._until.relation(header)
         if relation is Relation.BEYOND:
@@ -241,22 +222,22 @@ class ApplyCore:
             return
         self._complete(header)
         self.done = relation is Relation.LAST
-        if own_commit or header.seqno == self.position.head or self._commit_full:
+        if own_commit or header.seqno == self.position.rewound_from or self._commit_full:
             self._commit()
 
     @property
     def _commit_full(self) -> bool:
-        """True when the next commit has enough rows or bytes."""
+        """True if the next commit has enough rows or bytes."""
         return self._compactor.rows >= COMMIT_ROWS or self._compactor.size >= COMMIT_BYTES
 
     def _collect(self, release: Release[Message]) -> None:
-        """Collect the changes of an event's fragments; those of a DDL event go to the target at its end."""
+        """Collect the changes of an event's fragments; the target gets a DDL event's statements at its end."""
         header = release.header
         ddl = header.kind is Kind.DDL
         held = self._compactor.size + sum(message.size for message in release.bodies)
         for message in release.bodies:
             if not release.complete and held < STAGE_BYTES:
-                message.own()  # it is kept for longer than its batch
+                message.own()  # it outlives its batch
             whole = self._row_parts.whole(message)
             if whole is None:
                 continue
@@ -267,14 +248,14 @@ class ApplyCore:
             self._define(header)
 
     def _collect_statements(self, message: Message) -> None:
-        """Collect one DDL fragment's statements; rows after them (CREATE TABLE … SELECT) need the tables to exist."""
+        """Collect a DDL fragment's statements; rows after them (CREATE TABLE … SELECT) need the new tables."""
         collected = self._open
         collected.statements += message.statements(self._topic)
         if message.header.rows > collected.rows:
             self._define(message.header)
 
     def _define(self, header: FragmentHeader) -> None:
-        """Give the target the collected statements."""
+        """Execute the collected statements on the target."""
         collected = self._open
         if not collected.statements:
             return
@@ -287,7 +268,7 @@ class ApplyCore:
         collected.staged = True
 
     def _stage_unfinished(self, header: FragmentHeader) -> None:
-        """Stage the changes of an event whose end is still to come, once they are large."""
+        """Stage the changes of an unfinished event once they are large."""
         if self._compactor.size < STAGE_BYTES:
             return
         self._stage(last=False)
@@ -295,34 +276,29 @@ class ApplyCore:
             self._open.metadata = self._columns.values(header)
 
     def _complete(self, header: FragmentHeader) -> None:
-        """Put a whole event into the next commit."""
+        """Add a whole event to the next commit."""
         if _begins_snapshot(header):
             self._target.begin_snapshot()
             self._open.staged = True
-            self._consistent = False
+            self._next.begin_snapshot()
         self._correct_metadata(header)
         self._finish(header)
 
     def _correct_metadata(self, header: FragmentHeader) -> None:
-        """Give the target the metadata columns' values at an event's end, where its staged rows have others."""
+        """Correct the metadata columns of staged rows if the event's end has other values."""
         staged, self._open.metadata = self._open.metadata, None
         if self._columns is not None and staged is not None and staged != (values := self._columns.values(header)):
             self._target.set_metadata(values)
 
     def _finish(self, header: FragmentHeader) -> None:
-        """Count a whole event for the next commit."""
+        """Count a whole event of the next commit."""
         collected = self._open
         collected.events.add(header)
         collected.rows = 0
-        if header.metadata.get("snapshot") == "end":
-            self._consistent = True
-            if found := header.metadata.get("gtid_set"):
-                self._gtids = parse_gtids(found)
-        elif self._gtids is not None and header.gtid is not None:
-            self._gtids.add(header.gtid)
+        self._next.add(header)
 
     def _leave_out(self, release: Release[Message]) -> None:
-        """Leave an event out, and note the tables that it would have changed; alone in its commit."""
+        """Leave an event out in a commit of its own, and record the tables that it would have changed."""
         if release.first:
             self._commit()
         for message in release.bodies:
@@ -340,7 +316,7 @@ class ApplyCore:
         changes = self._compactor.drain()
         if not changes:
             return
-        if self.position.head != NO_SEQNO:
+        if self.position.rewound_from != NO_SEQNO:
             changes = [once_more(net) for net in changes]
         faults.point("apply.before_stage")
         with self._located():
@@ -349,38 +325,24 @@ class ApplyCore:
         self._open.staged = True
 
     def _commit(self) -> None:
-        """Commit all whole events that were collected; nothing when there are none."""
+        """Commit all collected whole events; do nothing if there are none."""
         collected = self._open
         header = collected.events.last
         if header is None:
             return
         self._stage(last=True)
-        if header.seqno == self.position.head:
-            self._consistent = True  # every replayed event is applied again
-        position = TargetPosition(
-            service=self.position.service,
-            log_id=self._log_id,
-            seqno=header.seqno,
-            epoch=header.epoch,
-            source_id=header.source_id,
-            event_id=header.event_id or "",
-            gtid_set=None if self._gtids is None else str(self._gtids),
-            offsets={**self.position.offsets, **self._sequencer.resumable(header.seqno)},
-            consistent=self._consistent,
-            commit_time=header.commit_time or 0,
-            head=self.position.head if header.seqno < self.position.head else NO_SEQNO,
-        )
+        position = self._next.after(header, self._sequencer.resumable(header.seqno))
         faults.point("apply.before_commit")
         with self._located():
             self._target.commit(position, collected.events)
         faults.point("apply.after_commit")
-        self.position = position
-        self._open = _Open()
+        self._next.current = position
+        self._open = OpenCommit()
         self._count(collected.events)
 
     @contextmanager
     def _located(self) -> Iterator[None]:
-        """Add the service, the events and, where an event can be skipped, the option to an error of the target."""
+        """Add the service and the events to an error of the target, and the option if an event can be skipped."""
         try:
             yield
         except ConnectorError as error:
@@ -394,12 +356,12 @@ class ApplyCore:
             raise
 
     def _forget(self) -> None:
-        """Drop an unfinished event, which is void; no other event is collected beside it."""
+        """Drop the unfinished event, which is void; no other event is collected then."""
         self._compactor.drain()
         self._row_parts.forget()
         if self._open.staged:
             self._target.discard()
-        self._open = _Open()
+        self._open = OpenCommit()
 
     def _count(self, events: CommitBatch) -> None:
         now = self._clock.now()
@@ -415,6 +377,6 @@ def _begins_snapshot(header: FragmentHeader) -> bool:
 
 
 def _single(message: Message) -> Release[Message]:
-    """An event of one fragment, out of a range."""
+    """Return an event of one fragment from a range."""
     header = message.header
     return Release(header.seqno, header.epoch, header, [message], first=True, complete=True)

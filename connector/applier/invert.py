@@ -1,7 +1,7 @@
-"""Inverts an event: fragments of the same form that undo it. For a rare command, so in Python, by fastavro.
+"""Inverts an event: creates fragments that undo it. In Python with fastavro, because undo is a rare command.
 
-Changes and rows come in the opposite order, an insert becomes a delete of its row, a delete an insert, and an update
-leads from its after image to its before image. The result is compacted like any other event.
+Changes and rows are in the opposite order; an insert becomes a delete, a delete an insert, and an update swaps its
+images. The result is compacted like any other event.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def invert(fragments: Sequence[bytes], at: str = "") -> Iterator[bytes]:
     """Invert an event.
 
     Args:
-        fragments: of a whole event, whose images have all columns, in order.
-        at: the topic, named in errors.
+        fragments: the fragments of a whole event, in order; their images have all columns.
+        at: the topic, for errors.
 
     Returns:
-        Fragments that undo it, in the order in which to apply them, each with the number of its own rows.
+        Fragments that undo it, in the order to apply them, each with the number of its own rows.
 
     Raises:
-        LogDamaged: they are no fragments of a log.
+        LogDamaged: the bytes are not fragments of a log.
     """
     schema = _schema()
-    parts: list[Change] = []  # of a change in several fragments: the last one comes first
+    parts: list[Change] = []  # the fragments of a change in parts, the last one first
     for fragment in reversed(fragments):
         decoded = read_fragment(fragment, at)
         found = decoded["changes"]

@@ -1,8 +1,7 @@
 """Buffers the messages of each partition until their turn comes.
 
-All partitions are read at once, so a message of one may have to wait for one of another. It waits as it came, in a
-slice of a batch; of a message that was too large for Spark only the offset waits, so it is in memory no longer than it
-needs to be applied.
+All partitions are read at once, so a message of one may wait for a message of another. It waits as a slice of its
+batch. Of a message that is too large for Spark only the offset waits; the message is fetched when it is applied.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ class Large(Protocol):
     """Fetches messages that are too large for Spark; see `connector.kafka.large_messages`."""
 
     def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
-        """One message as a batch of its own."""
+        """Return one message as a batch of its own."""
 
     def rest(self) -> None:
-        """Release what is held: no more are fetched for a while."""
+        """Release prefetched messages, as no more are needed for now."""
 
 
 class PartitionBuffers:
-    """The buffers of all partitions, each in its order.
+    """The buffers of all partitions, each in the partition's order.
 
     Args:
-        topic: the event topic, named in errors.
+        topic: the event topic, for errors.
         large: fetches the messages whose value is null.
     """
 
@@ -44,10 +43,10 @@ class PartitionBuffers:
         """Append a batch.
 
         Args:
-            batch: columns partition, offset, value, each chunk of one partition; a value that is null is fetched when
-                its turn comes.
+            batch: table with the columns partition, offset, value; each chunk is of one partition; a null value is
+                fetched when its turn comes.
         """
-        # Spark's tasks read ranges of the same partition in parallel: their parts come in any order.
+        # Spark's tasks read ranges of one partition in parallel: their results come in any order.
         parts = [part for part in batch.to_batches() if part.num_rows]
         for part in sorted(parts, key=lambda part: part["offset"][0].as_py()):
             self._parts.setdefault(part["partition"][0].as_py(), deque()).append(part)
@@ -62,14 +61,14 @@ class PartitionBuffers:
         return sum(part.nbytes for part in self._parts.get(partition, ()))
 
     def rest(self) -> None:
-        """Release what is held for large messages, until the next batch."""
+        """Release prefetched large messages until the next batch."""
         self._large.rest()
 
     def poll(self, partition: int) -> Sequence[Messages]:
-        """The next messages of a partition that has some: all up to a large one, or that one.
+        """Return the next messages of a partition that has some: all before a large one, or the large one.
 
         Raises:
-            LogDamaged: they are no messages of a log; or a large one was deleted.
+            LogDamaged: they are not messages of a log, or a large one was deleted.
             BrokerUnavailable: the brokers do not answer.
         """
         parts = self._parts[partition]

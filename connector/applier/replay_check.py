@@ -1,7 +1,7 @@
-"""Checks that a part of the log can be applied again, with the same result.
+"""Checks that a part of the log can be applied again with the same result.
 
-An event can be applied again where a key finds each row and the image has all columns. So a table without a key, a
-partial row image, a DDL that changed the target, and an initial load cannot be applied again.
+An event can be applied again if each row has a key and complete images. So tables without a key, partial row images, a
+DDL that changed the target, and an initial load cannot be applied again.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from connector.log.transaction.position import TargetPosition
 from connector.targets.ddl.plan import plan
 from connector.targets.target_schema import TargetSchema
 
-CHECK_BYTES: Final = 64 << 20  # of rows that are compacted before they are dropped
-NAMED: Final = 10  # tables that an error names
+CHECK_BYTES: Final = 64 << 20  # bytes of compacted rows after which they are dropped
+NAMED: Final = 10  # maximum number of tables that an error names
 
 
 class ReplayCheck:
-    """Reads the events after a position, up to the last one, and judges them.
+    """Checks the events after a position, up to the last one.
 
     Args:
-        topic: named in errors.
-        sequencer: made for `position`.
+        topic: the event topic, for errors.
+        sequencer: the sequencer for `position`.
         position: the position before the first event.
         last: the last event.
         schema: the target's tables.
@@ -68,7 +68,7 @@ class ReplayCheck:
         return self._done >= self._last
 
     def accept(self, batch: pa.Table) -> None:
-        """Check the events that are whole with this batch.
+        """Check the events that this batch completes.
 
         Raises:
             Unsupported: an event cannot be applied again.
@@ -87,13 +87,13 @@ class ReplayCheck:
         """Check the tables, after the last event.
 
         Args:
-            keyless: whether tables without a key are allowed.
+            keyless: True: tables without a key are allowed.
 
         Raises:
             Unsupported: the rows of a table cannot be applied again.
-            TargetDiffers: a table has other columns than in the log.
+            TargetDiffers: a table's columns differ from those in the log.
         """
-        met = [one for one in self._compactor.met() if one[0].name not in self._schema.excluded]
+        met = [one for one in self._compactor.layouts_seen() if one[0].name not in self._schema.excluded]
         without = sorted({str(layout.name) for layout, _ in met if not layout.key})
         if without and not keyless:
             raise Unsupported("tables without a key cannot be applied again", hint=_HINT, keyless=_named(without))
@@ -121,11 +121,11 @@ class ReplayCheck:
             try:
                 harmless = header.seqno not in self._left_out
                 harmless = harmless and not plan(statement, self._schema, header.commit_time or 0).operations
-            except (TargetDiffers, Unsupported):  # the target has the tables as they are after it
+            except (TargetDiffers, Unsupported):  # the target already has the tables as they are after the DDL
                 harmless = False
             if not harmless:
                 raise Unsupported(
-                    "a DDL that was left out or done by hand cannot be applied again"
+                    "a DDL that was skipped or done by hand cannot be applied again"
                     if header.seqno in self._left_out
                     else "a DDL that changed the target cannot be applied again",
                     hint=_HINT,

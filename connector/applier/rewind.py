@@ -1,12 +1,12 @@
-"""`thl apply --from-seqno`: take a target's position back, so that it applies a part of the log again.
+"""`thl apply --from-seqno`: moves a target's position back, so that a part of the log is applied again.
 
-Its data are not undone: the events are applied over them, with inserts, updates and deletes that accept any state of a
-row (`connector.log.compact.net_changes.once_more`), and after the last replayed event the data are what they were.
-Until then the target says `consistent=false`. Before the position is taken back, `ReplayCheck` reads all events up to
-the target's: an event that cannot be applied again refuses the rewind, and nothing is changed.
+The data are not undone: events are applied over them, with inserts, updates and deletes that accept any state of a row
+(`connector.log.compact.net_changes.once_more`). After the last replayed event the data are as they were; until then the
+target has `consistent=false`. Before the position is moved, `ReplayCheck` reads all events up to the target's position:
+if one cannot be applied again, the rewind is refused and nothing changes.
 
-An empty target may begin at an event, too, for example at a later initial load. It lacks all earlier changes, so it is
-not consistent before an initial load has ended.
+An empty target can also begin at an event, for example at a later initial load. It lacks all earlier changes, so it is
+inconsistent until an initial load has ended.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.position import SourcePosition, TargetPosition
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 
 LOG: Final = logging.getLogger(__name__)
 
 
 def rewind(
-    config: Config, target: Target, position: TargetPosition, first: Seqno, left_out: Collection[int] = ()
+    config: Config, target: TargetDatabase, position: TargetPosition, first: Seqno, left_out: Collection[int] = ()
 ) -> TargetPosition:
-    """Take a claimed target's position back to before an event.
+    """Move a claimed target's position back to before an event.
 
     Args:
-        config: the log.
-        target: claimed.
-        position: the claim's.
+        config: names the log.
+        target: the claimed target.
+        position: the target's position, which the claim returned.
         first: the next event to apply.
-        left_out: events that were left out, or done by hand.
+        left_out: events that were skipped or done by hand.
 
     Returns:
         The new position, committed.
 
     Raises:
-        ConfigError: the event is after the target's next one, or trapped; or the target has tables and no position.
+        ConfigError: the event is after the target's next one, or trapped; or the target has tables but no position.
         Unsupported: a later event cannot be applied again; nothing was changed.
-        HistoriesDiffer, LogDamaged, BrokerUnavailable: as for the handshake.
+        HistoriesDiffer, LogDamaged, BrokerUnavailable: see `connector.kafka.handshake.handshake`.
     """
     if first == position.seqno + 1:
         return position
@@ -65,7 +65,7 @@ def rewind(
             hint="--skip-seqno leaves an event out",
             next_seqno=position.seqno + 1,
         )
-    if not (position.consistent or position.head != NO_SEQNO):
+    if not (position.consistent or position.rewound_from != NO_SEQNO):
         raise ConfigError("the initial load is not complete: there is no event to apply again", seqno=position.seqno)
     agreed = handshake(config, position)
     check_beginning(agreed.history, first)
@@ -80,22 +80,27 @@ def rewind(
         offsets=offsets_of(config, agreed.partitions, first),
         consistent=False,
         commit_time=0,
-        head=max(position.head, position.seqno),
+        rewound_from=max(position.rewound_from, position.seqno),
     )
     check_replay(config, target, taken_back, agreed.history, left_out=left_out)
     target.commit(taken_back, [])
     LOG.warning(
-        "the target's position is taken back",
-        extra={"service": position.service, "from_seqno": position.seqno, "to_seqno": before, "head": taken_back.head},
+        "the target's position is moved back",
+        extra={
+            "service": position.service,
+            "from_seqno": position.seqno,
+            "to_seqno": before,
+            "rewound_from": taken_back.rewound_from,
+        },
     )
     return taken_back
 
 
 def seqno_of(config: Config, end: SourcePosition) -> Seqno:
-    """The event that ends at a position of the source's binary log; reads the log until it finds it.
+    """Find the event that ends at a position of the source's binary log; reads the log from its beginning.
 
     Raises:
-        ConfigError: no event that the log still holds ends there.
+        ConfigError: no event in the log ends there.
     """
     with LogReader(config) as reader:
         starts = {number: reader.bounds(number)[0] for number in range(reader.partitions(config.topic))}
@@ -106,7 +111,7 @@ def seqno_of(config: Config, end: SourcePosition) -> Seqno:
                 for message in messages:
                     if message.header.event_id and _end(message.header.event_id) == end:
                         return message.header.seqno
-    check_tails(config)  # otherwise it may be one that a partition lost
+    check_tails(config)  # a partition may have lost the event
     raise ConfigError(
         f"no event of the log ends at {end}", hint="thl list --headers shows the ends of events", from_event=end
     )
@@ -117,8 +122,8 @@ def _end(event_id: str) -> SourcePosition:
     return SourcePosition(found.file, found.end)
 
 
-def _begin_at(config: Config, target: Target, position: TargetPosition, first: Seqno) -> TargetPosition:
-    """The position of an empty target that begins at an event."""
+def _begin_at(config: Config, target: TargetDatabase, position: TargetPosition, first: Seqno) -> TargetPosition:
+    """Return the position of an empty target that begins at an event."""
     if any(True for _ in target.target_schema):
         raise ConfigError("the target has tables of the service and no position", service=position.service)
     with LogReader(config, high_watermark=True) as log:
@@ -142,31 +147,31 @@ def _begin_at(config: Config, target: Target, position: TargetPosition, first: S
 
 
 def check_beginning(history: History, first: Seqno) -> None:
-    """Check that a target's position may be right before an event.
+    """Check that a target's position can be directly before an event.
 
     Raises:
         ConfigError: the event before it is trapped: the handshake would refuse such a target.
     """
     if (beginning := history.beginning(first)) != first:
         raise ConfigError(
-            f"no target can begin at event {first}: the log goes on without event {beginning}, which was trapped",
+            f"no target can begin at event {first}: the log continues without event {beginning}, which was trapped",
             hint=f"the next event at which it can begin is {beginning}; nothing was changed",
         )
 
 
 def offsets_of(config: Config, partitions: int, first: Seqno) -> Mapping[int, int]:
-    """The offsets from which on an event and all later ones are read.
+    """Return the offsets from which to read an event and all later ones.
 
     Raises:
-        LogDamaged: the log does not hold the event any more.
+        LogDamaged: the log no longer has the event.
     """
     with LogReader(config, high_watermark=True, point_lookup=True) as log:
         found = {number: log.first_of(number, first) for number in range(partitions)}
     seqnos = [seqno for _, seqno in found.values() if seqno is not None]
     if first not in seqnos:
         raise LogDamaged(
-            f"the log has no event {first} any more",
-            hint="nothing was changed; thl list -first 1 shows the first one that is kept",
+            f"the log no longer has event {first}",
+            hint="nothing was changed; thl list --first shows the oldest event of the log",
             next=min(seqnos, default=None),
         )
     return {number: offset for number, (offset, _) in found.items()}
@@ -174,7 +179,7 @@ def offsets_of(config: Config, partitions: int, first: Seqno) -> Mapping[int, in
 
 def check_replay(
     config: Config,
-    target: Target,
+    target: TargetDatabase,
     position: TargetPosition,
     history: History,
     *,
@@ -184,12 +189,12 @@ def check_replay(
     """Check that all events from a position up to its head can be applied again.
 
     Args:
-        config: the log.
-        target: the target, claimed.
-        position: its `head` is the last event.
-        history: the log's.
-        keyless: whether tables without a key are allowed.
-        left_out: events that were left out, or done by hand.
+        config: names the log.
+        target: the claimed target.
+        position: the position; its `head` is the last event.
+        history: the log's history.
+        keyless: True: tables without a key are allowed.
+        left_out: events that were skipped or done by hand.
 
     Raises:
         Unsupported: an event or a table cannot be applied again.
@@ -197,11 +202,13 @@ def check_replay(
     sequencer = EventSequencer[Message, Messages](
         topic=config.topic, partitions=len(position.offsets), position=position, history=history
     )
-    check = ReplayCheck(config.topic, sequencer, position, position.head, target.target_schema, left_out=left_out)
+    check = ReplayCheck(
+        config.topic, sequencer, position, position.rewound_from, target.target_schema, left_out=left_out
+    )
     with ArrowReader(config.kafka, config.topic, position.offsets) as log:
         while not check.done:
             batch = log.next()
             if batch is None:
-                raise LogDamaged("the log ends before the target's last event", seqno=position.head)
+                raise LogDamaged("the log ends before the target's last event", seqno=position.rewound_from)
             check.accept(batch)
     check.check(keyless=keyless)

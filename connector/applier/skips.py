@@ -1,9 +1,9 @@
-"""The events and tables that an operator leaves out.
+"""Leaves out the events and tables that an operator names.
 
-Of an event that is left out only as much is read as can be: it may be left out because it cannot be read. A table that
-is excluded stays on the target as it is. The target keeps it with the position, so that every later applier excludes it
-too, until an initial load creates it again or the source drops it. A table can be excluded during an initial load too:
-that is where an applier finds a table that the target cannot hold.
+A skipped event is read as far as possible: it may be skipped because it cannot be read. An excluded table stays on the
+target as it is. The target records the exclusion with the position, so later appliers exclude the table, too, until an
+initial load creates it again or the source drops it. A table can also be excluded during an initial load, when an
+applier finds a table that the target cannot hold.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
 from connector.log.transaction.statement_options import SAVEPOINTS
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 from connector.targets.target_schema import Excluded
 
 LOG: Final = logging.getLogger(__name__)
 
 
 class Skips:
-    """The events to leave out.
+    """The events to skip.
 
     Args:
-        seqnos: their seqnos.
+        seqnos: the seqnos of the events.
         by: the operator, user@host.
-        reason: the operator's.
-        done: a DDL event that was done on the target by hand.
+        reason: the operator's reason.
+        done: the seqno of a DDL event that was done on the target by hand; None: none.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Skips:
         return iter(self._seqnos)
 
     def next(self, seqno: Seqno) -> int:
-        """The first one at or after an event; beyond every event where there is none."""
+        """Return the first skipped event at or after an event; a seqno beyond every event if there is none."""
         return next((one for one in self._seqnos if one >= seqno), 1 << 63)
 
     def note(self, message: Message, topic: str) -> None:
-        """Note the tables that a fragment would have changed."""
+        """Record the tables that a fragment would have changed."""
         header = message.header
         if header.fragno == 0:
             self._tables.clear()
@@ -86,13 +86,13 @@ class Skips:
             self._rows = compactor.add(whole, self._rows)
         except (LogDamaged, Unsupported, ValueError):
             self._tables.add(TableName(ANY, ANY))  # a shard may have any name
-        self._tables.update(layout.name for layout, _ in compactor.met())
+        self._tables.update(layout.name for layout, _ in compactor.layouts_seen())
 
     def ddl(self, header: FragmentHeader) -> Ddl:
-        """The event that was done by hand, after its last fragment was noted.
+        """Return the event that was done by hand, after `note` of its last fragment.
 
         Raises:
-            ConfigError: it is not DDL, or has rows, which the log holds one by one.
+            ConfigError: it is not DDL, or has rows.
         """
         if header.kind is not Kind.DDL or not self._statements or header.rows:
             raise ConfigError(
@@ -103,18 +103,18 @@ class Skips:
         return Ddl(seqno=header.seqno, statements=tuple(self._statements), commit_time=header.commit_time or 0)
 
     def left_out(self, header: FragmentHeader, done: tuple[TableName, ...] | None = None) -> LeftOut:
-        """The target's record of an event, after its last fragment was noted.
+        """Return the target's record of a skipped event, after `note` of its last fragment.
 
         Args:
-            header: of its last fragment.
-            done: the tables that the operator has changed by hand; None: the event is left out.
+            header: the header of its last fragment.
+            done: the tables that the operator changed by hand; None: the event is skipped.
 
         Raises:
-            ConfigError: the beginning or end of an initial load, without which no later state is right.
+            ConfigError: it is the start or end of an initial load, which every later state needs.
         """
         if header.metadata.get("snapshot") in EDGES:
             raise ConfigError(
-                "the beginning and end of an initial load cannot be left out",
+                "the start and end of an initial load cannot be skipped",
                 seqno=header.seqno,
                 snapshot=header.metadata["snapshot"],
             )
@@ -131,20 +131,20 @@ class Skips:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedTables:
-    """Tables of which nothing is applied, from the next event on.
+    """The tables that are not applied from the next event on.
 
     Args:
-        tables: their names.
+        tables: the names of the tables in the log.
         by: the operator, user@host.
-        reason: the operator's.
+        reason: the operator's reason.
     """
 
     tables: Collection[TableName]
     by: str
     reason: str
 
-    def exclude(self, target: Target, position: TargetPosition, clock: Clock) -> None:
-        """Exclude them in a claimed target, at its position; a table that is excluded already stays so."""
+    def exclude(self, target: TargetDatabase, position: TargetPosition, clock: Clock) -> None:
+        """Record the exclusions in a claimed target, at its position; existing exclusions stay."""
         entry = Excluded(since=Seqno(position.seqno + 1), at=clock.now(), by=self.by, reason=self.reason)
         new = [name for name in self.tables if name not in target.target_schema.excluded]
         if not new:
@@ -152,6 +152,6 @@ class ExcludedTables:
         for name in new:
             known = name in target.target_schema
             fields = {"service": position.service, "table": name, "since_seqno": entry.since, "known": known}
-            LOG.warning("going on without a table", extra=fields)
+            LOG.warning("continuing without a table", extra=fields)
         target.exclude(dict.fromkeys(new, entry))
         target.commit(position, [])

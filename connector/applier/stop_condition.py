@@ -1,12 +1,12 @@
-"""The stop conditions of an applier: no event after the one that is named becomes visible on the target.
+"""The stop conditions of an applier: no event after the named one becomes visible on the target.
 
     seqno N          event N is the last
-    event FILE:POS   the event that ends at that position is the last; where none does, the one before
+    event FILE:POS   the event that ends at that position is the last; if none does, the one before it
     gtid G           that transaction is the last
     time T           the event before the first one that was committed after T is the last
     heartbeat NAME   the next heartbeat of that name is the last
 
-An event is compared before it is applied. Commit times of a log need not ascend: the first event after T ends the run.
+An event is compared before it is applied. Commit times may decrease: the first event after T ends the run.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Relation(Enum):
     """Position of an event relative to the stop condition."""
 
     BEFORE = auto()
-    LAST = auto()  # the last to be applied
-    BEYOND = auto()  # not to be applied, nor any later one
+    LAST = auto()  # the last event to apply
+    BEYOND = auto()  # neither this event nor a later one is applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class ToSeqno:
         return _compared(header.seqno, self.seqno)
 
     def reached(self, position: TargetPosition) -> bool:
-        """True for a target that has applied the last event.
+        """Return True if the target has applied the last event.
 
         Raises:
-            ConfigError: it is beyond that.
+            ConfigError: the target is beyond that event.
         """
         return _reached(_compared(position.seqno, self.seqno), position, f"event {self.seqno}")
 
@@ -60,18 +60,18 @@ class ToEvent:
     offset: int
 
     def relation(self, header: FragmentHeader) -> Relation:
-        """Compare an event; BEFORE while its last fragment, which has the value, is not there."""
+        """Compare an event; BEFORE until its last fragment, which has the value, is there."""
         return self._relation(header.event_id) if header.event_id else Relation.BEFORE
 
     def reached(self, position: TargetPosition) -> bool:
-        """True for a target that has applied the last event.
+        """Return True if the target has applied the last event.
 
         Raises:
-            ConfigError: it is beyond that.
+            ConfigError: the target is beyond that event.
         """
         if not position.event_id:
             return False
-        hint = "files of another server have other numbers: after a change of the source use --to-seqno or --to-gtid"
+        hint = "file numbers differ between servers: after a failover of the source use --to-seqno or --to-gtid"
         return _reached(self._relation(position.event_id), position, f"{self.file}:{self.offset}", hint)
 
     def _relation(self, text: str) -> Relation:
@@ -79,8 +79,8 @@ class ToEvent:
         if found.file == self.file:
             return _compared(found.end, self.offset)
         name, number = _numbered(found.file)
-        wanted, limit = _numbered(self.file)
-        return Relation.BEYOND if name == wanted and number > limit else Relation.BEFORE
+        bound, limit = _numbered(self.file)
+        return Relation.BEYOND if name == bound and number > limit else Relation.BEFORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,13 @@ class ToGtid:
         if header.gtid == self.gtid:
             return Relation.LAST
         if header.gtid is not None and of_mariadb(self.gtid) and of_mariadb(header.gtid):
-            wanted, found = DomainGtid.parse(self.gtid), DomainGtid.parse(header.gtid)
-            if found.domain == wanted.domain and found.number > wanted.number:
+            bound, found = DomainGtid.parse(self.gtid), DomainGtid.parse(header.gtid)
+            if found.domain == bound.domain and found.number > bound.number:
                 return Relation.BEYOND
         return Relation.BEFORE
 
     def reached(self, position: TargetPosition) -> bool:
-        """True for a target that has the transaction; its position does not say which one was its last."""
+        """Return True if the target has the transaction, even if it also has later ones."""
         gtids = position.gtid_set
         if not gtids or of_mariadb(gtids) != of_mariadb(self.gtid):
             return False
@@ -116,11 +116,11 @@ class ToTime:
     time: int
 
     def relation(self, header: FragmentHeader) -> Relation:
-        """Compare an event; BEFORE while its last fragment, which has the value, is not there."""
+        """Compare an event; BEFORE until its last fragment, which has the value, is there."""
         return self._relation(header.commit_time or 0)
 
     def reached(self, position: TargetPosition) -> bool:
-        """False: only a later event shows that the last one is applied.
+        """Return False: only a later event shows that the last one is applied.
 
         Raises:
             ConfigError: the target is beyond the time.
@@ -133,7 +133,7 @@ class ToTime:
 
 @dataclass(frozen=True, slots=True)
 class ToHeartbeat:
-    """The next heartbeat of a name; the target's position does not say which heartbeats it has."""
+    """The next heartbeat of a name."""
 
     name: str
 
@@ -142,7 +142,7 @@ class ToHeartbeat:
         return Relation.LAST if header.metadata.get(HEARTBEAT) == self.name else Relation.BEFORE
 
     def reached(self, _: TargetPosition) -> bool:
-        """False: the heartbeat is still to come."""
+        """Return False: the target's position does not show which heartbeats it has."""
         return False
 
 
@@ -150,15 +150,15 @@ StopCondition = ToSeqno | ToEvent | ToGtid | ToTime | ToHeartbeat
 
 
 def cut(until: StopCondition, messages: Messages, first: int, end: int) -> tuple[int, bool]:
-    """Cut whole consecutive events at a stop condition.
+    """Find where a stop condition cuts a range of whole consecutive events.
 
     Args:
         until: the stop condition.
         messages: the events.
-        first, end: the indexes of the first one, and after the last one.
+        first, end: the index of the first event, and the one after the last event.
 
     Returns:
-        The index of the first event that is not to be applied (`end`: there is none), and whether the condition is met.
+        The index of the first event that is not applied (`end` if all are), and True if the condition is met.
     """
     if isinstance(until, ToSeqno):
         limit = first + max(until.seqno + 1 - messages.header(first).seqno, 0)
@@ -174,18 +174,18 @@ def cut(until: StopCondition, messages: Messages, first: int, end: int) -> tuple
     return end, False
 
 
-def _compared(found: int, wanted: int) -> Relation:
-    if found < wanted:
+def _compared(found: int, bound: int) -> Relation:
+    if found < bound:
         return Relation.BEFORE
-    return Relation.LAST if found == wanted else Relation.BEYOND
+    return Relation.LAST if found == bound else Relation.BEYOND
 
 
-def _reached(relation: Relation, position: TargetPosition, wanted: str, hint: str = "") -> bool:
+def _reached(relation: Relation, position: TargetPosition, bound: str, hint: str = "") -> bool:
     if relation is Relation.BEYOND:
         raise ConfigError(
-            f"the target is beyond {wanted} already",
+            f"the target is beyond {bound} already",
             hint=hint,
-            beyond=wanted,
+            beyond=bound,
             seqno=position.seqno,
             event_id=position.event_id,
         )
@@ -193,5 +193,5 @@ def _reached(relation: Relation, position: TargetPosition, wanted: str, hint: st
 
 
 def _numbered(file: str) -> tuple[str, int]:
-    """A binary log file's name without its number, and the number."""
+    """Split a binary log file's name into its base name and its number."""
     return file.rpartition(".")[0], file_number(file)

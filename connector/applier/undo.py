@@ -1,12 +1,12 @@
-"""`thl undo`: take a target's data back to an earlier event, by the before images in the log.
+"""`thl undo`: takes a target's data back to an earlier event, with the before images in the log.
 
-It goes back from the newest event in steps. The events of a step are read, inverted (`invert`), compacted, and written
-like any others, with the position of the event before them, in one transaction of the target. So after each step the
-target shows an earlier state of the source; after a crash between two steps applying goes on from there.
+It goes back in steps from the newest event. The events of a step are read, inverted (`invert`), compacted, and written
+like any others, with the position before them, in one transaction of the target. So after each step the target shows an
+earlier state of the source; after a crash an applier continues from there.
 
-Row counts are checked as always: a target that differs from the log is not taken back. Nothing is changed where the
-range has a DDL that changed the target, an initial load, partial row images, or an event that was left out. Memory
-holds the events of a step, about `STEP_BYTES`, or one larger event.
+Row counts are checked as always: a target that differs from the log is not changed. Undo is refused before any change
+if the range has a DDL that changed the target, an initial load, partial row images, or a skipped event. Memory holds
+the events of a step, about `STEP_BYTES`, or one larger event.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from connector.log.ids import NO_SEQNO, Outcome, Seqno
 from connector.log.reading.event_sequencer import EventSequencer, Release
 from connector.log.transaction.position import TargetPosition
 from connector.targets.signal_table import SignalTable
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 
 LOG: Final = logging.getLogger(__name__)
 
-STEP_BYTES: Final = 16 << 20  # of messages
+STEP_BYTES: Final = 16 << 20  # bytes of the messages of a step
 STAGE_BYTES: Final = 16 << 20
 
 _HINT: Final = "nothing was changed"
@@ -48,14 +48,14 @@ Event = tuple[FragmentHeader, list[bytes]]
 Step = tuple[FragmentHeader, FragmentHeader]  # the event to go back to, and the last to undo
 
 
-def undo(config: Config, target: Target, signals: SignalTable, to: Seqno) -> TargetPosition:
-    """Take a target back, until it shows the source as it was after an event.
+def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno) -> TargetPosition:
+    """Take a target back to the state of the source after an event.
 
     Args:
-        config: the log.
-        target: not claimed yet: the claim fences an applier that runs.
-        signals: of the same target.
-        to: the event; the log must still hold it.
+        config: names the log.
+        target: the target, not claimed yet: the claim fences a running applier.
+        signals: the signal table of the same target.
+        to: the event, which the log must still have.
 
     Returns:
         The new position.
@@ -64,25 +64,25 @@ def undo(config: Config, target: Target, signals: SignalTable, to: Seqno) -> Tar
         ConfigError: the target is not beyond the event, or not consistent; or the event is trapped.
         Unsupported: a later event cannot be undone; nothing was changed.
         TargetDiffers: the target differs from the log; the step was not done.
-        HistoriesDiffer, LogDamaged, BrokerUnavailable: as for an applier.
+        HistoriesDiffer, LogDamaged, BrokerUnavailable: see `connector.kafka.handshake.handshake`.
     """
     position = target.claim(config.service)
-    if to >= position.seqno or not position.consistent or position.head != NO_SEQNO:
+    if to >= position.seqno or not position.consistent or position.rewound_from != NO_SEQNO:
         raise ConfigError(
-            f"a target is taken back from a consistent state beyond event {to}",
+            f"undo needs a consistent target that is beyond event {to}",
             seqno=position.seqno,
             consistent=position.consistent,
         )
     if out := sorted(one for one in signals.skipped(config.service) if to < one <= position.seqno):
         raise Unsupported(
-            f"event {out[0]} was left out or done by hand: it cannot be undone", hint=_HINT, left_out=out[0]
+            f"event {out[0]} was skipped or done by hand: it cannot be undone", hint=_HINT, left_out=out[0]
         )
     if past := sorted(
         (entry.since, name) for name, entry in target.target_schema.excluded.items() if to < entry.since - 1
     ):
         since, name = past[0]
         raise Unsupported(
-            f"the applier goes on without {name} since event {since}: earlier events cannot be undone",
+            f"table {name} is excluded since event {since}: earlier events cannot be undone",
             hint=_HINT,
             excluded=name,
             since_seqno=since,
@@ -90,14 +90,14 @@ def undo(config: Config, target: Target, signals: SignalTable, to: Seqno) -> Tar
     agreed = handshake(config, position)
     check_beginning(agreed.history, Seqno(to + 1))
     start = _before(config, agreed, position, Seqno(to + 1))
-    check_replay(config, target, replace(start, head=position.seqno), agreed.history, keyless=True)
+    check_replay(config, target, replace(start, rewound_from=position.seqno), agreed.history, keyless=True)
     for step in reversed(list(pairwise(_steps(config, agreed, position, to)))):
         position = _undo_step(config, agreed, target, position, step)
     return position
 
 
 def _steps(config: Config, agreed: Agreement, position: TargetPosition, to: Seqno) -> list[FragmentHeader]:
-    """The event to go back to, those between steps, and the last one."""
+    """Return the event to go back to, the events between steps, and the last event."""
     found: list[FragmentHeader] = []
     size = 0
     with closing(_events(config, agreed, position, to, position.seqno)) as events:
@@ -112,15 +112,15 @@ def _steps(config: Config, agreed: Agreement, position: TargetPosition, to: Seqn
 def _undo_step(
     config: Config,
     agreed: Agreement,
-    target: Target,
+    target: TargetDatabase,
     position: TargetPosition,
-    step: tuple[FragmentHeader, FragmentHeader],
+    step: Step,
 ) -> TargetPosition:
-    """Undo the events after one up to another, in one transaction of the target."""
+    """Undo the events of a step in one transaction of the target."""
     first, last = step
     with closing(_events(config, agreed, position, Seqno(first.seqno + 1), last.seqno)) as found:
         events = list(found)
-    # The metadata columns of rows that are taken back are empty: their earlier transactions are not looked for.
+    # The metadata columns of restored rows are NULL: their earlier transactions are not searched for.
     compactor = Compactor(config.topic, metadata_columns(config.target.metadata_columns.items()), known=False)
     gtids = None if position.gtid_set is None else parse_gtids(position.gtid_set)
     for header, fragments in reversed(events):
@@ -160,7 +160,7 @@ def compact_inverse(compactor: Compactor, topic: str, fragments: Sequence[bytes]
 
 
 def _before(config: Config, agreed: Agreement, position: TargetPosition, first: Seqno) -> TargetPosition:
-    """The position of a target right before an event."""
+    """Return the position of a target directly before an event."""
     covering = agreed.history.covering(Seqno(first - 1))
     return TargetPosition(
         service=position.service,
@@ -174,7 +174,7 @@ def _before(config: Config, agreed: Agreement, position: TargetPosition, first: 
 def _events(
     config: Config, agreed: Agreement, position: TargetPosition, first: Seqno, last: Seqno
 ) -> Generator[Event, None, None]:
-    """Whole events of the log, with their fragments."""
+    """Yield whole events of the log with their fragments."""
     start = _before(config, agreed, position, first)
     sequencer = EventSequencer[bytes, Messages](
         topic=config.topic, partitions=agreed.partitions, position=start, history=agreed.history

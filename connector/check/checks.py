@@ -1,11 +1,12 @@
 """Checks the source with its settings and grants, the brokers with the log's topics, the target, and Java.
 
-Nothing is created, claimed or fenced, and no server is asked twice: one that does not answer is reported in seconds.
+Nothing is created, claimed or fenced, and all servers are asked side by side: those that do not answer are reported
+together after `PATIENCE`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Final
@@ -13,19 +14,19 @@ from typing import Final
 from connector.check.result import Check, failed, ok, warning
 from connector.config import Config
 from connector.errors import ConnectorError, MissingPrivilege, PreflightError
+from connector.fetching.java import installed_java, is_fetched
+from connector.fetching.versions import JAVA_LEAST_VERSION
 from connector.kafka.topics import Topics
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import connect
 from connector.mysql.server.dump import replica_uuid
-from connector.sandbox.fetching.java import installed_java, is_fetched
-from connector.sandbox.fetching.versions import JAVA_LEAST_VERSION
 from connector.targets.open import check_target
 
 SOURCE: Final = "source"
 GRANTS: Final = "grants"
 KAFKA: Final = "kafka"
 TARGET: Final = "target"
-PATIENCE: Final = 5.0  # seconds
+PATIENCE: Final = 4.0  # seconds for a server to answer; as long as that of the target's `check`
 
 
 def check(config: Config, environ: Mapping[str, str]) -> list[Check]:
@@ -42,10 +43,8 @@ def check(config: Config, environ: Mapping[str, str]) -> list[Check]:
         kafka = pool.submit(check_kafka, config)
         target = pool.submit(check_target_server, config)
         java = pool.submit(check_java, environ)
-        # The source is asked last: the privileges that it needs depend on whether a log exists.
-        results, log_exists = kafka.result()
-        source = check_source(config, log_exists=log_exists)
-        return [*source, *results, *target.result(), java.result()]
+        source = check_source(config, lambda: kafka.result()[1])
+        return [*source, *kafka.result()[0], *target.result(), java.result()]
 
 
 def check_kafka(config: Config) -> tuple[list[Check], bool]:
@@ -71,17 +70,18 @@ def check_kafka(config: Config) -> tuple[list[Check], bool]:
     return [answered], not found.missing
 
 
-def check_source(config: Config, *, log_exists: bool) -> list[Check]:
+def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
     """Check that the source answers, is set up, and grants the user what the producer needs.
 
     Args:
         config: the configuration.
-        log_exists: without a log an initial load may follow, which needs more privileges.
+        log_exists: called when the source has answered. Without a log an initial load may follow, which needs more
+            privileges.
     """
     source = config.source
-    snapshot = source.start == "snapshot" and not log_exists
     try:
-        with closing(connect(source)) as connection:
+        with closing(connect(source, patience=PATIENCE)) as connection:
+            snapshot = source.start == "snapshot" and not log_exists()
             try:
                 uuid = replica_uuid(config.service, source)
                 facts = preflight(connection, source, snapshot=snapshot, replica_uuid=uuid)

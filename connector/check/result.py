@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, escaped
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """The state of a check, from good to bad."""
 
     OK = "ok"
@@ -22,15 +22,15 @@ class Check:
     """One result.
 
     Args:
-        name: what was checked: source, grants, kafka, target or java.
-        state: its state.
-        found: what was found, as a sentence without its end.
+        name: the checked subject: source, grants, kafka, target or java.
+        state: the state.
+        found: the finding, as a sentence without a full stop.
         remedy: the statement, command or option that helps; "" if there is nothing to do.
-        exit_code: that of the error; 0 if there is none.
+        exit_code: exit code of the error; 0 if there is none.
     """
 
     name: str
-    state: State
+    state: CheckState
     found: str
     remedy: str = ""
     exit_code: int = 0
@@ -38,22 +38,22 @@ class Check:
 
 def ok(name: str, found: str) -> Check:
     """Return the result of a check without a problem."""
-    return Check(name, State.OK, found)
+    return Check(name, CheckState.OK, found)
 
 
 def warning(name: str, found: str, remedy: str = "") -> Check:
     """Return the result of a check that found a weakness with which everything runs."""
-    return Check(name, State.WARNING, found, remedy)
+    return Check(name, CheckState.WARNING, found, remedy)
 
 
 def failed(name: str, error: ConnectorError) -> Check:
     """Return the result of a check that failed with an error."""
-    return Check(name, State.FAILED, error.located, error.hint, error.exit_code)
+    return Check(name, CheckState.FAILED, error.located, error.hint, error.exit_code)
 
 
 def exit_code(checks: Sequence[Check]) -> int:
     """Return the exit code of the first check that failed; 0 if none did."""
-    return next((check.exit_code for check in checks if check.state is State.FAILED), 0)
+    return next((check.exit_code for check in checks if check.state is CheckState.FAILED), 0)
 
 
 def as_text(checks: Sequence[Check]) -> str:
@@ -68,7 +68,8 @@ def as_objects(checks: Sequence[Check]) -> list[dict[str, str]]:
 
 def _lines(checks: Sequence[Check]) -> Iterator[str]:
     width = max(len(one.name) for one in checks)
-    below = "\n" + " " * (len(State.WARNING) + width + 4)
+    below = "\n" + " " * (len(CheckState.WARNING) + width + 4)
     for one in checks:
-        text = one.found if not one.remedy else f"{one.found}\n-> {one.remedy}"
-        yield f"{one.state.upper():{len(State.WARNING)}}  {one.name:{width}}  {text}".replace("\n", below)
+        # A server's answer is part of what was found, and of the remedy.
+        text = escaped(one.found if not one.remedy else f"{one.found}\n-> {one.remedy}", "\n")
+        yield f"{one.state.upper():{len(CheckState.WARNING)}}  {one.name:{width}}  {text}".replace("\n", below)

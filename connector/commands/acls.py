@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import command, option
-from connector.commands.options import configured
+from connector.commands.grammar.command import command, option
+from connector.commands.grammar.options import configured
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -60,7 +60,7 @@ def acls(
     Only producers may write events, positions and prepared transactions. --create needs ALTER on the cluster for the
     user of kafka.properties.
     """
-    from connector.commands.unverified import warn_of_unverified
+    from connector.commands.grammar.unverified import warn_of_unverified
     from connector.kafka.acls import create, described, rules
 
     named = (*producers, *consumers, *operators)
@@ -68,10 +68,10 @@ def acls(
         raise click.UsageError("name at least one principal, as in --producer-principal User:NAME")
     if wrong := [name for name in named if ":" not in name or name.endswith(":*")]:
         raise click.UsageError(f"not a Kafka principal like User:NAME: {', '.join(wrong)}")
-    wanted = rules(config, producers=producers, consumers=consumers, operators=operators)
-    for one in wanted:
+    bindings = rules(config, producers=producers, consumers=consumers, operators=operators)
+    for one in bindings:
         click.echo(described(one))
     if make:
         warn_of_unverified(config, "kafka")
-        create(config, wanted)
-        click.echo(f"{len(wanted)} rules are created", err=True)
+        create(config, bindings)
+        click.echo(f"{len(bindings)} rules are created", err=True)

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.bounds import BEGIN, END, TIME, gtid, moment, position, tables
-from connector.commands.command import command, option
-from connector.commands.options import configured, reason_option, who
+from connector.commands.grammar.bounds import BEGIN, END, TIME, gtid, position, tables, timestamp
+from connector.commands.grammar.command import command, option
+from connector.commands.grammar.ending import echo_request, stop_at_signals
+from connector.commands.grammar.options import configured, reason_option, who
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from connector.applier.skips import ExcludedTables, Skips
     from connector.applier.stop_condition import StopCondition
     from connector.config.model import Config
     from connector.log.transaction.layout import TableName
@@ -34,8 +36,8 @@ EXCEPTIONS = "What is not applied"
     examples={
         "thl apply": "Apply until SIGTERM, SIGINT or `thl offline`.",
         "thl apply --to-time 2026-11-21T06:00:00Z": "Apply what was committed up to then, and end.",
-        "thl apply --skip-seqno 41 --reason 'bad row, see ticket 7'": "Leave event 41 out, and go on.",
-        "thl apply --exclude-table shop.audit --reason 'not needed'": "Go on without a table.",
+        "thl apply --skip-seqno 41 --reason 'bad row, see ticket 7'": "Leave event 41 out, and continue.",
+        "thl apply --exclude-table shop.audit --reason 'not needed'": "Continue without a table.",
     },
 )
 @configured("kafka", "target")
@@ -51,7 +53,7 @@ EXCEPTIONS = "What is not applied"
 @option(
     "--to-time",
     section=END,
-    callback=moment,
+    callback=timestamp,
     metavar="TIME",
     help=f"End before the first event that was committed after TIME ({TIME}); once TIME has passed, at the log's end.",
 )
@@ -89,7 +91,7 @@ EXCEPTIONS = "What is not applied"
     section=EXCEPTIONS,
     type=click.IntRange(min=0),
     metavar="N",
-    help="Event N, the next one, is a DDL that was done on the target by hand: go on after it. Needs --reason.",
+    help="Event N, the next one, is a DDL that was done on the target by hand: continue after it. Needs --reason.",
 )
 @option(
     "--exclude-table",
@@ -125,30 +127,24 @@ def apply(
     exist yet, and brokers that do not answer, are waited for (kafka.retries). With one of --to-… the applier ends there
     with exit code 0: no later change becomes visible on the target, and a target beyond it is refused.
     """
-    import signal
     from contextlib import suppress
     from threading import Event
 
     from connector import metrics
     from connector.applier.applier import Applier
-    from connector.applier.skips import ExcludedTables, Skips
     from connector.clock import SystemClock
     from connector.errors import TargetUnavailable
     from connector.kafka.handshake import warn_of_missing_log
     from connector.log.ids import Seqno
-    from connector.spark.session import Session
+    from connector.spark.session import SparkRun
     from connector.status.lag_monitor import lag_monitor
     from connector.targets.open import open_target
 
     until = _bound(to_seqno, to_event, to_gtid, to_time, to_heartbeat)
     if from_seqno is not None and from_event is not None:
         raise click.UsageError("only one of --from-seqno, --from-event can be given")
-    if bool(skip_seqnos or excluded_tables or done_seqno is not None) != bool(reason.strip()):
-        raise click.UsageError("--skip-seqno, --done-seqno or --exclude-table, and --reason go together")
-    done = None if done_seqno is None else Seqno(done_seqno)
-    skips = Skips([Seqno(one) for one in skip_seqnos], who(), reason, done=done)
-    excluded = ExcludedTables(excluded_tables, who(), reason) if excluded_tables else None
     first = from_event if from_seqno is None else Seqno(from_seqno)
+    skips, excluded = _exceptions(skip_seqnos, done_seqno, excluded_tables, reason)
     metrics.serve(config.metrics)
     clock = SystemClock()
     with suppress(TargetUnavailable):  # which the applier tries again
@@ -156,10 +152,9 @@ def apply(
     warn_of_missing_log(config)
     stop = Event()
     jars = () if submitted else _java_and_jars(config)
-    with Session(config.apply, f"thl-apply-{config.service}", jars=jars, own=not submitted) as session:
+    with SparkRun(config.apply, f"thl-apply-{config.service}", jars=jars, own=not submitted) as session:
         # Only now: Spark puts a handler of its own in place, which would break a batch in the middle.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
+        stop_at_signals(stop)
         with lag_monitor(config, clock):
             applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, excluded=excluded)
             position = applier.run()
@@ -168,9 +163,21 @@ def apply(
     else:
         click.echo(_stopped(position), err=True)
     if applier.request is not None:
-        click.echo(
-            f"offline, as {applier.request.asked_by} asked: {applier.request.reason or 'no reason given'}", err=True
-        )
+        echo_request(applier.request.asked_by, applier.request.reason)
+
+
+def _exceptions(
+    skip_seqnos: tuple[int, ...], done_seqno: int | None, excluded_tables: tuple[TableName, ...], reason: str
+) -> tuple[Skips, ExcludedTables | None]:
+    """The events that are not applied, and the tables that are excluded, each with its reason."""
+    from connector.applier.skips import ExcludedTables, Skips
+    from connector.log.ids import Seqno
+
+    if bool(skip_seqnos or excluded_tables or done_seqno is not None) != bool(reason.strip()):
+        raise click.UsageError("--skip-seqno, --done-seqno or --exclude-table, and --reason go together")
+    done = None if done_seqno is None else Seqno(done_seqno)
+    skips = Skips([Seqno(one) for one in skip_seqnos], who(), reason, done=done)
+    return skips, ExcludedTables(excluded_tables, who(), reason) if excluded_tables else None
 
 
 def _java_and_jars(config: Config) -> tuple[Path, ...]:
@@ -186,8 +193,8 @@ def _java_and_jars(config: Config) -> tuple[Path, ...]:
     import os
 
     from connector.errors import SandboxError
-    from connector.sandbox.fetching.jars import spark_kafka_jars
-    from connector.sandbox.fetching.java import java_home
+    from connector.fetching.jars import spark_kafka_jars
+    from connector.fetching.java import java_home
 
     os.environ["JAVA_HOME"] = str(java_home())
     if any(name.startswith("spark.jars") for name in config.apply.spark):
@@ -210,8 +217,8 @@ def _stopped(position: TargetPosition) -> str:
 
 def _inconsistency(position: TargetPosition) -> str:
     """The reason why a position is not consistent."""
-    if position.head > position.seqno:
-        return f"the target is consistent again after event {position.head}"
+    if position.rewound_from > position.seqno:
+        return f"the target is consistent again after event {position.rewound_from}"
     return "the initial load is not complete"
 
 

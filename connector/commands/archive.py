@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import command, option
-from connector.commands.options import configured
+from connector.commands.grammar.command import command, option
+from connector.commands.grammar.ending import stop_at_signals
+from connector.commands.grammar.options import configured
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -37,11 +38,9 @@ def archive(config: Config, folder: Path, to_now: bool, server_id: int | None, v
     when it is complete and synced to disk. `thl binlog FOLDER` prints the archive, and with source.archive a producer
     reads from it what the source has purged.
     """
-    import signal
-    from threading import Event
 
     from connector.clock import SystemClock
-    from connector.commands.unverified import warn_of_unverified
+    from connector.commands.grammar.unverified import warn_of_unverified
     from connector.errors import ConfigError
     from connector.mysql.archive.archive import Archive
     from connector.mysql.archive.archiver import Archiver
@@ -53,9 +52,7 @@ def archive(config: Config, folder: Path, to_now: bool, server_id: int | None, v
             raise ConfigError("the folder has no binary log file", folder=folder)
         click.echo(f"{len(sizes)} files, {sum(sizes)} bytes: no damage", err=True)
         return
-    stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_at_signals()
     replica_id = server_id or config.source.server_id % (2**32 - 1) + 1
     config = config.model_copy(update={"source": config.source.model_copy(update={"server_id": replica_id})})
     warn_of_unverified(config, "source")

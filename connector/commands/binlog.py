@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from connector.commands.bounds import BEGIN, END, TIME, folded, moment, position
-from connector.commands.command import NEW_LAYOUT, command, option
-from connector.commands.options import OUTPUT
+from connector.commands.grammar.bounds import BEGIN, END, TIME, lower_case, position, timestamp
+from connector.commands.grammar.command import NEW_LAYOUT, command, option
+from connector.commands.grammar.options import OUTPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from connector.log.transaction.batch import TransactionStart
     from connector.log.transaction.position import SourcePosition
     from connector.mysql.binlog.log_files import LogFile
     from connector.mysql.binlog.log_reader import Gap
 
-PIECE_BYTES = 1 << 20
+BATCH_BYTES = 1 << 20
 QUERY_BYTES = 4096
 LARGEST_EVENT = 256 << 20
 NAMED = 20  # XA transactions
@@ -73,14 +73,14 @@ DAMAGE = "Damage"
 @option(
     "--from-gtid",
     section=BEGIN,
-    callback=folded,
+    callback=lower_case,
     metavar="GTID",
     help="This transaction and those after it in the binary log.",
 )
 @option(
     "--from-time",
     section=BEGIN,
-    callback=moment,
+    callback=timestamp,
     metavar="TIME",
     help=f"Transactions committed at TIME or later ({TIME}).",
 )
@@ -94,11 +94,13 @@ DAMAGE = "Damage"
 @option(
     "--to-gtid",
     section=END,
-    callback=folded,
+    callback=lower_case,
     metavar="GTID",
     help="This transaction and those before it in the binary log.",
 )
-@option("--to-time", section=END, callback=moment, metavar="TIME", help=f"Transactions committed before TIME ({TIME}).")
+@option(
+    "--to-time", section=END, callback=timestamp, metavar="TIME", help=f"Transactions committed before TIME ({TIME})."
+)
 @option("--stop-after", section=END, type=click.IntRange(min=1), metavar="N", help="At most N transactions.")
 @option(
     "--do",
@@ -147,7 +149,7 @@ def binlog(
     input). Only complete transactions are printed, numbered from 0. At damage everything before it is printed, then an
     error with the position and the cause.
     """
-    from connector.config.model import Filters
+    from connector.config.filters import Filters
     from connector.errors import CorruptBinlog
     from connector.inspect.formats.json_event import JsonPrinter
     from connector.inspect.formats.tungsten_event import TungstenPrinter
@@ -160,11 +162,6 @@ def binlog(
     chosen = SelectionBounds(**bounds)
     selection = Selection(chosen)
     gaps: list[Gap] = []
-
-    def tell(gap: Gap) -> None:
-        gaps.append(gap)
-        click.echo(f"thl: left out {gap.end - gap.start} bytes, from {gap.start} to {gap.end}: {gap.error}", err=True)
-
     filters = Filter(
         Filters(do=do, ignore=ignore),
         keep_invalid_text=keep_invalid_text,
@@ -173,7 +170,7 @@ def binlog(
         largest_event=largest_event,
         system_schemas=True,
     )
-    reading = LogReading(filters, PIECE_BYTES, sys.stdin.buffer, tell if salvage else None)
+    reading = LogReading(filters, BATCH_BYTES, sys.stdin.buffer, _reporter(gaps) if salvage else None)
     out = sys.stdout.buffer
     printer: Formatter = JsonPrinter() if layout == "json" else TungstenPrinter()
     transactions = TransactionPrinter(printer, selection, out)
@@ -191,10 +188,20 @@ def binlog(
         _name_prepared(transactions.prepared)
     selection.check()
     if gaps:
+        left_out = sum(gap.end - gap.start for gap in gaps)
         raise CorruptBinlog(
-            f"{sum(gap.end - gap.start for gap in gaps)} bytes were left out at {len(gaps)} damaged places",
-            printed=transactions.printed,
+            f"{left_out} bytes were left out at {len(gaps)} damaged places", printed=transactions.printed
         )
+
+
+def _reporter(gaps: list[Gap]) -> Callable[[Gap], None]:
+    """A function that prints a gap and adds it to the others."""
+
+    def report(gap: Gap) -> None:
+        gaps.append(gap)
+        click.echo(f"thl: left out {gap.end - gap.start} bytes, from {gap.start} to {gap.end}: {gap.error}", err=True)
+
+    return report
 
 
 def _name_prepared(prepared: Mapping[str, TransactionStart]) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import command
-from connector.commands.options import configured, text_or_json
+from connector.commands.grammar.command import command
+from connector.commands.grammar.options import configured, text_or_json
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -28,9 +29,11 @@ def check(ctx: click.Context, config: Config, *, as_json: bool) -> None:
     """
     from connector.check.checks import check as run
     from connector.check.result import as_objects, as_text, exit_code
-    from connector.commands.unverified import warn_of_unverified
+    from connector.commands.grammar.unverified import warn_of_unverified
     from connector.errors import ConfigError
+    from connector.kafka.client import LOG
 
+    LOG.setLevel(logging.CRITICAL)  # the results report a broker that does not answer, not librdkafka's log lines
     with suppress(ConfigError):  # a wrong target.url is a result beside the others
         warn_of_unverified(config, "target")
     found = run(config, os.environ)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import command, option
-from connector.commands.options import settings_options
+from connector.commands.grammar.command import command, option
+from connector.commands.grammar.options import settings_options
 
 if TYPE_CHECKING:
     from connector.config.loading import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from connector.commands.command import command, option
+from connector.commands.grammar.command import command, option
 
 DIFFERENT = 1
 

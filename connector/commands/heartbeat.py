@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import command, option
-from connector.commands.options import configured
+from connector.commands.grammar.command import command, option
+from connector.commands.grammar.options import configured
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -29,7 +29,7 @@ def heartbeat(config: Config, name: str, until_applied: bool, timeout: float | N
     `thl wait --to-heartbeat NAME` and `thl apply --to-heartbeat NAME` refer to it.
     """
     from connector.clock import SystemClock
-    from connector.commands.unverified import warn_of_unverified
+    from connector.commands.grammar.unverified import warn_of_unverified
     from connector.errors import ConfigError
     from connector.mysql.server.heartbeat_table import write_heartbeat
     from connector.status.target import read_target

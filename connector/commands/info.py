@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import JSON, command
-from connector.commands.options import configured, text_or_json
+from connector.commands.grammar.command import JSON, command
+from connector.commands.grammar.options import configured, text_or_json
 
 if TYPE_CHECKING:
     from connector.config.model import Config

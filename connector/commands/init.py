@@ -10,9 +10,10 @@ from pathlib import Path
 
 import click
 
-from connector.commands.command import command, option
+from connector.commands.grammar.command import command, option
 
 SECRET = ("source.password",)
+TARGET = "target.url"
 
 
 @command(
@@ -68,9 +69,22 @@ def _answers(sets: Sequence[str]) -> list[str]:
             value_proc=partial(_checked, name),
             err=True,
         )
+        if name == TARGET:
+            answer = _with_password(answer)
         if answer != default:
             answers.append(f"{name}={answer}")
     return answers
+
+
+def _with_password(url: str) -> str:
+    """Return a target's URL with its user's password, which is asked for where the URL has none, and is not shown."""
+    from urllib.parse import quote
+
+    begin, user, rest = url.partition("@")
+    if not user or ":" in begin.partition("://")[2]:
+        return url
+    password = click.prompt("Target: password", default="", show_default=False, hide_input=True, err=True)
+    return f"{begin}:{quote(password, safe='')}@{rest}" if password else url
 
 
 def _checked(name: str, text: str) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from connector.commands.bounds import microseconds
-from connector.commands.command import ByValue, Decorator, command, option
-from connector.commands.options import VIEW_EARLIER, configured, view_options
+from connector.commands.grammar.bounds import microseconds
+from connector.commands.grammar.command import ByValue, Decorator, command, option
+from connector.commands.grammar.options import VIEW_EARLIER, configured, view_options
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -80,7 +80,7 @@ def either(end: str) -> ByValue:
 @option("--gtid", section=WHICH, metavar="GTID", help="The event of this transaction.")
 @option("--voided", section=WHICH, is_flag=True, help="Also events that were given up, are trapped, or unfinished.")
 @view_options
-def list_log(config: Config, view: View, **wanted: Any) -> None:
+def list_log(config: Config, view: View, **options: Any) -> None:
     """Print events of the log, fragment by fragment; without a choice, all of them.
 
     A seqno or a time is found in a few reads; an event id or a GTID is searched from the log's beginning. Exits with 5
@@ -89,7 +89,7 @@ def list_log(config: Config, view: View, **wanted: Any) -> None:
     from connector.inspect.events.log import LogList
     from connector.inspect.formats.printing import log_printer
 
-    choice = chosen(view.zone, **wanted)
+    choice = chosen(view.zone, **options)
     printer = log_printer(view, sys.stdout.buffer)
     for listed in LogList(config).events(choice):
         printer.show(listed)

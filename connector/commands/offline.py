@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import OPTIONS, command, option
-from connector.commands.options import configured, one_end, reason_option, who
+from connector.commands.grammar.command import OPTIONS, command, option
+from connector.commands.grammar.options import configured, one_end, reason_option, who
 
 if TYPE_CHECKING:
     from connector.config.model import Config
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
 @command(
@@ -31,16 +31,16 @@ LOOK_SECONDS = 0.2
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait until it is offline. The request stands after that, too.",
+    help="How long to wait until it is offline. The request remains valid after that.",
 )
 def offline(config: Config, end: str, reason: str, timeout: float) -> None:
     """Ask the applier or the producer to go offline; it ends between two events, with exit code 0.
 
-    The request to the applier is a row in the target, which the applier reads every second; it stands until the next
+    The request to the applier is a row in the target, which the applier reads every second; it is valid until the next
     `thl apply` begins. The request to the producer is a record in the log's control topic, for the producer that is
     online now.
     """
-    from connector.commands.unverified import warn_of_unverified
+    from connector.commands.grammar.unverified import warn_of_unverified
 
     warn_of_unverified(config, "kafka" if end == "producer" else "target")
     if end == "producer":
@@ -69,10 +69,10 @@ def _applier(config: Config, reason: str, timeout: float) -> None:
             if clock.monotonic() >= deadline:
                 raise TargetUnavailable(
                     f"no applier has gone offline within {timeout:g} s",
-                    hint="perhaps none runs; the request stands until the next `thl apply`; --timeout waits longer",
+                    hint="perhaps none runs; the request is valid until the next `thl apply`; --timeout waits longer",
                     service=config.service,
                 )
-            clock.sleep(LOOK_SECONDS)
+            clock.sleep(POLL_SECONDS)
 
 
 def _producer(config: Config, reason: str, timeout: float) -> None:
@@ -89,13 +89,13 @@ def _producer(config: Config, reason: str, timeout: float) -> None:
         epochs = reader.control().epochs
     if not epochs:
         raise PreflightError("the log never had a producer", service=config.service)
-    request = OfflineRequest(epoch=epochs[-1].epoch, asked_at=clock.now(), asked_by=who(), because=reason)
-    heard: SimpleQueue[OfflineRequest] = SimpleQueue()
+    request = OfflineRequest(epoch=epochs[-1].epoch, asked_at=clock.now(), asked_by=who(), reason=reason)
+    received: SimpleQueue[OfflineRequest] = SimpleQueue()
     deadline = clock.monotonic() + timeout
-    with listening(config, send_request(config, request), heard.put):
+    with listening(config, send_request(config, request), received.put):
         while True:
             try:
-                found = heard.get(timeout=max(deadline - clock.monotonic(), 0))
+                found = received.get(timeout=max(deadline - clock.monotonic(), 0))
             except Empty:
                 raise TimedOut(
                     f"the producer of epoch {request.epoch} has not gone offline within {timeout:g} s",

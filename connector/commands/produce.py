@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.bounds import BEGIN
-from connector.commands.command import command, option
-from connector.commands.options import configured
+from connector.commands.grammar.bounds import BEGIN
+from connector.commands.grammar.command import command, option
+from connector.commands.grammar.ending import echo_request, stop_at_signals
+from connector.commands.grammar.options import configured
+from connector.commands.grammar.unverified import warn_of_unverified
 
 if TYPE_CHECKING:
+    from connector.clock import Clock
     from connector.config.model import Config
+    from connector.log.transaction.position import PositionRecord
+    from connector.producer.sources.source import EventSource
 
 ACCEPT = "What is accepted"
 
@@ -37,7 +42,7 @@ ACCEPT = "What is accepted"
     metavar="FOLDER|FILE",
     help="Read a folder of binary log files, or files in this order, to their end, in place of the server. Repeatable.",
 )
-@option("--from", "places", multiple=True, hidden=True, metavar="POSITION|FOLDER|FILE")
+@option("--from", "given", multiple=True, hidden=True, metavar="POSITION|FOLDER|FILE")
 @option(
     "--accept-trapped",
     section=ACCEPT,
@@ -58,7 +63,7 @@ def produce(
     *,
     start: str | None,
     from_files: tuple[str, ...],
-    places: tuple[str, ...],
+    given: tuple[str, ...],
     accept_trapped: bool,
     accept_partial: tuple[str, ...],
 ) -> None:
@@ -67,45 +72,23 @@ def produce(
     A new log begins at source.start: with an initial load by default. A log that exists is continued where it ends.
     """
     import gc
-    import signal
     from contextlib import nullcontext
-    from pathlib import Path
-    from threading import Event
 
     from connector import metrics
     from connector.clock import SystemClock
-    from connector.commands.unverified import warn_of_unverified
-    from connector.errors import ConfigError
     from connector.producer.heartbeats import heartbeats
     from connector.producer.producer import Producer
     from connector.producer.replicas import Replicas
-    from connector.producer.sources.files import FileSource
-    from connector.producer.sources.mysql import MySqlSource
-    from connector.producer.sources.source import Source
 
     clock = SystemClock()
-    source: Source
-    start, from_files = _beginning(start, from_files, places)
-    if from_files:
-        if accept_trapped:
-            raise ConfigError("--accept-trapped needs the server: --from-files cannot tell what the server lacks")
-        if config.publish.wait_for:
-            raise ConfigError(
-                "publish.wait_for needs the server's replicas: it has no meaning with --from-files",
-                hint="--set publish.wait_for=[]",
-            )
-        source = FileSource(config, [Path(file) for file in from_files], clock)
-    else:
-        if start is not None:
-            config = config.model_copy(update={"source": config.source.model_copy(update={"start": start})})
-        source = MySqlSource(config, clock)
-        warn_of_unverified(config, "source", "replicas")
+    start, from_files = _beginning(start, from_files, given)
+    if start is not None:
+        config = config.model_copy(update={"source": config.source.model_copy(update={"start": start})})
+    source = _files(config, from_files, clock, accept_trapped=accept_trapped) if from_files else _server(config, clock)
     warn_of_unverified(config, "kafka", "registry")
-    stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_at_signals()
     metrics.serve(config.metrics)
-    # What passes through has no cycles, but is many objects: looking for cycles among them at every 700th costs a
+    # The passing objects have no cycles but are many: a collection at every 700th allocation would cost a
     # fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000)
@@ -114,39 +97,66 @@ def produce(
         config, source, clock, stop, accept_trapped=accept_trapped, accept_partial=accept_partial, gate=gate
     )
     try:
-        with heartbeats(config) if isinstance(source, MySqlSource) else nullcontext():
+        with nullcontext() if from_files else heartbeats(config):
             position = producer.run()
     finally:
         if gate is not None:
             gate.close()
     if producer.request is not None:
-        said = producer.request.because or "no reason given"
-        click.echo(f"offline, as {producer.request.asked_by} asked: {said}", err=True)
+        echo_request(producer.request.asked_by, producer.request.reason)
+    click.echo(_stopped(config, position), err=True)
+
+
+def _server(config: Config, clock: Clock) -> EventSource:
+    from connector.producer.sources.mysql import MySqlSource
+
+    warn_of_unverified(config, "source", "replicas")
+    return MySqlSource(config, clock)
+
+
+def _files(config: Config, files: tuple[str, ...], clock: Clock, *, accept_trapped: bool) -> EventSource:
+    """The source that reads files.
+
+    Raises:
+        ConfigError: an option or a field has no meaning without the server.
+    """
+    from pathlib import Path
+
+    from connector.errors import ConfigError
+    from connector.producer.sources.files import FileSource
+
+    if accept_trapped:
+        raise ConfigError("--accept-trapped needs the server: files do not show what the server lacks")
+    if config.publish.wait_for:
+        raise ConfigError(
+            "publish.wait_for needs the server's replicas: it has no meaning with --from-files",
+            hint="--set publish.wait_for=[]",
+        )
+    return FileSource(config, [Path(file) for file in files], clock)
+
+
+def _stopped(config: Config, position: PositionRecord | None) -> str:
+    """The line that the producer leaves on standard error."""
     if position is None:
-        click.echo(f"stopped before going online; service {config.service}", err=True)
-        return
+        return f"stopped before going online; service {config.service}"
     where = f"file and position {position.resume}" + (f", GTIDs {position.gtid_set}" if position.gtid_set else "")
     unfinished = f"; event {position.open.seqno} is unfinished and will be given up" if position.open else ""
     unfinished += "; the initial load is unfinished and will be repeated" if position.snapshot else ""
-    click.echo(
-        f"stopped after event {position.last_finished} of service {config.service}: {where}{unfinished}", err=True
-    )
+    return f"stopped after event {position.last_finished} of service {config.service}: {where}{unfinished}"
 
 
-def _beginning(
-    start: str | None, files: tuple[str, ...], places: tuple[str, ...]
-) -> tuple[str | None, tuple[str, ...]]:
-    """The position at which a new log begins, or the files to read; `places` are of `--from`, once both options."""
+def _beginning(start: str | None, files: tuple[str, ...], given: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the position at which a new log begins, or the files to read; `given` are the values of `--from`."""
     from pathlib import Path
 
-    if places:
+    if given:
         click.echo("thl: --from is now --start (a position) and --from-files (folders and files)", err=True)
         if files:
             raise click.UsageError("--from-files and --from are the same option: give one of them")
-        if len(places) > 1 or Path(places[0]).exists():
-            files = places
+        if len(given) > 1 or Path(given[0]).exists():
+            files = given
         elif start is None:
-            start = places[0]
+            start = given[0]
         else:
             raise click.UsageError("--start and --from are the same option: give one of them")
     if start is not None and files:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from connector.commands.command import JSON, Command, option
-from connector.commands.options import text_or_json
+from connector.commands.grammar.command import JSON, Command, option
+from connector.commands.grammar.options import text_or_json
 
 _folder = option(
     "--folder",
@@ -47,7 +47,7 @@ def up(folder: Path, also: tuple[str, ...]) -> None:
 
     stack = Stack(folder)
     with Console(stderr=True).status("looking for what runs") as line:
-        servers = stack.up(also, tell=line.update)
+        servers = stack.up(also, progress=line.update)
     for server in servers:
         click.echo(f"{server.name:<9} {server.where}")
     first_steps.write(stack.folder, servers)

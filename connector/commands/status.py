@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import JSON, command, option
-from connector.commands.options import configured, one_end, text_or_json
+from connector.commands.grammar.command import JSON, command, option
+from connector.commands.grammar.options import configured, one_end, text_or_json
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -34,7 +34,7 @@ LIMITS = "Limits"
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="A problem when producer or applier is further behind.",
+    help="Report a problem when producer or applier lags by more.",
 )
 @option(
     "--min-purge",
@@ -43,7 +43,7 @@ LIMITS = "Limits"
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="A problem when the source may purge the next binary log file sooner.",
+    help="Report a problem when the source may purge the next binary log file sooner.",
 )
 @text_or_json("One JSON object instead of text; with both ends it has the names of `trepctl status`, too.")
 @click.pass_context
@@ -55,9 +55,9 @@ def status(
     Exits with 1 when a server does not answer or a limit is exceeded.
     """
     from connector.clock import SystemClock
-    from connector.commands.unverified import warn_of_unverified
+    from connector.commands.grammar.unverified import warn_of_unverified
     from connector.status.collect import collect
-    from connector.status.report import End, Limits, as_object, as_text
+    from connector.status.report import End, LagLimits, as_object, as_text
     from connector.status.trepctl import tungsten_names
 
     ends = frozenset(End) if end is None else frozenset((End(end),))
@@ -66,7 +66,7 @@ def status(
         warn_of_unverified(config, "source", "replicas")
     if End.TARGET in ends:
         warn_of_unverified(config, "target")
-    found = collect(config, Limits(max_behind, min_purge), ends=ends)
+    found = collect(config, LagLimits(max_behind, min_purge), ends=ends)
     if as_json:
         # Tungsten's names are of one replicator, which has both ends.
         names = tungsten_names(found, config, SystemClock().now()) if end is None else {}

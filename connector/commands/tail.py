@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import command, option
-from connector.commands.options import VIEW_EARLIER, configured, view_options
+from connector.commands.grammar.command import command, option
+from connector.commands.grammar.ending import stop_at_signals
+from connector.commands.grammar.options import VIEW_EARLIER, configured, view_options
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -33,15 +34,11 @@ WHICH = "Which events"
 @view_options
 def tail(config: Config, view: View, last: int, to_seqno: int | None, voided: bool) -> None:
     """Print events as they arrive in the log, each when it is complete, until SIGINT or SIGTERM."""
-    import signal
-    from threading import Event
 
     from connector.inspect.events.follow import Following
     from connector.inspect.formats.printing import log_printer
 
-    stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_at_signals()
     printer = log_printer(view, sys.stdout.buffer)
     for listed in Following(config, stop.is_set).events(last, voided=voided, until=to_seqno):
         if listed is None:

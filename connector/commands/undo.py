@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import command, option
-from connector.commands.options import configured
+from connector.commands.grammar.command import command, option
+from connector.commands.grammar.options import configured
 
 if TYPE_CHECKING:
     from connector.config.model import Config

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.command import JSON, command, option
-from connector.commands.options import configured, text_or_json
+from connector.commands.grammar.command import JSON, command, option
+from connector.commands.grammar.ending import stop_at_signals
+from connector.commands.grammar.options import configured, text_or_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ TABLES = "Tables"
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Compare anyway when the target is behind and has made no progress for this long.",
+    help="Compare anyway when the target lags and has made no progress for this long.",
 )
 @option(
     "--every",
@@ -98,16 +99,12 @@ def _go_on(
     show: Callable[[Report], None],
 ) -> Verdict:
     """Compare until a signal comes; returns the verdict of the last comparison."""
-    import signal
-    from threading import Event
 
     from connector import metrics
     from connector.clock import SystemClock
     from connector.verify.watch import watch
 
-    stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_at_signals()
     metrics.serve(config.metrics)
     clock = SystemClock()
     return watch(config, tables or None, show, patience=patience, every=every, stop=stop, clock=clock, ignored=ignored)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from connector.commands.bounds import TIME, moment
-from connector.commands.command import ByValue, command, option
-from connector.commands.options import configured, one_end
+from connector.commands.grammar.bounds import TIME, timestamp
+from connector.commands.grammar.command import ByValue, command, option
+from connector.commands.grammar.options import configured, one_end
 
 if TYPE_CHECKING:
     from connector.config.model import Config
-    from connector.status.waiting import Condition, EventReached, Progress
+    from connector.status.waiting import Condition, EventReached, ReachedPosition
 
 WHAT = "What to wait for"
 
@@ -68,7 +68,7 @@ APPLIED = ByValue("--to-seqno or --to-gtid", _applied)
 @option(
     "--from-time",
     section=WHAT,
-    callback=moment,
+    callback=timestamp,
     metavar="TIME",
     help=f"With --to-heartbeat: one written at TIME or later ({TIME}).",
 )
@@ -90,7 +90,7 @@ def wait(
 
     The event is named by its seqno, its GTID, or the heartbeat that `thl heartbeat NAME` wrote.
     """
-    from connector.commands.unverified import warn_of_unverified
+    from connector.commands.grammar.unverified import warn_of_unverified
     from connector.status.waiting import EventReached
 
     if sum(one is not None for one in (to_seqno, to_gtid, to_heartbeat)) != 1:
@@ -100,33 +100,33 @@ def wait(
     if to_heartbeat is not None and end == "producer":
         raise click.UsageError("--to-heartbeat is looked for in the target: not with --producer")
     warn_of_unverified(config, "kafka" if end == "producer" else "target")
-    wanted: Condition = to_gtid or EventReached(to_seqno)
+    condition: Condition = to_gtid or EventReached(to_seqno)
     if to_heartbeat is not None:
-        wanted = _of_heartbeat(config, to_heartbeat, from_time)
+        condition = _of_heartbeat(config, to_heartbeat, from_time)
     if end == "producer":
-        row = _in_log(config, wanted, timeout)
+        row = _in_log(config, condition, timeout)
         click.echo(f"written {row.seqno} ({row.event_id})", err=True)
     else:
-        row = _in_target(config, wanted, timeout)
+        row = _in_target(config, condition, timeout)
         click.echo(f"applied {row.seqno} ({row.event_id})", err=True)
 
 
-def _in_target(config: Config, wanted: Condition, timeout: float | None) -> Progress:
+def _in_target(config: Config, condition: Condition, timeout: float | None) -> ReachedPosition:
     from connector.clock import SystemClock
     from connector.status.target import read_target
     from connector.status.waiting import wait_for
 
     url = config.target.url.get_secret_value()
-    return wait_for(wanted, lambda: read_target(url, config.service), SystemClock(), timeout)
+    return wait_for(condition, lambda: read_target(url, config.service), SystemClock(), timeout)
 
 
-def _in_log(config: Config, wanted: Condition, timeout: float | None) -> Progress:
+def _in_log(config: Config, condition: Condition, timeout: float | None) -> ReachedPosition:
     from connector.clock import SystemClock
     from connector.kafka.log_reader import LogReader
     from connector.status.waiting import LogEnd, wait_for
 
     with LogReader(config) as reader:
-        return wait_for(wanted, lambda: LogEnd.of(reader.position()), SystemClock(), timeout, end="log")
+        return wait_for(condition, lambda: LogEnd.of(reader.position()), SystemClock(), timeout, end="log")
 
 
 def _of_heartbeat(config: Config, name: str, since: int | None) -> Condition:

@@ -1,8 +1,15 @@
 """The configuration: typed sections, loading (YAML, environment, `--set`) and the generated reference.
 
 - `model`: `Config`, the sections as one model; `Metrics`; the fields that were renamed.
-- `source`, `filters`, `kafka`, `publish`, `apply`: the sections. `section`: their base and common field types.
+- `section`: the base of sections, and common field types.
+- `source`: the section `source`.
+- `filters`: the section `source.filters`.
+- `kafka`: the sections `kafka` and `registry`.
+- `publish`: the section `publish`.
+- `apply`: the sections `target` and `apply`.
+- `target_url`: checks and reads `target.url`.
 - `loading`: reads file, environment and `--set`, and remembers the origin of each value.
+- `yaml_text`: parses YAML.
 - `starter`: the commented file of `thl init`.
 - `reference`: docs/configuration.md, and the YAML that `thl config` prints.
 """

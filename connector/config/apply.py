@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from connector.config.section import Bytes, Properties, Section, read_secret_files
+from connector.config.target_url import TargetUrl
 
 MetadataColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
-_POSTGRES_URL: Final = re.compile(
-    r"postgres(?:ql)?://(?:(?:[^\s@/?#%]|%[0-9A-Fa-f]{2})*@)?"  # user and password, encoded
-    r"(?:(?:[\w.-]|%[0-9A-Fa-f]{2})*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?"
-    r"(?:,(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?)*(?:/[^?\s]*)?(?:\?\S*)?"
-)
 
 
 class Apply(Section):
@@ -50,20 +45,10 @@ class Apply(Section):
     )
 
 
-def _target_url(url: SecretStr) -> SecretStr:
-    text = url.get_secret_value()
-    if text.startswith(("postgresql:", "postgres:")) and not _POSTGRES_URL.fullmatch(text):
-        raise ValueError(
-            "not postgresql://user:password@host:port/database: percent-encode every character of user and password "
-            "that is not a letter or digit: %40 for @, %2F for /, %25 for %"
-        )
-    return url
-
-
 class Target(Section):
     """The database that is kept equal to the source."""
 
-    url: Annotated[SecretStr, AfterValidator(_target_url)] = Field(
+    url: TargetUrl = Field(
         SecretStr("sqlite:///thl.db"),
         description="sqlite:///file or postgresql://user:password@host:port/database.",
     )
@@ -77,6 +62,13 @@ class Target(Section):
         "updated a row: any of seqno, gtid, commit_time, event_id and server_id, each with its column name: `{seqno: "
         "thl_seqno, gtid: thl_gtid}`. seqno is required if there are any.",
     )
+    indexes: Literal["none", "unique", "all"] = Field(
+        "none",
+        description="PostgreSQL: which of the source's secondary indexes the target's tables get: none; unique: its "
+        "unique keys; all. They are built once the initial load is complete, follow the source's DDL, and make "
+        "applying slower. After a change the next start of the applier builds what is missing, which may take long; "
+        "it drops no index for it. docs/types.md says which indexes differ.",
+    )
     retries: int = Field(
         30, ge=0, description="Attempts to reach an unavailable target before the applier exits with 4."
     )
@@ -85,6 +77,12 @@ class Target(Section):
     @classmethod
     def _reads_files(cls, given: Any) -> Any:
         return read_secret_files(given, "url")
+
+    @model_validator(mode="after")
+    def _indexes_need_postgresql(self) -> Target:
+        if self.indexes != "none" and self.url.get_secret_value().startswith("sqlite:"):
+            raise ValueError("indexes: a SQLite target has no secondary indexes: only none is possible")
+        return self
 
     @model_validator(mode="after")
     def _metadata_columns_have_an_order(self) -> Target:

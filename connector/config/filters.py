@@ -39,6 +39,11 @@ class Mask(Section):
             raise ValueError("set one of fixed, hash and truncate")
         return self
 
+    @property
+    def gives_null(self) -> bool:
+        """True if the value is NULL in every row."""
+        return self.hash is None and self.truncate is None and self.fixed is None
+
     @model_serializer(mode="wrap")
     def _keeps_null(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
         """Keep `fixed: null`, which differs from no `fixed`, where defaults are left out."""
@@ -66,7 +71,9 @@ class TableRule(Section):
         "definitions are not masked.",
     )
     zero_dates: tuple[str, ...] = Field(
-        (), description="Patterns of columns in which the date 0000-00-00 becomes NULL; key columns keep it."
+        (),
+        description="Patterns of columns in which the date 0000-00-00 becomes NULL, and which "
+        "definitions allow to be NULL; key columns keep it.",
     )
     rename: dict[ExactColumn, NewColumn] = Field(
         default_factory=dict,

@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 
 from connector.config.model import RENAMED, Config
 from connector.config.section import FILE, Section
+from connector.config.yaml_text import parsed, problem_of
 from connector.errors import ConfigError
 from connector.redaction import remember, secrets_of
 
@@ -45,15 +46,21 @@ class Layers:
         default_factory=dict
     )  # (layer, renamed field) → the name that it has there
 
-    def put(self, path: Path_, value: object, origin: str) -> None:
+    def put(self, path: Path_, value: object, origin: str, *, layer: str | None = None) -> None:
         """Set one value; it overrides the value of an earlier layer. An old name sets the renamed field.
 
+        Args:
+            path: the field.
+            value: its value, not validated.
+            origin: named in errors: a file, a variable, an option.
+            layer: the origin of all values that must not set a field by both its names; None: this origin.
+
         Raises:
-            ConfigError: file or environment give a field both its old and its new name.
+            ConfigError: one layer gives a field both its old and its new name.
         """
         given, path = path, current(path)
         if path[:2] in NEW_NAMES:
-            self._check_name(given[:2], path[:2], origin)
+            self._check_name(given[:2], path[:2], origin, layer or origin)
         inner = self.values
         for name in path[:-1]:
             below = inner.get(name)
@@ -67,8 +74,7 @@ class Layers:
         """Return the origin of a value, of its section, or of a value in it."""
         return origin_of(self.origins, path)
 
-    def _check_name(self, given: Path_, path: Path_, origin: str) -> None:
-        layer = PREFIX if origin.startswith(PREFIX) else origin
+    def _check_name(self, given: Path_, path: Path_, origin: str, layer: str) -> None:
         name, old = ".".join(path), ".".join(given)
         before = self.names.get((layer, path))
         if before not in (None, old):
@@ -98,10 +104,22 @@ class Settings:
     Args:
         config: the typed model.
         origins: path of a field → file, variable or flag; a field that is missing has its default.
+        property_files: path of a property `<name>_file` → the file, whose content the model has as `<name>`.
     """
 
     config: Config
     origins: dict[Path_, str]
+    property_files: dict[Path_, str] = field(default_factory=dict)
+
+    def properties(self, path: Path_, read: Mapping[str, object]) -> dict[str, object]:
+        """The properties of a library as they were given: `<name>_file`, not the content of the file.
+
+        Args:
+            path: the field of the properties.
+            read: the field's value in the model.
+        """
+        files = {at[-1]: file for at, file in self.property_files.items() if at[:-1] == path}
+        return {name: value for name, value in read.items() if name + FILE not in files} | files
 
 
 def load(file: Path | None = None, environ: Mapping[str, str] | None = None, sets: Sequence[str] = ()) -> Config:
@@ -131,9 +149,9 @@ def load_settings(
         _put_file(layers, file or DEFAULT_FILE)
     for name, value in sorted((environ or {}).items()):
         if path := _variable_path(name):
-            layers.put(path, _typed(path, value, name), name)
+            layers.put(path, _typed(path, _text(value, name), name), name, layer=PREFIX)
     for text in sets:
-        path, value = assignment(text)
+        path, value = assignment(_text(text, "--set"))
         layers.put(path, _typed(path, value, f"--set {_shown(path)}"), f"--set {_shown(path)}")
     remember(_secrets(layers.values, ()))
     if not layers.origins and file is None and not DEFAULT_FILE.is_file():
@@ -142,9 +160,18 @@ def load_settings(
             extra={"looked_for": str(DEFAULT_FILE.absolute())},
         )
     try:
-        return Settings(Config.model_validate(layers.values), layers.origins)
+        return Settings(Config.model_validate(layers.values), layers.origins, _property_files(layers.values))
     except ValidationError as error:
         raise _refused(error, layers) from None
+
+
+def _property_files(values: Mapping[str, Any]) -> dict[Path_, str]:
+    return {
+        (section, name, key): value
+        for section, name in sorted(PROPERTIES)
+        for key, value in values.get(section, {}).get(name, {}).items()
+        if key.endswith(FILE)
+    }
 
 
 def origin_of(origins: dict[Path_, str], path: Path_) -> str | None:
@@ -182,11 +209,11 @@ def _is_section(path: Path_) -> bool:
 
 def _put_file(layers: Layers, file: Path) -> None:
     try:
-        document = _parsed(file.read_text(encoding="utf-8"))
+        document = parsed(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"the configuration cannot be read: {error.strerror}", file=file) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the configuration is not YAML: {_problem(error)}", file=file) from None
+        raise ConfigError(f"the configuration is not YAML: {problem_of(error)}", file=file) from None
     if document is None:
         return
     if not isinstance(document, dict):
@@ -195,45 +222,17 @@ def _put_file(layers: Layers, file: Path) -> None:
         layers.put(path, value, str(file))
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as specified: a duplicate key in a mapping is an error; PyYAML takes the last one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Construct one mapping."""
-        seen: set[object] = set()
-        for key, _ in node.value:
-            name = getattr(key, "value", None)
-            if isinstance(name, str) and name in seen:
-                raise yaml.MarkedYAMLError(problem="duplicate key", problem_mark=key.start_mark)
-            if isinstance(name, str):
-                seen.add(name)
-        return super().construct_mapping(node, deep)
-
-
-def _parsed(text: str) -> Any:
-    """Parse a YAML document with plain values only.
+def _text(given: str, origin: str) -> str:
+    """Return a value of the environment or the command line, which may be no text at all.
 
     Raises:
-        yaml.YAMLError: the text is not such a document.
+        ConfigError: its bytes are not UTF-8.
     """
-    try:
-        return yaml.load(text, _Loader)  # noqa: S506 (a subclass of SafeLoader)
-    except ValueError as error:
-        raise yaml.MarkedYAMLError(problem="invalid date or number") from error
-    except RecursionError as error:
-        raise yaml.MarkedYAMLError(problem="too many nested levels") from error
-
-
-def _problem(error: yaml.YAMLError | UnicodeDecodeError) -> str:
-    """Return the problem and its line, without the excerpt and quoted names: these may contain a password."""
-    if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start + 1} is not UTF-8"
-    if not isinstance(error, yaml.MarkedYAMLError):
-        return "it contains characters that YAML does not allow"
-    if error.problem_mark is None:
-        return error.problem or "its content"
-    problem = re.sub(r"(['\"])(?!<)(?!.\1).*", "…", error.problem or "", flags=re.DOTALL)
-    return f"{problem} in line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+    if given.isascii() or not re.search("[\ud800-\udfff]", given):
+        return given
+    raise ConfigError.of_fields(
+        f"{origin}: the value is not UTF-8", {origin: origin}, hint="put a secret of other bytes into a …_file"
+    )
 
 
 def _secrets(values: Mapping[Any, Any], above: Path_) -> Iterator[str]:
@@ -329,7 +328,7 @@ def _typed(path: Path_, text: str, origin: str) -> object:
     if not isinstance(default, tuple | dict):
         return text
     try:
-        value = _parsed(text)
+        value = parsed(text)
     except yaml.YAMLError:
         raise ConfigError.of_fields(f"{_shown(path)}: not YAML (from {origin})", {_shown(path): origin}) from None
     if isinstance(default, tuple) and not isinstance(value, list | dict):

@@ -12,19 +12,13 @@ from typing import Final
 from pydantic import Field, SecretStr, model_validator
 
 from connector.config.apply import Apply, Target
-from connector.config.filters import MIN_HASH_KEY, Filters, Mask, TableRule, finds_column
-from connector.config.kafka import LEAST_MESSAGE, Kafka, Registry
-from connector.config.publish import Publish, Shard
+from connector.config.kafka import Kafka, Registry
+from connector.config.publish import Publish
 from connector.config.section import Name, Section
-from connector.config.source import LARGEST_EVENT, Source
+from connector.config.source import Source
 from connector.redaction import remember, secrets_of
 
-__all__ = [
-    "LARGEST_EVENT", "LEAST_MESSAGE", "MIN_HASH_KEY", "RENAMED", "Apply", "Config", "Filters", "Kafka", "Mask",
-    "Metrics", "Publish", "Registry", "Shard", "Source", "TableRule", "Target", "finds_column",
-]  # fmt: skip
-
-# Old name of a field → its name. The old name goes on working in files, the environment and --set, with a warning.
+# Old name of a field → its name. The old name still works in files, the environment and --set, with a warning.
 RENAMED: Final = {
     ("source", "heartbeat"): "dump_heartbeat",
     ("source", "piece_bytes"): "batch_bytes",

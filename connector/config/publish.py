@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from connector.config.section import Bytes, Seconds, Section, TablePattern
+from connector.config.section import Bytes, Seconds, Section, TableGlob
 
 
 def _server_address(url: SecretStr) -> SecretStr:
@@ -29,7 +29,7 @@ class Shard(Section):
     """A named shard."""
 
     name: Annotated[str, Field(pattern=r"^[^#].*$", max_length=200)] = Field(description="Must not begin with #.")
-    pattern: TablePattern = Field(description="Its tables: `schema.table` or `schema`, with `*` and `?`, in any case.")
+    pattern: TableGlob = Field(description="Its tables: `schema.table` or `schema`, with `*` and `?`, in any case.")
 
 
 class Publish(Section):
@@ -45,7 +45,7 @@ class Publish(Section):
         description='Named shards; the first pattern that matches a table wins: `[{"name": "money", "pattern": '
         '"shop.pay*"}]`. Several patterns may share a name. A changed rule applies after a restart.',
     )
-    bookkeeping: tuple[TablePattern, ...] = Field(
+    bookkeeping: tuple[TableGlob, ...] = Field(
         (),
         description="Tables (`schema.table` or `schema`, with `*` and `?`) of tools: events that change only them have "
         "is_metadata=true in their metadata, as events of source.heartbeat_table always have.",

@@ -95,28 +95,37 @@ def reference() -> str:
 
 def in_force(settings: Settings) -> str:
     """Return the effective configuration as commented YAML; `load` reads it, except for the hidden secrets."""
-    return redacted("\n".join(_yaml(settings.config, settings.origins, ())) + "\n")
+    return redacted("\n".join(_yaml(settings.config, settings, ())) + "\n")
+
+
+# JSON leaves these as they are; YAML takes some for line ends and refuses others, and a terminal obeys some.
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def scalar(value: object, *, hide: bool) -> str:
-    """Return a value as YAML on one line (JSON is YAML)."""
+    """Return a value as YAML on one line."""
     match value:
         case SecretStr():
             if not value.get_secret_value():
                 return '""'
-            return json.dumps(_masked(value.get_secret_value()) if hide else value.get_secret_value())
+            return _json(_masked(value.get_secret_value()) if hide else value.get_secret_value())
         case Path():
-            return json.dumps(str(value), ensure_ascii=False)
+            return _json(str(value))
         case tuple():
             return "[" + ", ".join(scalar(_plain(item), hide=hide) for item in value) + "]"
         case Mapping():
             hidden = {name: HIDDEN if hide and is_secret(name) else text for name, text in value.items()}
-            return json.dumps(hidden, ensure_ascii=False)
+            return _json(hidden)
         case _:
-            return json.dumps(value, ensure_ascii=False)
+            return _json(value)
 
 
-def _yaml(section: BaseModel, origins: dict[tuple[str, ...], str], above: tuple[str, ...]) -> Iterator[str]:
+def _json(value: object) -> str:
+    """Return JSON that is also YAML, and printable."""
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def _yaml(section: BaseModel, settings: Settings, above: tuple[str, ...]) -> Iterator[str]:
     indent = "  " * len(above)
     for name, info in type(section).model_fields.items():
         path, value = (*above, name), getattr(section, name)
@@ -125,11 +134,13 @@ def _yaml(section: BaseModel, origins: dict[tuple[str, ...], str], above: tuple[
         yield f"{indent}# {' '.join(comment.split())}"
         if isinstance(value, Section):
             yield f"{indent}{name}:"
-            yield from _yaml(value, origins, path)
+            yield from _yaml(value, settings, path)
         else:
             if getattr(section, name + FILE, None) is not None and name + FILE != "hash_key_file":
                 value = SecretStr("")  # read from the file: `load` refuses both
-            origin = origin_of(origins, path)
+            if isinstance(value, Mapping):
+                value = settings.properties(path, value)
+            origin = origin_of(settings.origins, path)
             yield f"{indent}{name}: {scalar(value, hide=True)}" + (f"  # from {origin}" if origin else "")
 
 

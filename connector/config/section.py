@@ -7,6 +7,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from connector.patterns import table_pattern
+
 FILE: Final = "_file"  # suffix of a secret's name: the field that names a file with the secret in it
 
 
@@ -59,16 +61,14 @@ def _properties(given: dict[str, str]) -> dict[str, str]:
     return read
 
 
-def _table_pattern(pattern: str) -> str:
-    schema, dot, table = pattern.partition(".")
-    if not schema or (dot and not table):
-        raise ValueError("not a table pattern: write `shop`, `shop.orders` or `shop.*_log`")
-    return pattern
+def _table_pattern(text: str) -> str:
+    table_pattern(text.strip())  # raises for one that is none
+    return text
 
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,200}$")]
 Bytes = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-TablePattern = Annotated[str, AfterValidator(_table_pattern)]
+TableGlob = Annotated[str, AfterValidator(_table_pattern)]
 # Left out of a section's repr: passwords are among them.
 Properties = Annotated[dict[str, str], AfterValidator(_properties), Field(repr=False)]

@@ -29,7 +29,7 @@ class Source(Section):
     port: int = Field(3306, ge=1, le=65535, description="TCP port.")
     user: str = Field(
         "thl",
-        description="Needs REPLICATION SLAVE and REPLICATION CLIENT; for a snapshot also SELECT and FLUSH_TABLES.",
+        description="Needs REPLICATION SLAVE and REPLICATION CLIENT; for an initial load also SELECT and FLUSH_TABLES.",
     )
     password: SecretStr = Field(SecretStr(""), description="The user's password.")
     password_file: Path | None = Field(None, description="File that holds the password.")
@@ -46,7 +46,7 @@ class Source(Section):
     start: str = Field(
         "snapshot",
         description="Position at which a new log begins: snapshot | now | earliest | a GTID set | file:position. An "
-        "existing log always goes on from its own position.",
+        "existing log always continues from its own position.",
     )
     archive: Path | None = Field(
         None, description="Folder kept by `thl archive`, from which binary logs are read that the source has purged."
@@ -78,7 +78,7 @@ class Source(Section):
         3600, ge=30, description="Seconds for which the server waits for the connector to accept data."
     )
     batch_bytes: Bytes = Field(
-        4 << 20, description="Encoded bytes after which a part of a transaction is passed on; bounds memory."
+        4 << 20, description="Target bytes of the batches into which a large transaction is split; bounds memory."
     )
     retries: int = Field(
         30, ge=0, description="Attempts to reach an unavailable source before the producer exits with 4."

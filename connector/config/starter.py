@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,7 @@ QUESTIONS: Final = {
     "source.filters.do": "Tables to capture (e.g. shop.*,crm.customers; empty: all)",
     "kafka.bootstrap": "Kafka: brokers",
     "kafka.replication": "Kafka: copies of each topic (1: a sandbox with a single broker)",
-    "target.url": "Target",
+    "target.url": "Target: sqlite:///FILE or postgresql://USER@HOST/DATABASE (a password is asked for next)",
 }
 MAIN: Final = frozenset(
     (*QUESTIONS, "source.password_file", "source.start", "source.tls", "kafka.min_isr", "kafka.allow_unsafe",
@@ -125,6 +125,8 @@ def _lines(section: BaseModel, settings: Settings, above: Path_) -> Iterator[str
             continue
         if getattr(section, name + FILE, None) is not None and name + FILE != "hash_key_file":
             value = SecretStr("")  # read from the file: the file's name is written instead
+        if isinstance(value, Mapping):
+            value = settings.properties(path, value)
         yield from _comment(indent, info.description or "")
         unset = value is None or (isinstance(value, SecretStr) and not value.get_secret_value())
         yield f"{indent}# {name}:" if unset else f"{indent}{name}: {scalar(value, hide=False)}"

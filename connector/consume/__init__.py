@@ -12,13 +12,21 @@ with Consumer("localhost:9092", "shop", group="search") as consumer:
         consumer.commit(event)
 ```
 
-- `Consumer` returns events; its docstring states its promises and errors. `Start`: the event to begin with.
-- `Event`: one transaction. Its `changes` are `RowChanges` (with `Row` and `Column`) and `Statement`.
-- `ConsumerPosition`: the position after an event, to be stored with its effects.
+A `Consumer` returns events; its docstring states its promises and errors. A `Start` names the event to begin with. An
+`Event` is one transaction; its `changes` are `RowChanges` (with `Row` and `Column`) and `Statement`. A
+`ConsumerPosition` is the position after an event, to be stored with its effects. docs/consuming.md shows more, and how
+to read the log without this package.
 
-docs/consuming.md shows more, and how to read the log without this package. Inside: `opening` finds and proves the
-beginning; `ordered_reader` reads events in order and joins `feed` (messages from Kafka), `decoding` and `assembly`
-(messages to events, by the rules of `connector.log.reading`); `fragments` holds an event's bytes in memory or a file.
+- `consumer`: `Consumer`: its connection, its group, its errors.
+- `start`: `Start`.
+- `position`: `ConsumerPosition`.
+- `event`: `Event`.
+- `opening`: finds and proves the beginning.
+- `ordered_reader`: reads events in order; joins the next three.
+- `feed`: messages from Kafka.
+- `decoding`: messages decoded by the schema that they name.
+- `assembly`: messages to events, by the rules of `connector.log.reading`.
+- `fragments`: an event's bytes, in memory or in a file.
 """
 
 from __future__ import annotations

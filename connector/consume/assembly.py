@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, Never, Protocol
 
-from connector.consume.decoding import Decoder
+from connector.consume.decoding import MessageDecoder
 from connector.consume.event import Event
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
@@ -16,9 +16,10 @@ from connector.log.format.header import FragmentHeader
 from connector.log.ids import Epoch, Kind, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer, Release
 from connector.log.reading.shard_sequencer import ShardSequencer
+from connector.log.rules import Rule, broken
 
 
-class Message(NamedTuple):
+class ConsumedMessage(NamedTuple):
     """A committed message of the event topic."""
 
     partition: int
@@ -27,7 +28,7 @@ class Message(NamedTuple):
 
 
 Attempts = Callable[[FragmentHeader, Fragments, bool], None]
-"""Receives an attempt at an event: the newest header, the messages, and whether the last fragment is among them."""
+"""Receives an attempt at an event: the newest header, the messages, and True if the last fragment is among them."""
 
 
 class Order(Protocol):
@@ -63,8 +64,8 @@ class WholeLog:
     """All events, by seqno.
 
     Args:
-        sequencer: of every partition.
-        service, log_id: for positions.
+        sequencer: the sequencer of all partitions.
+        service, log_id: service and log ID of the positions.
     """
 
     def __init__(self, sequencer: EventSequencer[Fragments, Never], service: str, log_id: LogId) -> None:
@@ -75,11 +76,11 @@ class WholeLog:
         self._waiting: dict[int, deque[tuple[Seqno, int]]] = {}
 
     def includes(self, header: FragmentHeader) -> bool:
-        """As `Order`."""
+        """See `Order`."""
         return header.kind is not Kind.EPOCH
 
     def accept(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
-        """As `Order`."""
+        """See `Order`."""
         self._sequencer.accept(header, partition, offset, fragments)
         for item in self._sequencer.release():
             # Parts of an unfinished event, and their withdrawal, are ignored: nothing of it was returned.
@@ -92,7 +93,7 @@ class WholeLog:
             waiting.append((header.seqno, fragments.size))
 
     def next(self) -> tuple[FragmentHeader, Fragments, ConsumerPosition] | None:
-        """As `Order`."""
+        """See `Order`."""
         if not self._ready:
             return None
         item = self._ready.popleft()
@@ -106,11 +107,11 @@ class WholeLog:
         return item.header, item.bodies[-1], position
 
     def ahead(self, limit: int) -> Collection[int]:
-        """As `Order`. A partition that can have the next event is never among them, so reading always goes on."""
+        """See `Order`. A partition that can have the next event is never paused, so reading always continues."""
         coming = Seqno(self.released + 1)
         ahead = [p for p in range(self._sequencer.partitions) if self._sequencer.ahead(p)]
         if len(ahead) == self._sequencer.partitions:
-            raise LogDamaged("an event is missing: every partition continues with later ones", seqno=coming)
+            raise broken(LogDamaged, Rule.EVENT_MISSING, seqno=coming)
         full = []
         for partition, waiting in self._waiting.items():
             while waiting and waiting[0][0] < coming:
@@ -121,7 +122,7 @@ class WholeLog:
 
     @property
     def released(self) -> Seqno:
-        """As `Order`."""
+        """See `Order`."""
         return self._sequencer.released
 
 
@@ -129,7 +130,7 @@ class SomeShards:
     """The events of some shards, and all barriers.
 
     Args:
-        sequencer: of partition 0 and those of the shards.
+        sequencer: the sequencer of partition 0 and the shards' partitions.
         begin: the position to begin at.
     """
 
@@ -142,18 +143,18 @@ class SomeShards:
         self._partitions: set[int] = set()
 
     def includes(self, header: FragmentHeader) -> bool:
-        """As `Order`."""
+        """See `Order`."""
         return header.kind is not Kind.EPOCH and (header.barrier or header.shard in self._shards)
 
     def accept(self, header: FragmentHeader, partition: int, offset: int, fragments: Fragments) -> None:
-        """As `Order`."""
+        """See `Order`."""
         self._sequencer.accept(header, partition, offset, fragments)
         self._partitions.add(partition)
-        if header.last_frag and header.kind is not Kind.EPOCH:
+        if header.finishes:
             self._epochs.setdefault(partition, deque()).append((header.seqno, header.epoch))
 
     def next(self) -> tuple[FragmentHeader, Fragments, ConsumerPosition] | None:
-        """As `Order`."""
+        """See `Order`."""
         item = self._sequencer.next()
         if item is None:
             return None
@@ -165,12 +166,12 @@ class SomeShards:
         return item.header, item.bodies[-1], position
 
     def ahead(self, limit: int) -> Collection[int]:
-        """As `Order`. A partition never waits for one that itself waits: barriers are released in order."""
+        """See `Order`. A partition never waits for one that itself waits: barriers are released in order."""
         return [p for p in self._partitions if sum(each.size for each in self._sequencer.waiting_bodies(p)) > limit]
 
     @property
     def released(self) -> Seqno:
-        """As `Order`."""
+        """See `Order`."""
         return self._last[0]
 
     def _pass(self, tails: Mapping[int, Seqno]) -> None:
@@ -185,15 +186,15 @@ class Assembly:
     """Turns the messages of the partitions into whole events.
 
     Args:
-        order: the events to return, and when.
-        decoder: of the messages.
-        topic: for errors.
+        order: decides which events are returned, and when.
+        decoder: decodes the messages.
+        topic: the event topic, for errors.
         memory: bytes of an event that are held in memory.
         attempts: called with every attempt at an event that has ended.
     """
 
     def __init__(
-        self, order: Order, decoder: Decoder, topic: str, memory: int, attempts: Attempts | None = None
+        self, order: Order, decoder: MessageDecoder, topic: str, memory: int, attempts: Attempts | None = None
     ) -> None:
         self._order = order
         self._decoder = decoder
@@ -203,7 +204,7 @@ class Assembly:
         self._fragments: dict[int, Fragments] = {}
         self._unfinished: dict[int, FragmentHeader] = {}
 
-    def accept(self, message: Message) -> Iterator[Event]:
+    def accept(self, message: ConsumedMessage) -> Iterator[Event]:
         """Accept the next message of a partition, and return the events that may be returned now.
 
         Raises:

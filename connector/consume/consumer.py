@@ -10,8 +10,9 @@ from typing import Any, Final, Self
 from pydantic import ValidationError
 
 from connector.clock import SystemClock
-from connector.config.model import Config, Kafka
-from connector.consume.decoding import Decoder
+from connector.config.kafka import Kafka
+from connector.config.model import Config
+from connector.consume.decoding import MessageDecoder
 from connector.consume.event import Event
 from connector.consume.feed import Feed
 from connector.consume.opening import begin
@@ -55,7 +56,7 @@ class Consumer:
         bootstrap: host:port[,host:port…] of Kafka's brokers.
         service: the name of the log.
         properties: any librdkafka property: SASL, TLS …
-        topic_prefix: as `kafka.topic_prefix` of the producer.
+        topic_prefix: the producer's `kafka.topic_prefix`.
         start: the first event, or a position. Default: with a group after its last commit, or the beginning if there is
             none; without a group the beginning.
         group: the Kafka group in whose offsets `commit` stores positions.
@@ -97,7 +98,7 @@ class Consumer:
         self._event_bytes = event_bytes
         self._ahead_bytes = ahead_bytes
         self._clock = SystemClock()
-        self._decoder = Decoder(self._config.topic, schemas)
+        self._decoder = MessageDecoder(self._config.topic, schemas)
         self._feed: Feed | None = None
         self._reader: OrderedReader | None = None
 

@@ -24,6 +24,7 @@ from connector.log.format.fragment_reader import check_change, check_fragment, f
 from connector.log.format.framing import FINGERPRINT
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Action, Epoch, Kind, Outcome, Seqno, ShardId
+from connector.log.rules import Rule, broken, damaged
 from connector.log.transaction.layout import Column
 from connector.schema import change_schema, decoded, fragment_schema
 
@@ -57,8 +58,8 @@ class Row:
     """A changed row. Columns that the source did not log are left out; NULL is None.
 
     Args:
-        before: by column; None for an insert.
-        after: by column; None for a delete.
+        before: the values before the change, by column; None for an insert.
+        after: the values after the change, by column; None for a delete.
     """
 
     before: Mapping[str, Value] | None
@@ -72,9 +73,9 @@ class RowChanges:
     Args:
         schema, table: names.
         action: insert, update or delete.
-        columns: the table's at that time, in order.
+        columns: the table's columns at that time, in order.
         key_columns: names of the primary key's columns; empty without a primary key.
-        rows: in the order of their changes.
+        rows: the rows, in the order of their changes.
     """
 
     schema: str
@@ -85,12 +86,12 @@ class RowChanges:
     rows: Sequence[Row]
 
 
-class Decoder:
+class MessageDecoder:
     """Reads messages.
 
     Args:
-        topic: for messages.
-        schemas: further ones that the log's writers have used, as parsed JSON.
+        topic: the event topic, for errors.
+        schemas: further schemas that the log's producers have used, as parsed JSON.
 
     Raises:
         ConfigError: a schema is invalid, or lacks fields of a fragment.
@@ -127,7 +128,7 @@ class Decoder:
         """
         body = body_of(value, at)
         if zlib.crc32(memoryview(value)[body:-CHECKSUM]) != int.from_bytes(value[-CHECKSUM:], "big"):
-            raise LogDamaged("the checksum of a fragment is wrong", at=at)
+            raise broken(LogDamaged, Rule.WRONG_CHECKSUM, at=at)
         written = self._schema_of(value, at)
         if written.own:
             return header_of(value, at)
@@ -145,13 +146,13 @@ class Decoder:
                 }
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise LogDamaged(f"unknown value in a fragment's header: {error}", at=at) from error
+            raise damaged(error, at=at) from error
 
     def changes(self, values: Iterable[bytes], at: str) -> Iterator[RowChanges | Statement]:
         """An event's changes, in order.
 
         Args:
-            values: its messages; one is decoded at a time, except the parts of one change.
+            values: the event's messages; one is decoded at a time, except the parts of one change.
             at: topic-partition@offset of the first, for errors.
 
         Raises:
@@ -183,7 +184,7 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class _WriterSchema:
-    """A writer's schema: of the header, of a whole fragment and of one change; `own`: it is this version's."""
+    """A writer's schemas of the header, of a whole fragment and of one change; `own`: the schema of this version."""
 
     own: bool
     header: Any
@@ -198,7 +199,7 @@ def _change(data: bytes, written: _WriterSchema, at: str) -> Change:
 
 
 def _header_of(schema: dict[str, Any]) -> dict[str, Any]:
-    """A value's beginning can be read alone: a record's fields follow each other, and the header comes first."""
+    """Return the schema of a fragment's header alone, which is the beginning of a fragment's bytes."""
     fields = schema["fields"]
     until = [field["name"] for field in fields].index("changes")
     return {**schema, "fields": fields[:until]}
@@ -226,7 +227,7 @@ def _column(found: dict[str, Any]) -> Column:
 
 @lru_cache(maxsize=1024)
 def _columns(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The same object for the same layout, so that kept events share it."""
+    """Return the same object for equal columns, so that kept events share it."""
     return columns
 
 

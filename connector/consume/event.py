@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from connector.consume.decoding import Decoder, RowChanges, Statement
+from connector.consume.decoding import MessageDecoder, RowChanges, Statement
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import EPOCH
@@ -19,16 +19,16 @@ class Event:
     """A finished event of the log. Its header is decoded; its changes are decoded when they are read.
 
     Args:
-        header: of its last fragment, which has all fields.
-        position: the position after it.
-        topic: of its messages.
+        header: the header of its last fragment, which has all fields.
+        position: the position after the event.
+        topic: the event topic, for errors.
     """
 
     header: FragmentHeader
     position: ConsumerPosition
     topic: str
     _fragments: Fragments = field(repr=False)
-    _decoder: Decoder = field(repr=False)
+    _decoder: MessageDecoder = field(repr=False)
 
     @property
     def changes(self) -> Iterator[RowChanges | Statement]:
@@ -46,7 +46,7 @@ class Event:
 
     @property
     def seqno(self) -> Seqno:
-        """Its number in the log: 0, 1, 2 …"""
+        """The event's number in the log: 0, 1, 2 …"""
         return self.header.seqno
 
     @property
@@ -61,7 +61,7 @@ class Event:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Its end on the source; a void event has no changes."""
+        """The outcome on the source: commit or rollback; void for an event without changes."""
         return self.header.outcome
 
     @property
@@ -76,7 +76,7 @@ class Event:
 
     @property
     def event_id(self) -> str:
-        """Its place in the source's binary log: `file:END position;thread`."""
+        """The event's end in the source's binary log: `file:END position;thread`."""
         return self.header.event_id or ""
 
     @property

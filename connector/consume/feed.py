@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from connector.config.model import Config
-from connector.consume.assembly import Message
+from connector.consume.assembly import ConsumedMessage
 from connector.consume.position import ConsumerPosition
 from connector.errors import ConfigError, LogDamaged
 from connector.kafka.consumer import KafkaConsumer, KafkaMessage, OffsetMissing, PartitionEnd
-from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno, ShardId
+from connector.log.format.checked import WRONG
 
 AT_ONCE: Final = 500  # messages
 QUEUED_KILOBYTES: Final = 16384  # that librdkafka reads ahead
@@ -45,7 +45,7 @@ class Feed:
         self.offsets = dict(offsets)
         self._consumer.assign(self._topic, offsets)
 
-    def messages(self, timeout: float) -> list[Message]:
+    def messages(self, timeout: float) -> list[ConsumedMessage]:
         """The next messages; each partition keeps its order.
 
         Args:
@@ -110,21 +110,13 @@ class Feed:
             return None
         try:
             proofs = {partition: json.loads(metadata) for partition, (_, metadata) in stored.items()}
-            newest = max(proofs.values(), key=lambda proof: int(proof["seqno"]))
-            shards, barrier = newest.get("shards"), newest.get("barrier")
-            return ConsumerPosition(
-                service=service,
-                log_id=LogId(newest["log_id"]),
-                seqno=Seqno(newest["seqno"]),
-                epoch=Epoch(newest["epoch"]),
-                offsets={partition: offset for partition, (offset, _) in stored.items()},
-                shards=None if shards is None else tuple(ShardId(shard) for shard in shards),
-                tails={p: Seqno(proof["tail"]) for p, proof in proofs.items() if "tail" in proof},
-                floor=Seqno(newest.get("floor", NO_SEQNO)),
-                barrier=None if barrier is None else Seqno(barrier),
-                generation=int(newest.get("generation", 1)),
+            return ConsumerPosition.of(
+                service,
+                max(proofs.values(), key=lambda proof: int(proof["seqno"])),
+                {partition: offset for partition, (offset, _) in stored.items()},
+                {partition: proof["tail"] for partition, proof in proofs.items() if "tail" in proof},
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except WRONG as error:
             raise ConfigError(
                 f"the group's offsets were not committed by a consumer of this log: {error}",
                 hint="pass another group=",
@@ -132,7 +124,7 @@ class Feed:
                 topic=self._topic,
             ) from error
 
-    def _accept(self, received: KafkaMessage | PartitionEnd) -> Message | None:
+    def _accept(self, received: KafkaMessage | PartitionEnd) -> ConsumedMessage | None:
         partition, offset = received.partition, received.offset
         if isinstance(received, PartitionEnd):
             self.offsets[partition] = max(offset, self.offsets.get(partition, 0))
@@ -140,7 +132,7 @@ class Feed:
         if received.value is None:
             raise LogDamaged("a message without value", at=self._at(partition, offset))
         self.offsets[partition] = offset + 1
-        return Message(partition, offset, received.value)
+        return ConsumedMessage(partition, offset, received.value)
 
     def _at(self, partition: int, offset: int) -> str:
         return f"{self._topic}-{partition}@{offset}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from connector.config.model import Config
-from connector.consume.decoding import Decoder
+from connector.consume.decoding import MessageDecoder
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
@@ -15,7 +15,6 @@ from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import PartitionMap
 from connector.log.epochs.history import History
-from connector.log.format.first_fields import first_fields
 from connector.log.format.header import FragmentHeader
 from connector.log.format.shard import partition_of
 from connector.log.gtid.source_gtids import parse_gtids
@@ -45,7 +44,7 @@ def begin(
     config: Config,
     start: Start | ConsumerPosition,
     shards: tuple[ShardId, ...] | None,
-    decoder: Decoder,
+    decoder: MessageDecoder,
     committed: Callable[[int], ConsumerPosition | None],
 ) -> Beginning:
     """Find the position, and prove it as an applier proves its target's.
@@ -54,7 +53,7 @@ def begin(
         config: the service and its brokers.
         start: the first event, or a position.
         shards: the shards to read; None: all.
-        decoder: of the log's messages.
+        decoder: decodes the log's messages.
         committed: returns the group's committed position, given the number of partitions.
 
     Raises:
@@ -93,7 +92,7 @@ class _LogView:
 
     config: Config
     log: LogReader
-    decoder: Decoder
+    decoder: MessageDecoder
     shards: tuple[ShardId, ...] | None
     history: History
     record: PositionRecord
@@ -103,7 +102,9 @@ class _LogView:
     map: PartitionMap | None
 
     @classmethod
-    def of(cls, config: Config, log: LogReader, shards: tuple[ShardId, ...] | None, decoder: Decoder) -> _LogView:
+    def of(
+        cls, config: Config, log: LogReader, shards: tuple[ShardId, ...] | None, decoder: MessageDecoder
+    ) -> _LogView:
         control = log.control() if log.partitions(config.control_topic) else None
         record = log.position() if control is not None and control.log is not None else None
         if control is None or record is None:
@@ -167,19 +168,7 @@ class _LogView:
 
     def _kept(self) -> Seqno:
         """The first event from which the chosen partitions hold all that was written to them."""
-        oldest = Seqno(0)
-        for partition in self.chosen:
-            start, end = self.bounds[partition]
-            if start == 0:
-                continue
-            found = self.log.first(partition, start, end)
-            if found is None:
-                deleted = self.record.tails.get(partition, NO_SEQNO)
-            else:
-                place = first_fields(found[1], f"{self.config.topic}-{partition}@{found[0]}")
-                deleted = place.seqno if place.fragno else place.prev_seqno
-            oldest = max(oldest, Seqno(deleted + 1))
-        return oldest
+        return Seqno(self.log.incomplete_upto(self.bounds, self.record.tails) + 1)
 
     def _of_time(self, time: int, slack: int) -> Seqno:
         """The first event committed at a time or later; the next event of the log when all are earlier."""

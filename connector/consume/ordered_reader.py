@@ -8,7 +8,7 @@ from typing import Any
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.consume.assembly import Assembly, Attempts, SomeShards, WholeLog
-from connector.consume.decoding import Decoder
+from connector.consume.decoding import MessageDecoder
 from connector.consume.event import Event
 from connector.consume.feed import Feed
 from connector.consume.fragments import Fragments
@@ -23,16 +23,16 @@ from connector.log.transaction.position import TargetPosition
 
 
 class OrderedReader:
-    """Whole events from a beginning on: by seqno, or those of some shards, as the beginning's position says.
+    """Reads whole events from a beginning on: all events by seqno, or those of the position's shards.
 
-    After `failure` is set it reads no more; events in `ready` came before what is wrong.
+    After `failure` is set it reads no more; events in `ready` precede the failure.
 
     Args:
         config: the service and its brokers.
         feed: the messages; closed by its owner.
         beginning: the first offsets, and the log's history.
-        decoder: of the log's messages.
-        clock: for the time without progress after which the partitions' ends are checked.
+        decoder: decodes the log's messages.
+        clock: the clock for the time without progress after which the partitions' ends are checked.
         event_bytes: bytes of an event above which it is held in a temporary file.
         ahead_bytes: bytes of one partition that may wait for an event of another one.
         until_end: find out the partitions' ends, for `check_whole`.
@@ -44,7 +44,7 @@ class OrderedReader:
         config: Config,
         feed: Feed,
         beginning: Beginning,
-        decoder: Decoder,
+        decoder: MessageDecoder,
         *,
         clock: Clock,
         event_bytes: int,
@@ -104,19 +104,19 @@ class OrderedReader:
 
     @property
     def released(self) -> Seqno:
-        """The last event that was read and that nothing before it is missing of, trapped events among them."""
+        """The last event that was read without gaps before it; trapped events count."""
         return self._order.released
 
     @property
     def ended(self) -> bool:
-        """Everything before the ends was read and returned, and `check_whole` found nothing missing."""
+        """True once everything before the ends was read and returned, and `check_whole` found nothing missing."""
         return self._whole and not self._ready
 
     def check_whole(self) -> None:
-        """Check, once everything before the ends was read and returned, that the log has no more than that.
+        """Check, once everything before the ends was read and returned, that the log has no further events.
 
-        A partition that lost its end looks like one that was read to its end; the producer's position tells them
-        apart.
+        A partition that lost its end looks like one that was read to its end; the producer's position distinguishes
+        them.
 
         Raises:
             LogDamaged: something is missing.
@@ -131,7 +131,7 @@ class OrderedReader:
         self._whole = True
 
     def _show_ends(self, shards: ShardSequencer[Fragments]) -> None:
-        """Tell the sequencer, while a barrier waits, which partitions have nothing more before that barrier."""
+        """Report to the sequencer, while a barrier waits, the partitions without further events before it."""
         barrier, partitions = shards.lagging()
         for partition in partitions:
             asked, end = self._shown_ends.get(partition, (None, 0))
@@ -169,5 +169,5 @@ def _shards(config: Config, beginning: Beginning) -> ShardSequencer[Fragments]:
         tails=position.tails,
         barrier=position.barrier,
         history=beginning.history,
-        generation=position.generation,
+        version=position.generation,
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from connector.errors import ConfigError
+from connector.log.format.checked import WRONG, record
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno, ShardId
 
 
@@ -19,7 +21,7 @@ class ConsumerPosition:
 
     Args:
         service, log_id: the log.
-        seqno, epoch: of the last event before the position. With `shards`, events of other shards count.
+        seqno, epoch: seqno and epoch of the last event before the position; events of other shards count.
         offsets: partition → the Kafka offset to read on from.
         shards: the shards to read; None: all.
         tails: with `shards`: partition → its last event before that offset.
@@ -65,18 +67,43 @@ class ConsumerPosition:
         """
         try:
             found = json.loads(text)
-            shards = found.get("shards")
-            return cls(
-                service=str(found["service"]),
-                log_id=LogId(str(found["log_id"])),
-                seqno=Seqno(int(found["seqno"])),
-                epoch=Epoch(int(found["epoch"])),
-                offsets={int(partition): int(offset) for partition, offset in found["offsets"].items()},
-                shards=None if shards is None else tuple(ShardId(str(shard)) for shard in shards),
-                tails={int(partition): Seqno(int(seqno)) for partition, seqno in found.get("tails", {}).items()},
-                floor=Seqno(int(found.get("floor", NO_SEQNO))),
-                barrier=None if found.get("barrier") is None else Seqno(int(found["barrier"])),
-                generation=int(found.get("generation", 1)),
+            return cls.of(
+                found["service"],
+                found,
+                {int(partition): offset for partition, offset in found["offsets"].items()},
+                {int(partition): seqno for partition, seqno in found.get("tails", {}).items()},
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except WRONG as error:
             raise ConfigError(f"not a position of a consumer: {error}", text=text[:200]) from error
+
+    @classmethod
+    def of(
+        cls, service: str, stored: Mapping[str, Any], offsets: Mapping[int, int], tails: Mapping[int, Seqno]
+    ) -> ConsumerPosition:
+        """Make a position of fields that were stored as JSON.
+
+        Args:
+            service: of the log.
+            stored: the other fields, as `to_json` writes them.
+            offsets, tails: as in the position.
+
+        Raises:
+            WRONG: a field is missing, or of another type.
+        """
+        shards = stored.get("shards")
+        if not isinstance(shards, list | None):
+            raise TypeError(f"shards is {str(shards)[:80]!r}")
+        return record(
+            cls(
+                service=service,
+                log_id=stored["log_id"],
+                seqno=stored["seqno"],
+                epoch=stored["epoch"],
+                offsets=offsets,
+                shards=None if shards is None else tuple(shards),
+                tails=tails,
+                floor=stored.get("floor", NO_SEQNO),
+                barrier=stored.get("barrier"),
+                generation=stored.get("generation", 1),
+            )
+        )

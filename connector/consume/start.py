@@ -38,7 +38,7 @@ class Start:
 
     @classmethod
     def seqno(cls, seqno: int) -> Self:
-        """This finished event, or the one after the last; binary search reads O(log n) messages."""
+        """The event with this seqno, or the next event of the log; binary search reads O(log n) messages."""
         return cls("seqno", number=seqno)
 
     @classmethod

@@ -1,6 +1,6 @@
-"""The tables that a statement creates, changes, renames, empties or drops, whatever else it says.
+"""Finds the tables that a statement creates, alters, renames, truncates or drops.
 
-A statement whose tables are not known is `Unsupported`: they are never guessed.
+A statement whose tables cannot be determined is `Unsupported`: they are never guessed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from connector.log.transaction.layout import TableName
 
 @dataclass(frozen=True, slots=True)
 class AffectedTables:
-    """The tables that a statement is about.
+    """The tables that a statement affects.
 
     Args:
-        tables: those that it creates, changes, renames, empties or drops, in order.
-        verb: CREATE, ALTER, DROP, RENAME, TRUNCATE or INDEX of these tables. ALTER of two tables renames the first to
-            the second, RENAME has pairs.
-        schema: that it creates, changes or drops; "" when it is not about a schema as a whole.
-        drops: whether it drops that schema.
-        like: the table that the one it creates is like.
-        partner: the table that gives rows to the one it alters, or takes rows from it, which no row event tells.
-        places: where in the text it names these: the tables, the other, the schema.
+        tables: the tables that it creates, alters, renames, truncates or drops, in order.
+        verb: CREATE, ALTER, DROP, RENAME, TRUNCATE or INDEX. ALTER with two tables renames the first to the second;
+            RENAME has pairs.
+        schema: the schema that the statement creates, alters or drops; "" for a statement about tables.
+        drops: true if it drops that schema.
+        like: the other table of CREATE TABLE … LIKE.
+        partner: the table with which the altered table exchanges rows without row events (EXCHANGE PARTITION).
+        spans: the start and end in the text of the names of `tables`, `like` or `schema`.
     """
 
     tables: tuple[TableName, ...] = ()
@@ -39,23 +39,23 @@ class AffectedTables:
     drops: bool = False
     like: TableName | None = None
     partner: TableName | None = None
-    places: tuple[tuple[int, int], ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
 
     @property
     def truncates(self) -> bool:
-        """True if it takes all rows away and no more."""
+        """True if the statement only deletes all rows."""
         return self.verb == "TRUNCATE"
 
 
 NONE = AffectedTables()
-"""Of accounts, views, triggers, temporary tables …: no rows that the log has."""
+"""The result for accounts, views, triggers, temporary tables …, whose rows are not in the log."""
 
 
 def affected_tables(statement: Statement) -> AffectedTables:
-    """The tables that a statement is about.
+    """Return the tables that a statement affects.
 
     Raises:
-        Unsupported: they are not known.
+        Unsupported: they cannot be determined.
     """
     found = {_affected(parsed, statement.schema) for parsed in parse(statement, whole=False)}
     if len(found) > 1:
@@ -69,13 +69,13 @@ def _affected(parsed: ast.ParsedStatement, default_schema: str) -> AffectedTable
         case ast.OtherStatement():
             return NONE
         case ast.CreateSchemaStatement(schema, replace, _):
-            return AffectedTables(schema=schema.text, drops=replace, places=(schema.span,))
+            return AffectedTables(schema=schema.text, drops=replace, spans=(schema.span,))
         case ast.AlterSchemaStatement(named, _):
             if named is None:
                 return AffectedTables(schema=default_schema)
-            return AffectedTables(schema=named.text, places=(named.span,))
+            return AffectedTables(schema=named.text, spans=(named.span,))
         case ast.DropSchemaStatement(schema):
-            return AffectedTables(schema=schema.text, drops=True, places=(schema.span,))
+            return AffectedTables(schema=schema.text, drops=True, spans=(schema.span,))
         case ast.CreateTableStatement(table, _, _, LikeTable(_, other)):
             return _of("CREATE", table, like=other)
         case ast.CreateTableStatement(table, _, _, _) | ast.CreateSequenceStatement(table, _):
@@ -99,7 +99,7 @@ def _affected(parsed: ast.ParsedStatement, default_schema: str) -> AffectedTable
 
 
 def _altered(command: ast.AlterTableStatement) -> AffectedTables:
-    """Clauses that name another table begin behind the table's name, or behind a comma."""
+    """Return the tables of an ALTER TABLE, including those that its clauses name."""
     renames: list[TableReference] = []
     partners: list[TableReference] = []
     for part in command.parts:
@@ -127,5 +127,5 @@ def _of(
         verb=verb,
         like=None if like is None else like.name,
         partner=None if partner is None else partner.name,
-        places=tuple(table.span for table in named),
+        spans=tuple(table.span for table in named),
     )

@@ -1,20 +1,21 @@
-"""ALTER TABLE: all its clauses together are one change from the columns before to the columns after.
+"""Applies all clauses of an ALTER TABLE as one change from the old columns to the new ones.
 
-What a change means for existing rows is decided by the caller: `Meaning`.
+The caller decides what a change means for existing rows: `Meaning`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar, assert_never
 
-from connector.ddl.column_spec import ColumnSpec, column_spec
+from connector.ddl.column_spec import ColumnSpec, add_own_indexes, column_spec
+from connector.ddl.indexes import Indexes, TableIndex
 from connector.ddl.mariadb import ServerDialect
 from connector.ddl.syntax.ast import AlterTableStatement
-from connector.ddl.syntax.ast_column import After, DefinedColumn, First, NotUnderstood, stop
+from connector.ddl.syntax.ast_column import After, Default, DefinedColumn, First, NotUnderstood, stop
 from connector.ddl.syntax.ast_table import (
-    Check,
+    CheckConstraint,
     Constraint,
     ForeignKey,
     Index,
@@ -40,6 +41,7 @@ from connector.ddl.syntax.clauses import (
     PartitionClause,
     PartitionEffect,
     RenameColumn,
+    RenameIndex,
     RenameTo,
     UnknownClause,
 )
@@ -54,12 +56,13 @@ class Altered(Generic[Origin]):
     """A column while clauses are applied.
 
     Args:
-        column: what it is now.
-        old: its name before the statement; "" for a new one.
-        origin: what `Meaning` says of its values.
-        generated: whether the source computes it.
-        spec: the definition that a clause gives it; None: that of before.
-        defaulted: whether a clause gives it another default alone, or takes it away.
+        column: the column after the clauses applied so far.
+        old: the column's name before the statement; "" for a new column.
+        origin: the source of its values, as `Meaning` returned it.
+        generated: true for a generated column.
+        spec: the definition in a clause; None: the column keeps its definition.
+        defaulted: true if a clause only sets or drops its default.
+        default: the default that such a clause sets; None: none, or an unknown one.
     """
 
     column: Column
@@ -68,22 +71,23 @@ class Altered(Generic[Origin]):
     generated: bool = False
     spec: ColumnSpec | None = None
     defaulted: bool = False
+    default: Default | None = None
 
 
 class Meaning(Protocol[Origin]):
-    """The meaning of clauses for rows. Each method raises `Unsupported` where it is not known."""
+    """The effect of clauses on rows. Each method raises `Unsupported` if the effect is not known."""
 
     def added(self, spec: ColumnSpec) -> Origin:
-        """A column is new."""
+        """Return the source of a new column's values."""
 
     def changed(self, item: Altered[Origin], spec: ColumnSpec) -> Origin:
-        """A column gets another definition."""
+        """Return the source of a column's values after a change of its definition."""
 
     def converted(self, texts: list[Altered[Origin]], charset: str) -> None:
-        """Text columns get another character set, and whatever else follows from it."""
+        """Convert text columns to a character set, with all consequences for their types."""
 
     def partition_dropped(self) -> None:
-        """Rows are deleted that the log does not name."""
+        """Handle a dropped partition, whose deleted rows are not in the log."""
 
 
 @dataclass(slots=True)
@@ -91,14 +95,16 @@ class Alteration(Generic[Origin]):
     """The table while clauses are applied.
 
     Args:
-        name: its name before.
-        columns: those there are now.
-        charset: what text columns get that name none.
-        dialect: the statement's.
-        meaning: of clauses for rows.
-        key: the names of the key's columns; None: those that were the key are it.
-        rename: its name after, if it gets another.
-        moved: new columns, and those that get another place, with the place.
+        name: the table's name before the statement.
+        columns: the columns after the clauses applied so far.
+        charset: the default character set of new text columns.
+        dialect: the dialect of the statement.
+        meaning: the effect of clauses on rows.
+        key: the new names of the key's columns; None: the key is unchanged.
+        rename: the table's new name; None: unchanged.
+        moved: new and moved columns, with their positions.
+        indexes: the secondary indexes.
+        comment: the table's new comment; None: unchanged.
     """
 
     name: TableName
@@ -109,6 +115,8 @@ class Alteration(Generic[Origin]):
     key: tuple[str, ...] | None = None
     rename: TableName | None = None
     moved: list[tuple[Altered[Origin], First | After | None]] = field(default_factory=list)
+    indexes: Indexes = field(default_factory=Indexes)
+    comment: str | None = None
     _before: frozenset[str] = field(init=False)
     _named: set[str] = field(default_factory=set)
     _optional: set[str] = field(default_factory=set)
@@ -117,41 +125,46 @@ class Alteration(Generic[Origin]):
         self._before = frozenset(item.old.casefold() for item in self.columns)
 
     def had(self, name: str) -> bool:
-        """True if a column had this name before the statement: that is what IF EXISTS tests."""
+        """True if a column had this name before the statement, as IF EXISTS tests it."""
         return name.casefold() in self._before
 
     def mention(self, optional: bool, *names: str) -> None:
-        """A clause is about columns; one with IF [NOT] EXISTS about those of no other."""
+        """Note the columns that a clause names; stop if another clause names a column of an IF [NOT] EXISTS."""
         folded = {name.casefold() for name in names}
         if folded & (self._named if optional else self._optional):
-            stop("a condition about a column that another clause names, too")
+            stop("IF [NOT] EXISTS for a column that another clause also names")
         self._named |= folded
         self._optional |= folded if optional else set()
 
     def index(self, name: str) -> int:
-        """The index of the column that has this name now."""
+        """Return the index of the column that has this name now."""
         return self._index(name, lambda item: item.column.name)
 
     def old_index(self, name: str) -> int:
-        """The index of the column that had this name before the statement: clauses mean the names of before."""
+        """Return the index of the column that had this name before the statement, as clauses use it."""
         return self._index(name, lambda item: item.old)
 
     def _index(self, name: str, called: Callable[[Altered[Origin]], str]) -> int:
-        wanted = name.casefold()
+        folded_name = name.casefold()
         for at, item in enumerate(self.columns):
-            if called(item).casefold() == wanted:
+            if called(item).casefold() == folded_name:
                 return at
         return stop(f"column {name} is not in {self.name}")
 
     def key_after(self, before: Iterable[str]) -> tuple[str, ...]:
-        """The names of the key's columns after all clauses; that they are NOT NULL is seen to."""
+        """Return the names of the key's columns after all clauses, and make these columns NOT NULL."""
         if self.key is None:
-            places = [self.old_index(part) for part in before]
+            positions = [self.old_index(part) for part in before]
         else:
-            places = [self.index(part) for part in self.key]
-        for at in places:
+            positions = [self.index(part) for part in self.key]
+        for at in positions:
             self.columns[at].column = replace(self.columns[at].column, nullable=False)
-        return tuple(self.columns[at].column.name for at in places)
+        return tuple(self.columns[at].column.name for at in positions)
+
+    def indexes_after(self, key: Sequence[str]) -> tuple[TableIndex, ...]:
+        """The secondary indexes after all clauses; `key` is the primary key then."""
+        names = {item.old.casefold(): item.column.name for item in self.columns if item.old}
+        return self.indexes.after(lambda column: names.get(column.casefold()), key)
 
 
 def alter(command: AlterTableStatement, state: Alteration[Origin], begin: Callable[[], object]) -> None:
@@ -160,7 +173,7 @@ def alter(command: AlterTableStatement, state: Alteration[Origin], begin: Callab
     Args:
         command: the statement.
         state: the table; changed.
-        begin: called before anything is changed, if a clause touches rows or what we keep of the table.
+        begin: called before the first change, if a clause affects rows or the recorded definition.
 
     Raises:
         Unsupported: a clause is not understood.
@@ -168,14 +181,14 @@ def alter(command: AlterTableStatement, state: Alteration[Origin], begin: Callab
     for clause in command.clauses:
         if _touches(clause):
             begin()
-        state.charset = _charset(clause) or state.charset  # new columns have it, whatever their clause's place
+        state.charset = _charset(clause) or state.charset  # it applies to new columns of earlier clauses, too
     for clause in command.clauses:
         _apply(clause, state)
     _put(state)
 
 
 def _touches(clause: Clause) -> bool:
-    """True if a clause touches rows or columns, or may."""
+    """True if a clause affects rows or columns, or might."""
     match clause:
         case NoEffect() | AlterColumn() | OrderBy() | Partitioning():
             return False
@@ -185,6 +198,8 @@ def _touches(clause: Clause) -> bool:
             return isinstance(constraint, PrimaryKey)
         case DropConstraint(_, primary):
             return primary
+        case RenameIndex():
+            return False
         case AddColumn() | AddColumns() | ModifyColumn() | ChangeColumn() | RenameColumn() | DropColumn() | RenameTo():
             return True
         case ConvertCharset() | TableCharset() | OtherOption() | ExchangeRows() | UnknownClause() | NotUnderstood():
@@ -194,7 +209,7 @@ def _touches(clause: Clause) -> bool:
 
 
 def _charset(clause: Clause) -> str:
-    """The character set that a clause gives the table; "" for none."""
+    """Return the character set that a clause sets for the table; "" for none."""
     return clause.charset if isinstance(clause, ConvertCharset | TableCharset) else ""
 
 
@@ -222,15 +237,21 @@ def _apply(clause: Clause, state: Alteration[Origin]) -> None:
             if state.had(old.text) or not optional:
                 named = state.columns[state.old_index(old.text)]
                 named.column = replace(named.column, name=new.text)
-        case AlterColumn(_, _, column, defaulted, _):
+        case AlterColumn(_, _, column, True, _, value):
             for one in state.columns:
-                one.defaulted = one.defaulted or (defaulted and one.old.casefold() == column.text.casefold())
+                if one.old.casefold() == column.text.casefold():
+                    one.default = None if one.defaulted else value
+                    one.defaulted = True
         case DropColumn(_, optional, column):
             state.mention(optional, column.text)
             if state.had(column.text) or not optional:
                 del state.columns[state.old_index(column.text)]
-        case DropConstraint(_, primary):
+        case DropConstraint(_, primary, index, unique):
             state.key = () if primary else state.key
+            if index:
+                state.indexes.drop(index, unique=unique)
+        case RenameIndex(_, before, after):
+            state.indexes.rename(before, after)
         case RenameTo(_, table):
             state.rename = table.name
         case ConvertCharset(_, charset):
@@ -238,15 +259,16 @@ def _apply(clause: Clause, state: Alteration[Origin]) -> None:
         case PartitionClause(_, PartitionEffect.ROWS_GONE):
             state.meaning.partition_dropped()
         case PartitionClause(_, PartitionEffect.UNKNOWN) | ExchangeRows():
-            stop("an ALTER TABLE clause that is not known")
+            stop("unknown ALTER TABLE clause")
         case NotUnderstood() | UnknownClause():
             clause.stop()
         case TableCharset(_, charset):
             state.charset = charset or state.charset
-        case OtherOption(_, doubt):
+        case OtherOption(_, doubt, comment):
             if doubt:
                 stop(doubt)
-        case NoEffect() | OrderBy() | Partitioning() | PartitionClause():
+            state.comment = state.comment if comment is None else comment
+        case NoEffect() | OrderBy() | Partitioning() | PartitionClause() | AlterColumn():
             pass
         case _:
             assert_never(clause)
@@ -256,7 +278,9 @@ def _add_constraint(constraint: Constraint, state: Alteration[Origin]) -> None:
     match constraint:
         case PrimaryKey(_, columns):
             state.key = tuple(part.column.text for part in columns)
-        case Index() | ForeignKey() | Check():
+        case Index() | ForeignKey():
+            state.indexes.add(constraint)
+        case CheckConstraint():
             pass
         case _:
             assert_never(constraint)
@@ -270,6 +294,7 @@ def _add_column(defined: DefinedColumn, state: Alteration[Origin], *, optional: 
         return
     if spec.primary:
         state.key = (name,)
+    add_own_indexes(state.indexes, defined, spec, state.dialect)
     item = Altered(spec.column, "", state.meaning.added(spec), spec.generated, spec)
     state.moved.append((item, defined.position))
 
@@ -285,6 +310,7 @@ def _change(name: str, defined: DefinedColumn, state: Alteration[Origin], *, opt
     item.origin = state.meaning.changed(item, spec)
     if spec.primary:
         state.key = (new,)
+    add_own_indexes(state.indexes, defined, spec, state.dialect)
     item.column, item.generated, item.spec = spec.column, spec.generated, spec
     if defined.position is not None:
         state.moved.append((state.columns.pop(at), defined.position))
@@ -299,7 +325,7 @@ def _convert(charset: str, state: Alteration[Origin]) -> None:
 
 
 def _put(state: Alteration[Origin]) -> None:
-    """Put what is new or moved where it is to be: in the order of the clauses, once all have been applied."""
+    """Move new and moved columns to their positions, in the order of the clauses, after all were applied."""
     for item, position in state.moved:
         match position:
             case None:

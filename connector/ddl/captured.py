@@ -1,8 +1,8 @@
-"""The part of a definition that is published, where only some of its tables are captured.
+"""Reduces a definition to its captured tables.
 
-The result is what the statement did to the captured tables. A captured table that gets a name which is not captured
-is published as DROP TABLE. A table that gets a captured name brings rows that are not in the log, so that stops; so
-does a table that is created like one that is not captured.
+The result has the statement's effect on the captured tables. A captured table that is renamed to an uncaptured one is
+published as DROP TABLE. A rename the other way stops the producer, because the rows are not in the log; so does
+CREATE TABLE … LIKE an uncaptured table.
 """
 
 from __future__ import annotations
@@ -20,21 +20,31 @@ RULES_HINT: Final = "change the rules of these tables (source.filters.tables), a
 
 
 class CaptureLevel(Enum):
-    """The part of a table that is captured."""
+    """The part of a table that is captured, regarding one definition."""
 
     WHOLE = auto()  # its rows and this definition
     ROWS = auto()  # its rows; a rule leaves this definition out
     NOTHING = auto()
 
 
+class Inseparable(Enum):
+    """A reason why the captured part of a definition cannot be published alone, and its text in the error."""
+
+    RENAMED_IN = "an uncaptured table is renamed to a captured one, and its rows are not in the log"
+    RENAMED_OUT = "a table is renamed to an uncaptured one by a statement that failed"
+    EXCHANGED = "rows of two tables are exchanged, and not both are captured"
+    CREATED_LIKE = "a table is created like one whose definitions are not captured"
+    TEXT = "the uncaptured tables cannot be removed from the statement"
+
+
 class Captured:
-    """Decides about the tables of one definition.
+    """Reduces one definition.
 
     Args:
         statement: the definition, as the source executed it.
         about: the tables that the statement names.
-        capture: what is captured of a table.
-        fold: how the server compares names.
+        capture: returns the captured part of a table.
+        fold: normalises names as the server compares them.
     """
 
     def __init__(
@@ -50,10 +60,10 @@ class Captured:
         self._fold = fold
 
     def statements(self) -> tuple[Statement, ...]:
-        """The statements that are published, in order; none if no captured table is affected.
+        """Return the statements to publish, in order; none if no captured table is affected.
 
         Raises:
-            Unsupported: what it does to captured tables cannot be said without those that are not.
+            Unsupported: the effect on captured tables cannot be expressed without the uncaptured ones.
         """
         about = self._about
         if about.verb == "DROP":
@@ -66,63 +76,63 @@ class Captured:
         if about.partner is not None:
             other = self._capture(about.partner)
             if found is not other or found is CaptureLevel.ROWS:
-                self._stop(f"rows of {about.tables[0]} and {about.partner} are exchanged, and not both are captured")
+                self._stop(Inseparable.EXCHANGED, about.tables[0], about.partner)
         if found is not CaptureLevel.WHOLE:
             return ()
         if about.like is not None and self._capture(about.like) is not CaptureLevel.WHOLE:
-            self._stop(f"{about.tables[0]} is made like {about.like}, whose definitions are not captured", about.tables)
+            self._stop(Inseparable.CREATED_LIKE, about.tables[0], about.like, captured=about.tables)
         return (self._statement,)
 
     def _renamed(self) -> tuple[Statement, ...]:
-        """Each table by the name that it had and the name that it ends with, whatever it is called between."""
+        """Return the statements for RENAME TABLE: each table from its first name to its last one."""
         pairs = list(zip(self._about.tables[::2], self._about.tables[1::2], strict=True))
-        chains: list[list[int]] = []
+        sequences: list[list[int]] = []
         called: dict[TableName, list[int]] = {}
         for number, (old, new) in enumerate(pairs):
-            chain = called.pop(self._folded(old), None)
-            if chain is None:
-                chain = []
-                chains.append(chain)
-            chain.append(number)
-            called[self._folded(new)] = chain
+            sequence = called.pop(self._folded(old), None)
+            if sequence is None:
+                sequence = []
+                sequences.append(sequence)
+            sequence.append(number)
+            called[self._folded(new)] = sequence
         kept: list[int] = []
         gone: list[TableName] = []
-        for chain in chains:
-            old, new = pairs[chain[0]][0], pairs[chain[-1]][1]
+        for sequence in sequences:
+            old, new = pairs[sequence[0]][0], pairs[sequence[-1]][1]
             before, after = self._capture(old), self._capture(new)
             if before is CaptureLevel.NOTHING and after is not CaptureLevel.NOTHING:
-                self._stop(f"{old}, which is not captured, gets the name {new}: its rows are not in the log", (new,))
+                self._stop(Inseparable.RENAMED_IN, old, new, captured=(new,))
             if {before, after} == {CaptureLevel.WHOLE, CaptureLevel.ROWS}:
                 raise Unsupported(
-                    f"{old} gets the name {new}: a definition about tables whose definitions are published and about "
-                    "some whose are not",
+                    "a table is renamed, and a rule publishes the definitions of only one of its names",
                     hint=RULES_HINT,
+                    tables=f"{old}, {new}",
                     sql=self._statement.sql[:500],
                 )
             if before is CaptureLevel.WHOLE:
                 if after is CaptureLevel.WHOLE:
-                    kept += chain
+                    kept += sequence
                 else:
                     gone.append(old)
         if gone and self._statement.options.get("error_code", "0") != "0":
-            self._stop(f"{gone[0]} gets a name that is not captured, by a statement that failed", gone)
+            self._stop(Inseparable.RENAMED_OUT, *gone, captured=gone)
         names = ", ".join(f"{_quoted(name.schema)}.{_quoted(name.table)}" for name in gone)
         dropped = (self._with_text(f"DROP TABLE IF EXISTS {names}"),) if gone else ()
         return (*dropped, *self._part(sorted(kept), 2))
 
     def _part(self, kept: list[int], names: int) -> tuple[Statement, ...]:
-        """The statement with some of the items of its list alone, each of so many names."""
-        places, sql = self._about.places, self._statement.sql
-        items = [(places[at][0], places[at + names - 1][1]) for at in range(0, len(places), names)]
+        """Return the statement with only some items of its list; `names` is the number of names in each item."""
+        spans, sql = self._about.spans, self._statement.sql
+        items = [(spans[at][0], spans[at + names - 1][1]) for at in range(0, len(spans), names)]
         if len(kept) == len(items):
             return (self._statement,)
         if not kept:
             return ()
         text = ", ".join(sql[slice(*items[number])] for number in kept)
         part = self._with_text(f"{sql[: items[0][0]]}{text}{sql[items[-1][1] :]}")
-        wanted = tuple(self._about.tables[number * names + n] for number in kept for n in range(names))
-        if not _says(part, self._about.verb, wanted):
-            self._stop("tables that are not captured cannot be left out of it", wanted)
+        captured = tuple(self._about.tables[number * names + n] for number in kept for n in range(names))
+        if not _says(part, self._about.verb, captured):
+            self._stop(Inseparable.TEXT, *captured, captured=captured)
         return (part,)
 
     def _with_text(self, sql: str) -> Statement:
@@ -131,7 +141,7 @@ class Captured:
     def _folded(self, name: TableName) -> TableName:
         return TableName(self._fold(name.schema), self._fold(name.table))
 
-    def _stop(self, why: str, captured: Iterable[TableName] = ()) -> NoReturn:
+    def _stop(self, reason: Inseparable, *tables: TableName, captured: Iterable[TableName] = ()) -> NoReturn:
         partner = () if self._about.partner is None else (self._about.partner,)
         names = [
             str(name)
@@ -139,9 +149,11 @@ class Captured:
             if self._capture(name) is not CaptureLevel.NOTHING
         ]
         raise Unsupported(
-            f"a definition is about captured tables and about some that are not: {why}",
-            hint=f"source.filters.ignore: [{', '.join(names)}] goes on without what is captured of this; or begin a "
-            "new log (another `service`) whose filters have all of these tables, or none",
+            f"a definition affects both captured and uncaptured tables: {reason.value}",
+            hint=f"source.filters.ignore: [{', '.join(names)}] stops capturing these tables; or begin a "
+            "new log (another `service`) whose filters capture all of these tables, or none",
+            reason=reason.name.lower(),
+            tables=", ".join(map(str, tables)),
             sql=self._statement.sql[:500],
         )
 

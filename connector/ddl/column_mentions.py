@@ -1,4 +1,4 @@
-"""The places in a definition that name a column of its table: one visit of the syntax tree."""
+"""Finds where a definition names columns of its table, in one visit of the syntax tree."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from connector.ddl.syntax.ast_column import (
     InlineCheck,
     InlinePrimaryKey,
     InlineReferences,
+    InlineUnique,
     Name,
     NotUnderstood,
     Nullability,
@@ -33,7 +34,7 @@ from connector.ddl.syntax.ast_column import (
     stop,
 )
 from connector.ddl.syntax.ast_table import (
-    Check,
+    CheckConstraint,
     ForeignKey,
     Index,
     LikeTable,
@@ -53,15 +54,15 @@ class ColumnNames(Protocol):
     """The names of a table's columns."""
 
     def drops(self, column: str) -> bool:
-        """True if it is left out."""
+        """True if the column is dropped."""
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Columns, in lower case, and the names under which they are published, where these are others."""
+        """Renamed columns, in lower case → their published names."""
 
 
 def touches(token: Token, rules: ColumnNames) -> bool:
-    """True if a token may mean a column that has another name, or one that has the name of another."""
+    """True if a token may name a renamed column, or has the published name of one."""
     if token.kind not in (Lexeme.WORD, Lexeme.NAME):
         return False
     name = token.text.lower()
@@ -69,14 +70,14 @@ def touches(token: Token, rules: ColumnNames) -> bool:
 
 
 class ColumnMentions:
-    """One reading of one statement: `places` in the text that name a column which has another name.
+    """Finds the renamed columns in one reading of a statement; `spans` has their start and end in the text.
 
     Args:
-        parsed: the reading.
-        table: it is about.
-        dialect: the statement's.
-        rules: of the table.
-        fold: makes names of tables equal that the server takes for the same.
+        parsed: the syntax tree of the reading.
+        table: the table that the statement defines or alters.
+        dialect: the dialect of the statement.
+        rules: the column names of the table.
+        fold: normalises names of tables as the server compares them.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class ColumnMentions:
         fold: Callable[[str], str],
     ) -> None:
         self.tokens = parsed.tokens
-        self.places: dict[tuple[int, int], str] = {}
+        self.spans: dict[tuple[int, int], str] = {}
         self._parsed = parsed
         self._table = table
         self._dialect = dialect
@@ -99,13 +100,13 @@ class ColumnMentions:
         self._conditional: set[str] = set()
 
     def read(self, after: TableLayout | None) -> None:
-        """Go through the statement.
+        """Visit the statement.
 
         Args:
-            after: the table when it has been executed, where that is known.
+            after: the table after the statement; None: not known.
 
         Raises:
-            Unsupported: it is not understood, two columns would have one name, or what is a column cannot be told.
+            Unsupported: it is not understood, two columns would have the same name, or a name is ambiguous.
         """
         command = self._parsed.command
         match command:
@@ -137,7 +138,7 @@ class ColumnMentions:
                 assert_never(command)
 
     def _check(self, columns: list[str] | None) -> None:
-        """No two columns are published under one name; and a clause with a condition means the same one either way."""
+        """Check that published names are distinct, and that IF [NOT] EXISTS tests the same column by either name."""
         if columns is not None:
             published = (self._called(column) for column in columns if not self._rules.drops(column))
             if name := twice(published):
@@ -149,19 +150,19 @@ class ColumnMentions:
             for one, other in ((old, new.lower()), (new.lower(), old)):
                 unsure = there is None or other in there | self._mentioned
                 if one in self._conditional and unsure:
-                    stop(f"a condition about column {one}, where {other} may be there, too")
+                    stop(f"IF [NOT] EXISTS for column {one} is ambiguous: column {other} may exist, too")
 
     def _called(self, column: str) -> str:
         return self._names.get(column.lower(), column)
 
     def _own(self, column: Name, *, optional: bool = False) -> None:
-        """A column of the table is named."""
+        """Note a column of the table."""
         name = column.text.lower()
         self._mentioned.add(name)
         if optional:
             self._conditional.add(name)
         if name in self._names:
-            self.places[column.span] = self._names[name]
+            self.spans[column.span] = self._names[name]
 
     def _create(self, body: TableBody | LikeTable | NotUnderstood) -> None:
         columns = [spec.column.name for spec in table_spec(body, self._dialect).specs]
@@ -186,7 +187,7 @@ class ColumnMentions:
                 if isinstance(end, NotUnderstood):
                     end.stop()
                 self._referenced(end)
-            case Check(_, expression):
+            case CheckConstraint(_, expression):
                 if isinstance(expression, NotUnderstood):
                     expression.stop()
                 self._expression(expression)
@@ -196,7 +197,7 @@ class ColumnMentions:
                 assert_never(item)
 
     def _parts(self, parts: IndexParts) -> None:
-        """The columns of an index, a foreign key or a partitioning."""
+        """Note the columns of an index, a foreign key or a partitioning."""
         if isinstance(parts, NotUnderstood):
             parts.stop()
         for part in parts:
@@ -209,13 +210,13 @@ class ColumnMentions:
                     assert_never(part)
 
     def _referenced(self, end: References) -> None:
-        """The columns behind REFERENCES are of this table where it refers to itself."""
+        """Note the columns after REFERENCES if the table refers to itself."""
         fold, schema = self._fold, end.schema or self._table.schema
         if (fold(schema), fold(end.table)) == (fold(self._table.schema), fold(self._table.table)):
             self._parts(end.columns)
 
     def _defined(self, column: DefinedColumn, *, optional: bool = False) -> None:
-        """A column with its definition and its place."""
+        """Note the columns in a definition: its own name, attributes and position."""
         definition = column.definition
         if isinstance(definition, NotUnderstood):
             definition.stop()
@@ -237,7 +238,7 @@ class ColumnMentions:
                 self._referenced(end)
             case Nullability() | AutoIncrement() | Unsigned() | CharacterSet() | Collate():
                 pass
-            case InlinePrimaryKey() | OtherAttribute():
+            case InlinePrimaryKey() | InlineUnique() | OtherAttribute():
                 pass
             case _:
                 assert_never(attribute)
@@ -248,7 +249,7 @@ class ColumnMentions:
                 self._defined(column, optional=optional)
             case clauses.AddColumns(_, optional, items):
                 if optional:
-                    stop("a condition about several columns")
+                    stop("IF [NOT] EXISTS for several columns")
                 for item in items:
                     self._item(item)
             case clauses.AddConstraint(_, constraint):
@@ -276,38 +277,38 @@ class ColumnMentions:
                 self._unknown(clause)
             case clauses.DropConstraint() | clauses.RenameTo() | clauses.ConvertCharset() | clauses.PartitionClause():
                 pass
-            case OtherOption(_, doubt):
+            case OtherOption(doubt=doubt):
                 if doubt:
                     stop(doubt)
-            case clauses.ExchangeRows() | clauses.NoEffect() | TableCharset():
+            case clauses.ExchangeRows() | clauses.NoEffect() | clauses.RenameIndex() | TableCharset():
                 pass
             case _:
                 assert_never(clause)
 
     def _unknown(self, clause: clauses.UnknownClause) -> None:
-        """A clause that names no column, as far as we know: at least none of those that have other names."""
+        """Check that a clause that is not understood has no word that may be a renamed column."""
         for token in self._parsed.within(clause.span):
             if token.kind in (Lexeme.WORD, Lexeme.NAME) and token.text.lower() in self._names:
-                stop(f"whether {token.text} is a column in a clause that is not known")
+                stop(f"{token.text} may be a column in an unknown clause")
 
     def _expression(self, expression: Expression) -> None:
-        """Names in an expression may be columns."""
-        places = self._parsed.places(expression.span)
-        for at in places[1:-1]:
+        """Note the columns in an expression."""
+        indexes = self._parsed.token_indexes(expression.span)
+        for at in indexes[1:-1]:
             token = self.tokens[at]
             name = token.text.lower()
             dropped = self._rules.drops(name)
             if not touches(token, self._rules) or not (dropped or name in self._names):
                 continue
             column = is_column(self.tokens, at)
-            if column is None or (column and dropped):  # what is dropped is another column's name now
-                stop(f"whether {name} is that column in an expression")
+            if column is None or (column and dropped):  # a dropped column's name is another column's published name
+                stop(f"{name} in an expression may be that column or a keyword")
             if column:
-                self.places[token.at, token.end] = self._names[name]
+                self.spans[token.at, token.end] = self._names[name]
 
 
 def twice(names: Iterable[str]) -> str:
-    """The first name of a column that is there again; "" where none is."""
+    """Return the first name that occurs twice; "" if none does."""
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:

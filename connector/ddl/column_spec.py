@@ -1,10 +1,11 @@
-"""A column as its definition makes it, with what its table and its session add."""
+"""Resolves a column's definition with the defaults of its table and its session."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import assert_never
 
+from connector.ddl.indexes import Indexes
 from connector.ddl.mariadb import ServerDialect
 from connector.ddl.syntax.ast_column import (
     Attribute,
@@ -17,15 +18,18 @@ from connector.ddl.syntax.ast_column import (
     DefaultClause,
     DefinedColumn,
     Generated,
+    IndexColumn,
     InlineCheck,
     InlinePrimaryKey,
     InlineReferences,
+    InlineUnique,
     NotUnderstood,
     Nullability,
     OtherAttribute,
     Unsigned,
     stop,
 )
+from connector.ddl.syntax.ast_table import ForeignKey
 from connector.ddl.syntax.type_names import BLOBS, FLOATS, TEXTS, charset_of, width
 from connector.log.transaction.layout import Column
 
@@ -37,16 +41,18 @@ class ColumnSpec:
     """A column as a statement defines it.
 
     Args:
-        column: what it is.
-        default: what existing rows get; None: not said.
-        generated: whether the source computes it.
-        primary: whether it is said here to be the primary key.
-        inexact: whether its type rounds what is stored: float(7,2).
-        counted: whether the source numbers its rows: AUTO_INCREMENT.
-        null: whether it is said to be NULL.
-        declared: its type by the statement's name, where the column's does not tell it: uuid, inet4, inet6.
-        sizes: those that the statement gives the type.
-        collation: as the statement names it; "": not said.
+        column: the column as the log describes it.
+        default: the default, which existing rows get; None: none given.
+        generated: true for a generated column.
+        primary: true if the definition has PRIMARY KEY.
+        inexact: true if the type rounds values: float(7,2).
+        counted: true for AUTO_INCREMENT.
+        null: true if the definition has an explicit NULL.
+        declared: the type's name in the statement if the column's type differs: uuid, inet4, inet6.
+        sizes: the type's sizes in the statement.
+        collation: the collation in the statement; "": none.
+        unique: true if the definition creates a unique index on the column.
+        comment: the column's comment.
     """
 
     column: Column
@@ -59,6 +65,8 @@ class ColumnSpec:
     declared: str = ""
     sizes: tuple[int, ...] = ()
     collation: str = ""
+    unique: bool = False
+    comment: str = ""
 
 
 def column_spec(defined: DefinedColumn, charset: str, dialect: ServerDialect) -> ColumnSpec:
@@ -66,11 +74,11 @@ def column_spec(defined: DefinedColumn, charset: str, dialect: ServerDialect) ->
 
     Args:
         defined: the syntax tree of the column's definition.
-        charset: the table's.
-        dialect: the statement's.
+        charset: the table's default character set.
+        dialect: the dialect of the statement.
 
     Raises:
-        Unsupported: it is not understood.
+        Unsupported: the definition is not understood.
     """
     definition = defined.definition
     if isinstance(definition, NotUnderstood):
@@ -92,7 +100,8 @@ def column_spec(defined: DefinedColumn, charset: str, dialect: ServerDialect) ->
         unsigned=said.unsigned,
         charset=charset if text else "binary" if base in _AS_BYTES.values() else "",
         labels=kind.labels,
-        nullable=said.nullable and not (said.primary or said.counted or _not_null_unsaid(base, said, dialect)),
+        nullable=said.nullable
+        and not (said.primary or (said.counted and not said.null) or _not_null_unsaid(base, said, dialect)),
     )
     return ColumnSpec(
         column=column,
@@ -105,7 +114,23 @@ def column_spec(defined: DefinedColumn, charset: str, dialect: ServerDialect) ->
         declared=kind.declared,
         sizes=kind.sizes,
         collation=said.collation.lower(),
+        unique=said.unique or kind.serial,
+        comment=said.comment,
     )
+
+
+def add_own_indexes(indexes: Indexes, defined: DefinedColumn, spec: ColumnSpec, dialect: ServerDialect) -> None:
+    """Add the indexes of a column's own definition. MariaDB adds no unique index beside the primary key's.
+
+    MariaDB follows REFERENCES there; MySQL does only since 9.0, and a statement does not tell its server's version.
+    """
+    if spec.unique and not (dialect.mariadb and spec.primary):
+        indexes.add_unique(defined.name.text)
+    if dialect.mariadb and not isinstance(defined.definition, NotUnderstood):
+        for one in defined.definition.attributes:
+            if isinstance(one, InlineReferences):
+                part = (IndexColumn(defined.name),)
+                indexes.add(ForeignKey(one.span, "", part, one.references))
 
 
 @dataclass(slots=True)
@@ -121,6 +146,8 @@ class _Said:
     generated: bool = False
     primary: bool = False
     null: bool = False
+    unique: bool = False
+    comment: str = ""
 
 
 def _attribute(attribute: Attribute, said: _Said) -> None:
@@ -131,6 +158,7 @@ def _attribute(attribute: Attribute, said: _Said) -> None:
         case AutoIncrement(_, serial):
             said.counted = True
             said.nullable = said.nullable and not serial
+            said.unique = said.unique or serial
         case Unsigned():
             said.unsigned = True
         case DefaultClause(_, value, _):
@@ -144,23 +172,27 @@ def _attribute(attribute: Attribute, said: _Said) -> None:
             said.primary = True
         case Generated():
             said.generated, said.default = True, Computed()
-        case InlineCheck() | InlineReferences() | OtherAttribute():
+        case InlineUnique():
+            said.unique = True
+        case OtherAttribute(_, comment):
+            said.comment = said.comment if comment is None else comment
+        case InlineCheck() | InlineReferences():
             pass
         case _:
             assert_never(attribute)
 
 
 def _not_null_unsaid(base: str, said: _Said, dialect: ServerDialect) -> bool:
-    """True if a TIMESTAMP is NOT NULL though the statement does not say so."""
+    """True if a TIMESTAMP is implicitly NOT NULL (explicit_defaults_for_timestamp=OFF)."""
     if not (dialect.implicit and base == "timestamp") or said.null:
         return False
     if said.generated:
-        stop("a TIMESTAMP that is computed under explicit_defaults_for_timestamp=OFF")
+        stop("a generated TIMESTAMP under explicit_defaults_for_timestamp=OFF")
     return True
 
 
 def _full_type(base: str, kind: DataType, charset: str) -> str:
-    """The type as `Column.type` writes it, with what MySQL adds where sizes are left out."""
+    """Return the type as `Column.type` has it, with MySQL's default sizes."""
     sizes = kind.sizes
     if base == "decimal":
         if len(sizes) > 2:
@@ -183,6 +215,6 @@ def _full_type(base: str, kind: DataType, charset: str) -> str:
         names, wide = (TEXTS, width(charset)) if base == "text" else (BLOBS, 1)
         fitting = next((name for name, room in names.items() if sizes[0] * wide <= room), "")
         if not fitting:
-            stop(f"a {base} of {sizes[0]}, which no server has")
+            stop(f"a {base} of {sizes[0]}, which no server supports")
         return fitting
     return base

@@ -1,7 +1,7 @@
-"""A definition without the columns that a rule drops.
+"""Removes from a definition the columns that a rule drops.
 
-Parts of the text are left out as they stand between their commas; the rest stays to the letter. The result is read
-again and must be, token for token, what was to be left. What cannot be written so is `Unsupported`: nothing is guessed.
+Parts of the text are removed with their commas; the rest stays unchanged. The result is parsed again and must be the
+intended one, token for token. A definition that cannot be reduced so is `Unsupported`: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from connector.ddl.syntax.ast_column import (
     stop,
 )
 from connector.ddl.syntax.ast_table import (
-    Check,
+    CheckConstraint,
     Constraint,
     ForeignKey,
     Index,
@@ -47,17 +47,17 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 
 Said = tuple[tuple[Lexeme, str], ...]
-"""What tokens say, wherever they stand."""
+"""Kinds and texts of tokens, without their positions."""
 
 
 class ColumnRules(Protocol):
     """The rules for a table's columns."""
 
     def drops(self, column: str) -> bool:
-        """True if it is left out."""
+        """True if the column is dropped."""
 
     def treats(self, column: str) -> object:
-        """The treatment of a column; equal for columns that are treated alike."""
+        """Return the treatment of a column; equal for columns that are treated alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class DropContext:
     """The rules and tables that `drop_columns` needs.
 
     Args:
-        rules: of a table; None: all its columns are published as they are. The same object for the same rule.
-        after: the table when the statement has been executed; None: it is not known.
+        rules: returns the rules of a table, the same object for the same rule; None: its columns are unchanged.
+        after: returns a table after the statement; None: not known.
     """
 
     rules: Callable[[TableName], ColumnRules | None]
@@ -74,13 +74,13 @@ class DropContext:
 
 
 def drop_columns(statement: Statement, asked: DropContext) -> Statement | None:
-    """The statement without the columns that are not published.
+    """Return the statement without the dropped columns.
 
     Returns:
-        None where nothing is left of it.
+        None if nothing is left of the statement.
 
     Raises:
-        Unsupported: it is not understood, or what is left of it cannot be written.
+        Unsupported: the statement is not understood, or cannot be reduced.
     """
     about = affected_tables(statement)
     if not about.tables or about.truncates:
@@ -98,14 +98,14 @@ def _with_text(statement: Statement, sql: str) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of the text between commas, and what its tokens say."""
+    """A part of the text between commas, and its tokens."""
 
     text: str
     said: Said
 
 
 class _Dropping:
-    """One reading of one statement."""
+    """Reduces one reading of a statement."""
 
     def __init__(self, statement: Statement, parsed: ast.ParsedStatement, asked: DropContext) -> None:
         self._statement = statement
@@ -114,7 +114,7 @@ class _Dropping:
         self._dialect = ServerDialect(mariadb=of_mariadb(statement))
 
     def text(self) -> str | None:
-        """The text that is left; None for nothing."""
+        """Return the reduced text; None if nothing is left."""
         sql, command, rules_of = self._parsed.sql, self._parsed.command, self._asked.rules
         match command:
             case (
@@ -144,7 +144,7 @@ class _Dropping:
 
     def _same(self, before: ColumnRules | None, after: ColumnRules | None) -> None:
         if before is not after:
-            stop("a table gets the name of one that has another rule")
+            stop("a table is renamed to a name that has another rule")
 
     def _create(self, command: ast.CreateTableStatement, rules: ColumnRules | None) -> str:
         parsed, body = self._parsed, command.body
@@ -167,7 +167,7 @@ class _Dropping:
         return sql
 
     def _check_left(self, body: TableBody, sql: str, rules: ColumnRules) -> None:
-        """The columns that are left are what they were, and so is the key."""
+        """Check that the remaining columns and the key are unchanged."""
         before = table_spec(body, self._dialect)
         shown = tuple(spec for spec in before.specs if not rules.drops(spec.column.name))
         for parsed in parse(_with_text(self._statement, sql)):
@@ -175,13 +175,13 @@ class _Dropping:
                 after = table_spec(parsed.command.body, self._dialect)
                 if shown and (shown, before.key) == (after.specs, after.key):
                     return
-        stop("columns could not be left out")
+        stop("the dropped columns could not be removed from it")
 
     def _keeps(self, item: TableItem, rules: ColumnRules) -> bool:
         match item:
             case DefinedColumn(_, name, _, _):
                 return not rules.drops(name.text)
-            case PrimaryKey() | Index() | ForeignKey() | Check():
+            case PrimaryKey() | Index() | ForeignKey() | CheckConstraint():
                 return self._constraint_stays(item, rules)
             case NotUnderstood():
                 return item.stop()
@@ -189,11 +189,11 @@ class _Dropping:
                 assert_never(item)
 
     def _constraint_stays(self, item: Constraint, rules: ColumnRules) -> bool:
-        """An index or constraint over a column that is left out is left out, too; the key never is."""
+        """True unless an index or constraint has a dropped column; stop if that is the key."""
         match item:
             case PrimaryKey(_, columns):
                 if any(rules.drops(part.column.text) for part in columns):
-                    stop("the key is over a column that is dropped")
+                    stop("the key has a dropped column")
                 return True
             case Index(_, parts):
                 return not self._over_dropped(parts, rules)
@@ -201,7 +201,7 @@ class _Dropping:
                 if isinstance(end, References):
                     return not (self._over_dropped(parts, rules) or self._over_dropped(end.columns, rules))
                 return not (self._over_dropped(parts, rules) or self._names_dropped(end.span, rules))
-            case Check(_, expression):
+            case CheckConstraint(_, expression):
                 return not self._names_dropped(expression.span, rules)
             case _:
                 assert_never(item)
@@ -222,7 +222,7 @@ class _Dropping:
         return False
 
     def _names_dropped(self, span: SourceSpan, rules: ColumnRules) -> bool:
-        """True if a part has a word or name that is one of a dropped column."""
+        """True if a part has a word or name that is the name of a dropped column."""
         names = (token.text for token in self._parsed.within(span) if token.kind in (Lexeme.WORD, Lexeme.NAME))
         return any(map(rules.drops, names))
 
@@ -237,7 +237,7 @@ class _Dropping:
         return self._joined(kept, inside) if kept else None
 
     def _clause(self, part: clauses.AlterPart, table: TableName, rules: ColumnRules) -> _Part | None:
-        """A clause, with what stands behind it without a comma, as it is published; None: not at all."""
+        """Return a clause, with those that follow it without a comma, as it is published; None: it is removed."""
         whole, clause = self._part(part.span), part.clauses[0]
         match clause:
             case clauses.AddColumn(_, _, column) | clauses.ModifyColumn(_, _, column):
@@ -247,7 +247,7 @@ class _Dropping:
                 return None
             case clauses.AddColumns(span, _, _):
                 if self._names_dropped(span, rules):
-                    stop("several columns are added in parentheses, some of them dropped")
+                    stop("ADD (column, …) with several columns, some of which a rule drops")
                 return whole
             case clauses.AddConstraint(_, constraint):
                 return whole if self._constraint_stays(constraint, rules) else None
@@ -272,7 +272,7 @@ class _Dropping:
                 | clauses.PartitionClause()
             ):
                 return whole
-            case clauses.ExchangeRows() | clauses.NoEffect() | clauses.UnknownClause():
+            case clauses.ExchangeRows() | clauses.NoEffect() | clauses.RenameIndex() | clauses.UnknownClause():
                 return whole
             case TableCharset() | OtherOption() | Partitioning():
                 return whole
@@ -281,26 +281,26 @@ class _Dropping:
 
     def _alike(self, old: Name, new: Name, rules: ColumnRules) -> None:
         if rules.treats(old.text) != rules.treats(new.text):
-            stop(f"column {old.text} gets the name {new.text}, for which the rule says something else")
+            stop(f"column {old.text} is renamed to {new.text}, which the rule treats differently")
 
     def _check_alone(self, part: clauses.AlterPart, column: DefinedColumn) -> None:
-        """A column's definition that is left out is nothing more than that."""
+        """Check that a removed part has only the column's definition."""
         if column_spec(column, "", self._dialect).primary:
-            stop("the key is over a column that is dropped")
+            stop("the key has a dropped column")
         if len(part.clauses) > 1:
-            stop("something stands behind a column that is dropped")
+            stop("another clause follows a dropped column without a comma")
 
     def _positioned(
         self, part: clauses.AlterPart, column: DefinedColumn, table: TableName, rules: ColumnRules
     ) -> _Part:
-        """A column's definition that stays; its place may be behind one that does not."""
+        """Return a remaining column's definition; if its position refers to a dropped column, with another position."""
         position, whole = column.position, self._part(part.span)
         if not isinstance(position, After) or not rules.drops(position.column.text):
             return whole
         if self._parsed.within(part.span)[-1].end != position.span.end:
-            stop("something stands behind the place of a column, which is behind one that is dropped")
+            stop("another clause follows, without a comma, the position AFTER a dropped column")
         if self._positions() > 1:
-            stop("several columns get places, one behind a column that is dropped")
+            stop("several columns have positions, one of them AFTER a dropped column")
         before = self._before(column.name.text, table, rules)
         quoted = before.replace("`", "``")
         text = self._parsed.sql[part.span.start : position.span.start] + (f"AFTER `{quoted}`" if before else "FIRST")
@@ -308,15 +308,15 @@ class _Dropping:
         return _Part(text, (*whole.said[:-2], *said))
 
     def _positions(self) -> int:
-        """The number of columns that get places."""
+        """Return the number of columns with positions."""
         words = [token.text.upper() for token in self._parsed.tokens if token.kind is Lexeme.WORD]
         return words.count("AFTER") + words.count("FIRST")
 
     def _before(self, column: str, table: TableName, rules: ColumnRules) -> str:
-        """The column that is published and stands before this one when all is done; "" where it is the first."""
+        """Return the published column before this one after the statement; "" if this is the first one."""
         after = self._asked.after(table)
         if after is None:
-            stop("the place of a column is behind one that is dropped, and where that is")
+            stop("a position AFTER a dropped column of a table whose columns are not known")
         found = ""
         for other in after.columns:
             if other.name.casefold() == column.casefold():
@@ -328,16 +328,16 @@ class _Dropping:
         return _Part(self._parsed.text(span), _said(self._parsed.within(span)))
 
     def _joined(self, kept: Sequence[_Part], inside: SourceSpan) -> str:
-        """The text with these parts alone in place of all, which must say just what is wanted."""
+        """Return the text with only these parts in the list; check that it has exactly their tokens."""
         parsed = self._parsed
         sql = f"{parsed.sql[: inside.start]}{','.join(part.text for part in kept)}{parsed.sql[inside.end :]}"
-        wanted = [*_said(token for token in parsed.tokens if token.at < inside.start)]
+        expected = [*_said(token for token in parsed.tokens if token.at < inside.start)]
         for number, part in enumerate(kept):
-            wanted += [(Lexeme.SIGN, ",")] if number else []
-            wanted += part.said
-        wanted += _said(token for token in parsed.tokens if token.at >= inside.end)
-        if not any(list(_said(again.tokens)) == wanted for again in parse(_with_text(self._statement, sql))):
-            stop("columns could not be left out")
+            expected += [(Lexeme.SIGN, ",")] if number else []
+            expected += part.said
+        expected += _said(token for token in parsed.tokens if token.at >= inside.end)
+        if not any(list(_said(again.tokens)) == expected for again in parse(_with_text(self._statement, sql))):
+            stop("the dropped columns could not be removed from it")
         return sql
 
 

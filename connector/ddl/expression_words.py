@@ -1,9 +1,9 @@
-"""Tells columns from other words in an expression of a definition: CHECK, GENERATED ALWAYS AS, DEFAULT, an index.
+"""Distinguishes columns from other words in an expression of CHECK, GENERATED ALWAYS AS, DEFAULT or an index.
 
-MySQL allows less there than elsewhere (no subqueries, variables, stored functions). An operand stands between
-operators, commas and parentheses, and two never follow each other. What else stands there alone are units and types
-that are arguments: `TIMESTAMPADD(DAY, 1, a)`, `CONVERT(a, DATE)`. MySQL's manual, "Expressions", "Date and Time
-Functions", "Cast Functions"; what SHOW CREATE TABLE makes of them.
+These expressions have no subqueries, variables or stored functions. An operand is between operators, commas and
+parentheses; two operands never follow each other. The only other single words are units and types as arguments:
+`TIMESTAMPADD(DAY, 1, a)`, `CONVERT(a, DATE)`. Sources: MySQL's manual, "Expressions", "Date and Time Functions",
+"Cast Functions"; the output of SHOW CREATE TABLE.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _ENDED: Final = (Lexeme.NUMBER, Lexeme.STRING, Lexeme.NAME)
 
 
 def is_column(tokens: Sequence[Token], at: int) -> bool | None:
-    """Decide whether a word or name that a column has is that column here.
+    """Decide if a token with a column's name is that column.
 
     Args:
-        tokens: an expression in its parentheses, and at least one token more before it.
-        at: the word's or name's place in them.
+        tokens: an expression in its parentheses, and at least one token before it.
+        at: the token's index in them.
 
     Returns:
-        None where that cannot be told.
+        None if it may be either.
     """
     token, before, after = tokens[at], tokens[at - 1], tokens[at + 1]
     if token.kind is Lexeme.WORD:
@@ -73,7 +73,7 @@ def _is(token: Token, text: str) -> bool:
 
 
 def _is_argument(before: Token, after: Token) -> bool:
-    """One of several: no unit and no type stands alone in parentheses."""
+    """True for one of several arguments: a unit or type is never the only one."""
     first, last = _is(before, "("), _is(after, ")")
     return not (first and last) and (first or _is(before, ",")) and (last or _is(after, ",") or _is(after, "FROM"))
 

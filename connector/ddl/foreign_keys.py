@@ -1,4 +1,4 @@
-"""Foreign keys of a definition whose actions change rows, whatever else the definition says."""
+"""Finds the foreign keys of a definition whose actions change rows, even if other parts are not understood."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 from connector.ddl.syntax.ast import ParsedStatement, defined_items
 from connector.ddl.syntax.ast_column import DefinedColumn, InlineReferences, NotUnderstood, References, stop
-from connector.ddl.syntax.ast_table import Check, ForeignKey, Index, PrimaryKey, TableItem
+from connector.ddl.syntax.ast_table import CheckConstraint, ForeignKey, Index, PrimaryKey, TableItem
 from connector.ddl.syntax.clauses import UnknownClause
 from connector.ddl.syntax.parse import parse
 from connector.ddl.syntax.parse_parts import references_among
@@ -23,9 +23,9 @@ class CascadingReference:
     """A foreign key with such an action.
 
     Args:
-        name: the constraint's; "" where the definition gives none.
-        actions: as the definition has them: `ON DELETE CASCADE, ON UPDATE SET NULL`.
-        inline: it stands in a column's own definition, where a MySQL before 9.0 takes no notice of it.
+        name: the constraint's name; "" if the definition has none.
+        actions: the actions in the definition: `ON DELETE CASCADE, ON UPDATE SET NULL`.
+        inline: true for REFERENCES in a column's own definition, which MySQL before 9.0 ignores.
     """
 
     name: str
@@ -34,7 +34,7 @@ class CascadingReference:
 
 
 def cascading_references(statement: Statement) -> list[CascadingReference]:
-    """The foreign keys that a statement defines whose actions change rows of the table that is defined.
+    """Return the foreign keys of a statement whose actions change rows of the defined table.
 
     Raises:
         Unsupported: a foreign key is not understood.
@@ -61,24 +61,24 @@ def _of_item(item: TableItem | UnknownClause, parsed: ParsedStatement) -> Iterat
                 yield from _among(parsed.within(span))
             else:
                 yield CascadingReference(name, _actions(end), inline=False)
-        case PrimaryKey() | Index() | Check():
+        case PrimaryKey() | Index() | CheckConstraint():
             pass
         case _:
             assert_never(item)
 
 
 def _actions(end: References) -> str:
-    """The actions that change rows."""
+    """Return the actions that change rows."""
     found = []
     for one in end.actions:
         if one.event and not one.action:
-            stop("an action of a foreign key that is not known")
+            stop("unknown action of a foreign key")
         if one.event and one.action not in _IDLE:
             found.append(f"ON {one.event} {one.action}")
     return ", ".join(found)
 
 
 def _among(tokens: Sequence[Token]) -> Iterator[CascadingReference]:
-    """Those in a part of a definition that is not understood: a foreign key is not overlooked for what surrounds it."""
+    """Yield the foreign keys in a part of a definition that is not understood."""
     for name, end, inline in references_among(tokens):
         yield CascadingReference(name, _actions(end), inline)

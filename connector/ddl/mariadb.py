@@ -1,4 +1,4 @@
-"""The server that executed a statement, as its options tell it, and what MariaDB alone does not log."""
+"""The dialect of the server that executed a statement, by the statement's options; MariaDB's unlogged columns."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class ServerDialect:
     """The settings of the server that a definition depends on.
 
     Args:
-        mariadb: whether a MariaDB executed it.
-        implicit: whether a TIMESTAMP is NOT NULL that is not said to be NULL: explicit_defaults_for_timestamp=OFF.
+        mariadb: true if a MariaDB executed the statement.
+        implicit: true if a TIMESTAMP without NULL is NOT NULL: explicit_defaults_for_timestamp=OFF.
     """
 
     mariadb: bool = False
@@ -36,26 +36,26 @@ class ServerDialect:
 
 
 def dialect_of(statement: Statement) -> ServerDialect:
-    """The dialect of a statement, as its options tell it."""
+    """Return the dialect of a statement, by its options."""
     return ServerDialect(of_mariadb(statement), implicit_timestamps(statement))
 
 
 def of_mariadb(statement: Statement) -> bool:
-    """True if a MariaDB executed it."""
+    """True if a MariaDB executed the statement."""
     return statement.options.get(DIALECT) == MARIADB_DIALECT
 
 
 def implicit_timestamps(statement: Statement) -> bool:
-    """True if a TIMESTAMP is NOT NULL unless it says NULL: explicit_defaults_for_timestamp=OFF.
+    """True if a TIMESTAMP without NULL is NOT NULL: explicit_defaults_for_timestamp=OFF.
 
-    A MariaDB logs it when it is ON alone.
+    MariaDB logs the variable only if it is ON.
     """
     default = "0" if of_mariadb(statement) else "1"
     return statement.options.get("explicit_defaults_for_timestamp", default) in ("0", "OFF")
 
 
 def brings_virtual(statement: Statement) -> bool:
-    """True if a statement defines a generated column that is not stored, as far as it is understood."""
+    """True if a statement defines, or may define, a generated column that is not stored."""
     try:
         return any(_is_virtual(item, parsed) for parsed in parse(statement) for item in defined_items(parsed.command))
     except Unsupported:
@@ -76,7 +76,7 @@ def _is_virtual(item: TableItem | UnknownClause, parsed: ParsedStatement) -> boo
 
 
 def _may_be_virtual(tokens: Sequence[Token]) -> bool:
-    """True if a part that is not understood has an `AS (`, or cannot be split into tokens."""
+    """True if a part that is not understood has `AS (`, or cannot be split into tokens."""
     words = [token.text.upper() if token.kind in (Lexeme.WORD, Lexeme.SIGN) else "" for token in tokens]
     unread = any(token.kind is Lexeme.UNREAD for token in tokens)
     return unread or any(pair == ("AS", "(") for pair in pairwise(words))

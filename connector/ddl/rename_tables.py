@@ -1,8 +1,8 @@
-"""A definition with the names under which tables and schemas are published.
+"""Replaces the names of tables and schemas in a definition by their published names.
 
-Only the names of affected tables are replaced (`affected_tables`), whole and quoted; all else stays to the letter, and
-the result is parsed again. What a definition names besides (a foreign key's other table, a view's
-text) has no rows of its own in the log, and stays.
+Only the names of affected tables are replaced (`affected_tables`), each as a whole and quoted; the rest stays
+unchanged, and the result is parsed again. Other names (a foreign key's other table, a view's text) have no rows of
+their own in the log, and stay.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from connector.log.transaction.layout import TableName
 def rename_tables(
     statement: Statement, table: Callable[[TableName], TableName], schema: Callable[[str], str]
 ) -> Statement:
-    """The statement about the tables and schemas that are published.
+    """Return the statement with the published names of tables and schemas.
 
     Args:
         statement: the definition, with the source's names.
-        table: the name that a table is published under.
-        schema: likewise of a schema as a whole.
+        table: returns the published name of a table.
+        schema: returns the published name of a schema.
 
     Raises:
-        Unsupported: it is not understood, or cannot be written so.
+        Unsupported: the statement is not understood, or its names cannot be replaced.
     """
     about = affected_tables(statement)
     names = [f"{_quoted(new.schema)}.{_quoted(new.table)}" for new in map(table, _tables(about))]
@@ -35,15 +35,15 @@ def rename_tables(
         names, renamed = [_quoted(schema(about.schema))], [schema(about.schema) != about.schema]
     if not any(renamed):
         return statement
-    if len(about.places) != len(names):
-        raise Unsupported("a definition does not say which schema it is about")
+    if len(about.spans) != len(names):
+        raise Unsupported("a definition does not name its schema")
     sql = statement.sql
-    for (start, end), name in sorted(zip(about.places, names, strict=True), reverse=True):
+    for (start, end), name in sorted(zip(about.spans, names, strict=True), reverse=True):
         sql = f"{sql[:start]}{name}{sql[end:]}"
     result = Statement(statement.schema, sql, statement.options)
     again = affected_tables(result)
-    wanted = (tuple(map(table, _tables(about))), schema(about.schema))
-    if (_tables(again), again.schema) != wanted:
+    expected = (tuple(map(table, _tables(about))), schema(about.schema))
+    if (_tables(again), again.schema) != expected:
         raise Unsupported("the names of a definition could not be replaced")
     return result
 

@@ -1,7 +1,7 @@
-"""The changes that a statement makes to the source's tables: their columns, keys and character sets. Pure.
+"""Computes the changes of a statement to the source's tables: columns, keys and character sets. Pure.
 
-Nothing is guessed. A statement about one table that is not understood makes that table unknown, one that is not
-understood at all makes every table of its schemas unknown; a table is known again once it is dropped and created.
+Nothing is guessed. A statement that is not understood makes its table unknown, or all tables of its schemas if even
+the table is unclear. A table is known again once it was dropped and created.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ def schema_changes(
     *,
     schemas: Iterable[str],
     server_charset: str,
-    place: str,
+    position: str,
 ) -> Redefined:
-    """The tables and schemas that a statement changes, as they are afterwards.
+    """Return the tables and schemas that a statement changes, as they are afterwards.
 
     Args:
         statement: the definition, as the source executed it.
         known: the tables before the statement.
-        rules: of names.
-        schemas: those that it touches.
-        server_charset: what schemas get that name none; "" when it is not known.
-        place: where it stands, for people.
+        rules: the rules for names.
+        schemas: the schemas that the statement may affect.
+        server_charset: the server's default character set of schemas; "" if it is not known.
+        position: file and offset of the statement, for errors.
     """
     drafts = []
 
     def why(error: Unsupported) -> str:
-        return f"{error.message}, in {statement.sql[:500]!r} at {place}"
+        return f"{error.message}, in {statement.sql[:500]!r} at {position}"
 
     try:
         for parsed in parse(statement):
@@ -75,7 +75,7 @@ def schema_changes(
 
 
 class _Structure:
-    """The meaning of ALTER TABLE's clauses for columns: no more than they say."""
+    """The effect of ALTER TABLE's clauses on columns alone: a `Meaning` without rows."""
 
     def __init__(self, dialect: ServerDialect) -> None:
         self._dialect = dialect
@@ -88,7 +88,7 @@ class _Structure:
         _check(spec)
 
     def converted(self, texts: list[Altered[None]], charset: str) -> None:
-        """A TEXT grows so that it has room for as many characters as before."""
+        """Convert columns; a TEXT grows so that it still holds as many characters."""
         if charset == "binary":
             stop("a conversion of text to bytes")
         for item in texts:
@@ -96,7 +96,7 @@ class _Structure:
             labels = item.column.labels
             strange = item.column.charset in _UNITS or (self._dialect.mariadb and charset in _UNITS)
             if labels and (strange or not all(label.isascii() for label in labels)):
-                stop("a conversion of labels, of which MySQL makes others")
+                stop("a conversion of ENUM or SET labels that MySQL changes")
             if kind in TEXTS:
                 room = TEXTS[kind] // width(item.column.charset) * width(charset)
                 grown = next((name for name, size in TEXTS.items() if room <= size), "longtext")
@@ -114,13 +114,13 @@ class _Changes:
         self._dialect = dialect_of(statement)
         self._schema = statement.schema
         self._server_charset = server_charset
-        self._failed = statement.options.get("error_code", "0") != "0"  # but had an effect: it is in the log
+        self._failed = statement.options.get("error_code", "0") != "0"  # it is in the log, so it had an effect
 
     def make(self, parsed: ast.ParsedStatement) -> None:
-        """Make the changes.
+        """Apply the statement to the draft.
 
         Raises:
-            Unsupported: it is not known which tables it changes.
+            Unsupported: the changed tables are not known.
         """
         command = parsed.command
         match command:
@@ -162,7 +162,7 @@ class _Changes:
         return self._draft.named(table.name)
 
     def _whole(self) -> None:
-        """Stop if the statement failed: how much of it was done is not known."""
+        """Stop if the statement failed: it may have been executed in part."""
         if self._failed:
             stop("a statement that failed")
 
@@ -174,17 +174,17 @@ class _Changes:
                 self._move(name, self._name(new))
 
     def _move(self, old: TableName, new: TableName) -> None:
-        """Rename a table; one that is not known is a view, or is not captured."""
+        """Rename a table; an unknown one is a view, or is not captured."""
         table = self._draft.find(old)
         if table is None:
             if self._draft.find(new) is not None:
                 self._draft.drop(new)
             return
         if self._dialect.mariadb and self._draft.find(new) is not None:
-            # It logs the RENAME of a temporary table, too, and that may have the name of another.
-            taken = Unsupported("a RENAME to a name that is taken")
-            self._draft.forget(old, taken)
-            self._draft.forget(new, taken)
+            # MariaDB also logs the RENAME of a temporary table, which may have the name of another table.
+            ambiguous = Unsupported("RENAME to the name of an existing table")
+            self._draft.forget(old, ambiguous)
+            self._draft.forget(new, ambiguous)
             return
         self._draft.drop(old)
         self._draft.put(table, new)
@@ -199,7 +199,7 @@ class _Changes:
         schema = command.schema.text
         if command.replace:
             self._draft.drop_schema(schema)
-        if not self._draft.charset(schema):  # else it says IF NOT EXISTS, and it does
+        if not self._draft.charset(schema):  # else IF NOT EXISTS has no effect
             self._put_schema(schema, command.options, self._server_charset)
 
     def _put_schema(self, schema: str, options: ast.SchemaOptions | NotUnderstood, charset: str) -> None:
@@ -269,31 +269,34 @@ def _conversions(command: ast.AlterTableStatement) -> int:
 
 
 def _check_conversion(command: ast.AlterTableStatement, server: str) -> None:
-    """CONVERT TO also converts columns that the same ALTER TABLE defines, whatever set they name; and what becomes of
-    the table's own set and collation when it names these too is one or the other. A MySQL before 8.0 does the same."""
+    """Refuse CONVERT TO beside column definitions or table options for the character set.
+
+    CONVERT TO also converts columns that the same ALTER TABLE defines, even with a character set of their own; and
+    either of the two character sets can become the table's. MySQL before 8.0 and MariaDB do this.
+    """
     if not _conversions(command):
         return
     if any(map(clauses.items_of, command.clauses)):
-        stop(f"a conversion beside definitions of columns, which {server} converts with it")
+        stop(f"CONVERT TO beside definitions of columns, which {server} converts, too")
     if _conversions(command) > 1 or any(isinstance(clause, TableCharset) for clause in command.clauses):
-        stop("a conversion beside the table's own character set")
+        stop("CONVERT TO beside another character set of the table")
 
 
 def _check(spec: ColumnSpec) -> None:
     column = spec.column
     if column.type.partition("(")[0] in _WITH_CHARSET and not column.charset:
-        raise Unsupported(f"the character set of column {column.name} is not known")
+        raise Unsupported(f"the character set of column {column.name} is unknown")
 
 
 def _check_converted(table: TableDefinition, charset: str) -> None:
-    """A MySQL before 8.0 does nothing, not even to the table's own character set, where no column has another."""
+    """Refuse a conversion without effect on columns: MySQL before 8.0 then keeps the table's own character set, too."""
     if all(column.charset in {"", "binary", charset} for column in table.layout.columns):
-        stop("a conversion that changes no column, of which a MySQL before 8.0 may make nothing")
+        stop("CONVERT TO that changes no column, which MySQL before 8.0 may ignore")
 
 
 def _definition(name: TableName, columns: list[Column], key: Iterable[str], charset: str) -> TableDefinition:
-    """A table; the columns of its key are NOT NULL."""
-    places = {column.name.casefold(): index for index, column in enumerate(columns)}
-    indexes = tuple(places[part.casefold()] for part in key)
+    """Return a table's definition; the columns of its key are NOT NULL."""
+    index_of = {column.name.casefold(): index for index, column in enumerate(columns)}
+    indexes = tuple(index_of[part.casefold()] for part in key)
     whole = tuple(replace(c, nullable=False) if index in indexes else c for index, c in enumerate(columns))
     return TableDefinition(TableLayout(name, whole, indexes), charset)

@@ -15,7 +15,7 @@ class Rules:
     """The server's and the configuration's rules for names.
 
     Args:
-        fold: how the server compares names of schemas and tables.
+        fold: normalises names of schemas and tables as the server compares them.
         captures_schema: true if tables of this schema can be captured; other schemas are not kept.
         old: true for a MySQL before 8.0.
     """
@@ -42,18 +42,18 @@ class SchemaDraft:
 
     @property
     def changes(self) -> Redefined:
-        """The tables and schemas that are others than before."""
+        """Return the changed tables and schemas."""
         return Redefined(
             {name: table for name, table in self._tables.items() if table != self._known.tables.get(name)},
             {name: charset for name, charset in self._schemas.items() if charset != self._known.schemas.get(name)},
         )
 
     def named(self, name: TableName) -> TableName:
-        """A name as the server compares it."""
+        """Return a name as the server compares it."""
         return TableName(self._rules.fold(name.schema), self._rules.fold(name.table))
 
     def find(self, name: TableName) -> TableDefinition | None:
-        """The table of this name; None if there is none."""
+        """Return the table of this name; None if there is none."""
         return self._tables[name] if name in self._tables else self._known.tables.get(name)
 
     def put(self, table: TableDefinition, name: TableName | None = None) -> None:
@@ -71,7 +71,7 @@ class SchemaDraft:
         self.put(TableDefinition(TableLayout(name, ()), "", self._why(error)))
 
     def charset(self, schema: str) -> str:
-        """The character set of a schema; "" for one that is not known."""
+        """Return the character set of a schema; "" for an unknown one."""
         schema = self._rules.fold(schema)
         return (self._schemas[schema] if schema in self._schemas else self._known.schemas.get(schema)) or ""
 

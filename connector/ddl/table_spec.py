@@ -1,15 +1,16 @@
-"""CREATE TABLE's columns, key and character set, with what its session and its schema add."""
+"""Resolves CREATE TABLE's columns, key and character set with the defaults of its session and schema."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import assert_never
 
-from connector.ddl.column_spec import ColumnSpec, column_spec
+from connector.ddl.column_spec import ColumnSpec, add_own_indexes, column_spec
+from connector.ddl.indexes import Indexes, TableIndex
 from connector.ddl.mariadb import ServerDialect
 from connector.ddl.syntax.ast_column import DefinedColumn, NotUnderstood, stop
 from connector.ddl.syntax.ast_table import (
-    Check,
+    CheckConstraint,
     ForeignKey,
     Index,
     LikeTable,
@@ -29,21 +30,25 @@ class TableSpec:
     Args:
         specs: the columns, in order.
         key: the names of its primary key's columns.
-        charset: what text columns got that name none: the table's, or else the given default.
+        charset: the default character set of text columns: the table's, else the given one.
+        indexes: the secondary indexes.
+        comment: the table's comment.
     """
 
     specs: tuple[ColumnSpec, ...]
     key: tuple[str, ...]
     charset: str
+    indexes: tuple[TableIndex, ...] = ()
+    comment: str = ""
 
 
 def table_spec(body: TableBody | LikeTable | NotUnderstood, dialect: ServerDialect, charset: str = "") -> TableSpec:
     """Resolve a definition.
 
     Args:
-        body: the syntax tree of the part behind the table's name.
-        dialect: the statement's.
-        charset: what the table gets where its options name none; "" when only the source knows.
+        body: the syntax tree of the part after the table's name.
+        dialect: the dialect of the statement.
+        charset: the table's character set if its options name none; "" if only the source knows it.
 
     Raises:
         Unsupported: a part of it is not understood.
@@ -55,14 +60,18 @@ def table_spec(body: TableBody | LikeTable | NotUnderstood, dialect: ServerDiale
     charset = _charset(body.options) or charset
     specs: list[ColumnSpec] = []
     key: tuple[str, ...] = ()
+    indexes = Indexes(mariadb=dialect.mariadb)
     for item in body.items:
         match item:
             case DefinedColumn():
                 specs.append(column_spec(item, charset, dialect))
                 key = (item.name.text,) if specs[-1].primary else key
+                add_own_indexes(indexes, item, specs[-1], dialect)
             case PrimaryKey(_, columns):
                 key = tuple(part.column.text for part in columns)
-            case Index() | ForeignKey() | Check():
+            case Index() | ForeignKey():
+                indexes.add(item)
+            case CheckConstraint():
                 pass
             case NotUnderstood():
                 item.stop()
@@ -70,18 +79,19 @@ def table_spec(body: TableBody | LikeTable | NotUnderstood, dialect: ServerDiale
                 assert_never(item)
     known = {spec.column.name.casefold() for spec in specs}
     if missing := [column for column in key if column.casefold() not in known]:
-        stop(f"primary key over {missing[0]}, which is no column")
-    return TableSpec(tuple(specs), key, charset)
+        stop(f"a primary key with {missing[0]}, which is not a column")
+    comments = [one.comment for one in body.options if isinstance(one, OtherOption) and one.comment is not None]
+    return TableSpec(tuple(specs), key, charset, indexes.after(str, key), comments[-1] if comments else "")
 
 
 def _charset(options: tuple[TableOption, ...]) -> str:
-    """The character set that the options name, "" for none."""
+    """Return the character set in the options; "" for none."""
     charset = ""
     for option in options:
         match option:
             case TableCharset(_, named):
                 charset = named or charset
-            case OtherOption(_, doubt):
+            case OtherOption(doubt=doubt):
                 if doubt:
                     stop(doubt)
             case Partitioning():

@@ -1,1 +1,12 @@
-"""The main job, shown: a shop on a real MySQL, through Kafka and Spark, into SQLite, with things killed on the way."""
+"""`thl demo`: replicates a shop from a real MySQL through Kafka and Spark to SQLite, and kills processes meanwhile.
+
+- `scenario`: the scenario in order, up to the comparison.
+- `stage`: starts the servers, `thl produce` and `thl apply`.
+- `shop`: the shop's tables.
+- `rows`: random rows from a seed.
+- `load`: a mixed load from several connections.
+- `traffic`: the load's transactions.
+- `chaos`: a huge transaction, and tables that change under the load.
+- `probe`: reads the target while it is written.
+- `screen`: shows progress on a terminal.
+"""

@@ -14,7 +14,7 @@ _DIGITS_TABLE: Final = (
 
 
 def huge(connect: Connect, count: int) -> None:
-    """One transaction of `count` rows (at most a million) into order_lines."""
+    """Insert `count` rows (at most a million) into order_lines in one transaction."""
     digits = ", ".join(f"{_DIGITS_TABLE} d{n}" for n in range(6))
     number = "d0.d + 10*d1.d + 100*d2.d + 1000*d3.d + 10000*d4.d + 100000*d5.d"
     with connect() as connection, connection.cursor() as cursor:
@@ -27,18 +27,18 @@ def huge(connect: Connect, count: int) -> None:
 
 
 def add_column(connect: Connect) -> None:
-    """A column that existing rows get a value for."""
+    """Add a column with a default, which existing rows get."""
     _ddl(connect, "ALTER TABLE orders ADD COLUMN priority TINYINT NOT NULL DEFAULT 7")
 
 
 def rename_two(connect: Connect, names: dict[str, str]) -> None:
-    """Two tables renamed in one statement."""
+    """Rename two tables in one statement."""
     _ddl(connect, "RENAME TABLE payments TO receipts, clicks TO visits")
     names.update(payments="receipts", clicks="visits")
 
 
 def make_and_drop(connect: Connect) -> None:
-    """A table that lives only a moment, and one that is made of another's rows in the same statement."""
+    """Create, fill and drop a table; then create one with CREATE TABLE … SELECT."""
     _ddl(connect, "CREATE TABLE scratch (id INT PRIMARY KEY, note VARCHAR(20) NOT NULL DEFAULT 'x')")
     with connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"USE {SCHEMA}")

@@ -1,7 +1,7 @@
 """A mixed load on the shop from several connections.
 
 Every worker is a thread with a connection and a seed of its own. Table names that DDL changes are looked up at each
-transaction; one that loses the race against a RENAME is simply begun again, as an application would.
+transaction. A transaction that loses the race against a RENAME is tried again, as an application would.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Connect = Callable[[], "pymysql.Connection[Any]"]
 
 
 class _Raced(Exception):
-    """A table was renamed, or two transactions wanted the same row: begin again."""
+    """Raised when a table was renamed, or two transactions needed the same row: try the transaction again."""
 
 
 def connector(host: str, port: int, user: str, password: str) -> Connect:
@@ -48,7 +48,7 @@ def connector(host: str, port: int, user: str, password: str) -> Connect:
 
 
 def create(connect: Connect) -> None:
-    """Make the shop's database and tables anew."""
+    """Drop and re-create the shop's database and tables."""
     with connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"DROP DATABASE IF EXISTS {SCHEMA}")
         cursor.execute(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4")
@@ -58,7 +58,7 @@ def create(connect: Connect) -> None:
 
 
 def fill(connect: Connect, *, seed: int, customers: int, products: int, clicks: int) -> None:
-    """Rows that are there before the connector comes."""
+    """Insert the rows that exist before the initial load."""
     random = Random(seed)
     with connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"USE {SCHEMA}")
@@ -69,15 +69,15 @@ def fill(connect: Connect, *, seed: int, customers: int, products: int, clicks: 
 
 
 @dataclass
-class Load:
-    """The running load.
+class ShopLoad:
+    """Runs transactions on the shop in several threads.
 
     Args:
         connect: opens a connection.
         clock: paces the workers.
-        seed: makes every worker's choices.
-        rate: transactions a second of each worker.
-        kinds: what they choose from.
+        seed: seed of the workers' random choices.
+        rate: transactions per second and worker.
+        kinds: the kinds of transactions to choose from.
     """
 
     connect: Connect
@@ -93,17 +93,17 @@ class Load:
     _failure: BaseException | None = None
 
     def start(self, workers: int) -> None:
-        """Begin with so many connections."""
+        """Start this number of workers, each with its own connection."""
         for number in range(workers):
             thread = threading.Thread(target=self._guard, args=(number,), daemon=True, name=f"load-{number}")
             self._threads.append(thread)
             thread.start()
 
     def stop(self) -> None:
-        """End after the running transactions.
+        """Stop the workers after their current transactions.
 
         Raises:
-            Exception: whatever a worker died of.
+            Exception: the error that ended a worker.
         """
         self._stop.set()
         for thread in self._threads:
@@ -141,7 +141,7 @@ class Load:
 
 @retry(retry=retry_if_exception_type(_Raced), stop=stop_after_attempt(20), wait=wait_random(0, 0.05), reraise=True)
 def _transaction(connection: pymysql.Connection[Any], kind: Kind, random: Random, names: dict[str, str]) -> None:
-    """One transaction; begun again when it deadlocked or its table was renamed meanwhile."""
+    """Run one transaction; try again after a deadlock or a rename of its table."""
     try:
         with connection.cursor() as cursor:
             kind(cursor, random, names)

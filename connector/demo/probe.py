@@ -1,4 +1,4 @@
-"""Reads the state of the target from outside while it is written, as any reader of it can."""
+"""Reads the target's state while the applier writes it, with an ordinary SQLite connection."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class TargetState:
+class TargetProbe:
     """The state of the target at one time.
 
     Args:
-        seqno: the last applied one, -1 before the first.
+        seqno: seqno of the last applied event; -1 before the first.
         consistent: false during the initial load.
-        gtid_set: what is applied.
+        gtid_set: the applied GTIDs.
         rows: row changes applied so far.
     """
 
@@ -26,15 +26,15 @@ class TargetState:
 
     @property
     def loaded(self) -> bool:
-        """The initial load is complete."""
+        """True once the initial load is complete."""
         return self.seqno >= 0 and self.consistent
 
 
-_NOTHING = TargetState(-1, False, "", 0)
+_NOTHING = TargetProbe(-1, False, "", 0)
 
 
-def probe(target: Path) -> TargetState:
-    """Read the position that the target itself holds; seqno -1 while it has no tables yet."""
+def probe(target: Path) -> TargetProbe:
+    """Read the target's position; its seqno is -1 while the target has no tables."""
     if not target.exists():
         return _NOTHING
     with closing(sqlite3.connect(f"file:{target}?mode=ro", uri=True, timeout=30)) as connection:
@@ -45,7 +45,7 @@ def probe(target: Path) -> TargetState:
             if "no such table" in str(error):
                 return _NOTHING
             raise
-    return _NOTHING if found is None else TargetState(found[0], bool(found[1]), found[2] or "", rows)
+    return _NOTHING if found is None else TargetProbe(found[0], bool(found[1]), found[2] or "", rows)
 
 
 def latencies(target: Path, since: int, until: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""Seeded random rows for the shop, with the borders of each type among them."""
+"""Random rows for the shop, from a seed; they include the extreme values of each type."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _DAWN: Final = datetime(2001, 1, 1)
 Row = tuple[Any, ...]
 
 
-def moment(random: Random) -> datetime:
-    """A moment with microseconds, between 2001 and 2031."""
+def random_time(random: Random) -> datetime:
+    """A time with microseconds, between 2001 and 2031."""
     return _DAWN + timedelta(microseconds=random.randrange(30 * 365 * 86_400_000_000))
 
 
@@ -47,8 +47,8 @@ def customer(random: Random, number: int) -> Row:
         random.choice(("bronze", "silver", "gold")),
         random.choice((None, "", "mail", "mail,phone,post")),
         f"{random.randrange(-(10**15), 10**15)}.{random.randrange(10_000):04d}",
-        moment(random),
-        random.choice((None, moment(random))),
+        random_time(random),
+        random.choice((None, random_time(random))),
         random.choice((None, text(random, 20))),
         random.choice((None, random.randbytes(random.randrange(200)))),
         random.choice((None, document(random))),

@@ -11,7 +11,7 @@ from connector.clock import Clock
 from connector.config.loading import load as load_config
 from connector.demo import chaos
 from connector.demo import load as shop_load
-from connector.demo.probe import TargetState, applied_once, latencies, probe
+from connector.demo.probe import TargetProbe, applied_once, latencies, probe
 from connector.demo.stage import Stage, build
 from connector.errors import SandboxError
 from connector.log.gtid.mysql import GtidSet
@@ -20,13 +20,14 @@ from connector.verify import Report, verify
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The amounts of rows, transactions and time.
+    """The size of the demo.
 
     Args:
-        customers, products, clicks: rows before the connector comes.
+        customers, products, clicks: rows of these tables before the initial load.
         huge: rows of the one huge transaction.
-        workers, rate: connections, and transactions a second of each.
-        seconds: how long the load runs.
+        workers: number of connections that run transactions.
+        rate: transactions per second of each worker.
+        seconds: duration of the load.
     """
 
     customers: int = 4000
@@ -39,11 +40,11 @@ class Scale:
 
 
 @dataclass(slots=True)
-class Outcome:
+class DemoResult:
     """The result of the demo."""
 
     verified: Report
-    state: TargetState
+    state: TargetProbe
     transactions: int
     load_seconds: float
     kills: int
@@ -52,37 +53,37 @@ class Outcome:
 
     @property
     def equal(self) -> bool:
-        """Source and target are equal, and every event was applied once."""
+        """True if source and target are equal and every event was applied exactly once."""
         return self.verified.equal and self.once
 
     def percentile(self, share: int) -> float:
-        """A latency in milliseconds; `share` from 1 to 99."""
+        """Return a percentile of the latencies in milliseconds; `share` is 1 to 99."""
         return statistics.quantiles(self.milliseconds, n=100)[share - 1] if len(self.milliseconds) > 1 else 0.0
 
 
 class Scenario:
-    """Plays the demo.
+    """Runs the demo.
 
     Args:
-        folder: everything lies here.
-        scale: how much.
-        clock: paces it.
-        report: is given one line for each thing that happens.
+        folder: folder for servers, logs and target.
+        scale: the demo's size.
+        clock: the clock that paces the demo.
+        report: called with one line for each step.
     """
 
     def __init__(self, folder: Path, scale: Scale, clock: Clock, report: Callable[[str], None]) -> None:
         self.stage: Stage | None = None
-        self.load: shop_load.Load | None = None
+        self.load: shop_load.ShopLoad | None = None
         self._folder = folder
         self._scale = scale
         self._clock = clock
         self._report = report
 
-    def run(self) -> Outcome:
-        """From nothing to the comparison.
+    def run(self) -> DemoResult:
+        """Start the servers, load, disturb, and compare source and target.
 
         Raises:
-            ConnectorError: when something did not start, ended by itself, or did not arrive in time.
+            ConnectorError: a server or process did not start or ended by itself, or events did not arrive in time.
         """
         scale = self._scale
         self._report("starting MySQL and Kafka")
@@ -93,7 +94,7 @@ class Scenario:
         shop_load.fill(connect, seed=1, customers=scale.customers, products=scale.products, clicks=scale.clicks)
 
         self._report("thl produce and thl apply start; the load starts with them")
-        load = self.load = shop_load.Load(connect, self._clock, seed=2, rate=scale.rate)
+        load = self.load = shop_load.ShopLoad(connect, self._clock, seed=2, rate=scale.rate)
         stage.producer.start()
         stage.applier.start()
         load.start(scale.workers)
@@ -116,7 +117,7 @@ class Scenario:
         executed = self._executed(connect)
         self._until(lambda: executed.issubset(GtidSet.parse(probe(stage.target).gtid_set)), "the rest", 180)
         self._report("everything has arrived; comparing every table")
-        return Outcome(
+        return DemoResult(
             verified=verify(load_config(stage.config)),
             state=probe(stage.target),
             transactions=load.transactions,
@@ -127,12 +128,12 @@ class Scenario:
         )
 
     def _timeline(
-        self, connect: shop_load.Connect, load: shop_load.Load
+        self, connect: shop_load.Connect, load: shop_load.ShopLoad
     ) -> tuple[tuple[float, Callable[[], None]], ...]:
-        """Return the disturbances, each with its share of the load's time."""
+        """Return the disturbances, each with its time as a fraction of the load's duration."""
         stage = self.stage
         if stage is None:
-            raise SandboxError("the demo has no stage yet")
+            raise SandboxError("the demo's servers are not started")
 
         def add_column() -> None:
             chaos.add_column(connect)

@@ -1,4 +1,4 @@
-"""The demo on a terminal: live progress, then a short report."""
+"""Shows the demo on a terminal: live progress, then a short report."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rich.table import Table
 
 from connector.clock import SystemClock
 from connector.demo.probe import probe
-from connector.demo.scenario import Outcome, Scale, Scenario
+from connector.demo.scenario import DemoResult, Scale, Scenario
 
 
 def show(folder: Path, scale: Scale, console: Console) -> bool:
-    """Play the demo in `folder`, showing it; True when source and target are equal."""
+    """Run the demo in `folder` and show its progress; return True if source and target are equal."""
     clock = SystemClock()
     started = clock.monotonic()
 
@@ -33,7 +33,7 @@ def show(folder: Path, scale: Scale, console: Console) -> bool:
 
 
 def _now(scenario: Scenario) -> Table:
-    """One line that changes: how far the source and the target are."""
+    """Return the progress line: the positions of source and target."""
     table = Table.grid(padding=(0, 2))
     if scenario.stage and scenario.load:
         state = probe(scenario.stage.target)
@@ -47,7 +47,7 @@ def _now(scenario: Scenario) -> Table:
     return table
 
 
-def _report(console: Console, outcome: Outcome, seconds: float, folder: Path) -> None:
+def _report(console: Console, outcome: DemoResult, seconds: float, folder: Path) -> None:
     events = outcome.state.seqno + 1
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_row("transactions of the load", f"{outcome.transactions:,} in {outcome.load_seconds:.0f} s")

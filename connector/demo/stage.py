@@ -1,4 +1,4 @@
-"""The parts of the demo: servers, a configuration file, and `thl produce` and `thl apply` as processes."""
+"""Starts the demo's servers, writes its configuration file, and runs `thl produce` and `thl apply` as processes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import yaml
 
 from connector import private_files as private
 from connector.errors import SandboxError
-from connector.sandbox.fetching.jars import spark_kafka_jars
-from connector.sandbox.fetching.java import java_home
+from connector.fetching.jars import spark_kafka_jars
+from connector.fetching.java import java_home
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.process import children
@@ -23,13 +23,13 @@ SERVICE = "shop"
 
 
 class Worker:
-    """`thl produce` or `thl apply` as a process of its own, that can be killed and started again.
+    """Runs `thl produce` or `thl apply` as a separate process, which can be killed and started again.
 
     Args:
         command: `produce` or `apply`.
         config: the configuration file.
-        log: its output, appended.
-        environment: added to ours.
+        log: the file to which its output is appended.
+        environment: variables added to those of this process.
     """
 
     def __init__(self, command: str, config: Path, log: Path, environment: dict[str, str] | None = None) -> None:
@@ -48,12 +48,12 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Its process id."""
+        """The process ID; None before the start."""
         return self._program.pid
 
     @property
     def running(self) -> bool:
-        """It runs."""
+        """True while the process runs."""
         return self._program.running
 
     @property
@@ -63,38 +63,38 @@ class Worker:
 
     @property
     def ended_badly(self) -> bool:
-        """It was started and has ended, without being killed or expected to."""
+        """True if the process ended without `kill` or `stop`."""
         return bool(self.starts) and not self.running and not self.expects_crash
 
     def start(self) -> None:
-        """Start it, for the first time or again."""
+        """Start the process, for the first time or again."""
         self._program.start()
         self.starts += 1
 
     def kill(self) -> None:
-        """`kill -9`; its JVM too, where it has one."""
+        """Send SIGKILL to the process and its JVM, if it has one."""
         self._program.kill()
         self.kills += 1
 
     def stop(self) -> None:
-        """SIGTERM, and wait for its clean end."""
+        """Send SIGTERM, and wait for the process to end."""
         self._program.stop(signal.SIGTERM, timeout=60)
 
     def check(self) -> None:
-        """Raise when it ended by itself.
+        """Raise an error if the process ended by itself.
 
         Raises:
-            SandboxError: with the end of its log.
+            SandboxError: the process ended by itself; the message has the end of its log.
         """
         if not self.running:
             raise SandboxError(f"{self.name} ended by itself\n{self._program.log_tail()}", log=self._program.log)
 
     def log_tail(self) -> str:
-        """The last lines it logged."""
+        """The last lines of its log."""
         return self._program.log_tail()
 
     def family(self) -> list[int]:
-        """Its pid and its children's, and theirs."""
+        """The process IDs of the process and all its descendants."""
         found = [self._program.process.pid]
         for pid in found:
             found.extend(child.pid for child in children(pid))
@@ -113,11 +113,11 @@ class Stage:
     target: Path
 
     def close(self) -> None:
-        """End the workers, then the servers."""
+        """Stop the workers, then the servers."""
         for worker in (self.producer, self.applier):
             worker.stop()
         self.kafka.stop()
-        self.mysql.kill()  # it would clean up for ten seconds what the huge transaction left; nothing is lost by this
+        self.mysql.kill()  # a clean stop would purge the huge transaction's undo log for ten seconds
 
 
 def configuration(mysql: MySqlServer, kafka: KafkaBroker, target: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The shop's transactions: what an application would do, small, over several tables."""
+"""The shop's transactions: small ones over several tables, as an application runs them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ INSERT_PRODUCT: Final = "INSERT INTO products VALUES (" + ",".join(["%s"] * 14) 
 
 
 def buy(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
-    """An order with its lines and the stock they take: three tables in one transaction."""
+    """Insert an order with its lines, and reduce the stock: three tables in one transaction."""
     cursor.execute(
         "INSERT INTO orders (customer_id,placed,state,total) VALUES (%s,%s,'new',%s)",
-        (random.randrange(1, 1000), rows.moment(random), f"{random.randrange(10**8) / 100:.2f}"),
+        (random.randrange(1, 1000), rows.random_time(random), f"{random.randrange(10**8) / 100:.2f}"),
     )
     order = cursor.lastrowid
     for line in range(1, random.randrange(2, 6)):
@@ -32,7 +32,7 @@ def buy(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
 
 
 def pay(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
-    """A payment, and the order it pays."""
+    """Insert a payment, and mark its order as paid."""
     cursor.execute("SELECT id FROM orders WHERE state='new' ORDER BY id DESC LIMIT 1")
     found = cursor.fetchone()
     if found is None:
@@ -47,7 +47,7 @@ def pay(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
 
 
 def change(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
-    """A customer is new, or changes."""
+    """Insert or update a customer."""
     if random.randrange(3) == 0:
         row = list(rows.customer(random, random.randrange(10**12)))
         cursor.execute(INSERT_CUSTOMER, row)
@@ -59,7 +59,7 @@ def change(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
 
 
 def browse(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
-    """Clicks come, equal ones among them; some are corrected, some removed."""
+    """Insert clicks, equal rows among them; update and delete some."""
     clicks = names["clicks"]
     cursor.executemany(
         f"INSERT INTO {clicks} (at,visitor,url,ms,extra) VALUES (%s,%s,%s,%s,%s)", [rows.click(random)] * 2
@@ -70,7 +70,7 @@ def browse(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
 
 
 def forget(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
-    """An old order and its lines go, and a payment's key changes."""
+    """Delete an old order with its lines, and change a payment's key."""
     cursor.execute("SELECT MIN(id) FROM orders WHERE state='paid'")
     found = cursor.fetchone()
     if found is None or found[0] is None:
@@ -81,7 +81,7 @@ def forget(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
 
 
 def restock(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
-    """Products change, one is replaced."""
+    """Update products, and replace one."""
     cursor.execute(
         "UPDATE products SET stock=%s, weight=%s, volume=%s, opens=%s WHERE id BETWEEN %s AND %s",
         (random.randrange(2**24), random.random(), random.random() * 1e9, "12:34:56.78", *_range(random)),

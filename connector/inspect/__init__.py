@@ -1,6 +1,10 @@
 """Prints events for people: of the log and of binary log files.
 
-- `events`: fragments of the log, chosen and in order (`thl list`, `thl tail`). `formats`: text, JSON and Avro.
-- `info`: `thl info`. `segments`: `thl index`. `trapped`: `thl trapped`.
-- `selection`, `transactions`: transactions of binary log files (`thl binlog`).
+- `events/`: fragments of the log, chosen and in order (`thl list`, `thl tail`).
+- `formats/`: text, JSON and Avro.
+- `info`: `thl info`.
+- `segments`: `thl index`.
+- `trapped`: `thl trapped`.
+- `selection`: the chosen transactions of binary log files (`thl binlog`).
+- `transactions`: prints transactions of binary log files.
 """

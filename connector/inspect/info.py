@@ -18,7 +18,7 @@ from connector.kafka.topics import Topics
 from connector.log.epochs.control import EpochRecord
 from connector.log.ids import NO_SEQNO, Seqno
 
-SAMPLES: Final = 16  # of each partition
+SAMPLES: Final = 16  # number of sampled messages per partition
 MEGABYTE: Final = 1 << 20
 FOR_EVER: Final = -1
 
@@ -28,10 +28,10 @@ class PartitionInfo:
     """A partition of the event topic.
 
     Args:
-        partition: its number.
+        partition: number of the partition.
         start, end: the first offset, and the one after the last.
         oldest, newest: finished events, NO_SEQNO when there are none.
-        about_bytes: of its messages, uncompressed, estimated from samples: brokers do not return the size.
+        about_bytes: approximate uncompressed bytes of its messages, from samples: brokers do not return the size.
     """
 
     partition: int
@@ -50,11 +50,11 @@ class LogInfo:
         topic: the event topic.
         log_id: the log's id.
         created: µs since 1970 UTC.
-        retention_hours: retention of events; -1: for ever.
-        partitions: of the event topic.
+        retention_hours: retention of events; -1: unlimited.
+        partitions: the partitions of the event topic.
         oldest, newest: the last fragments' headers of the first and the last event; None when there is none.
         epochs: all epochs.
-        lost: the error of a partition that lost its end; None where all are whole.
+        lost: the error of a partition that lost its end; None if all are complete.
     """
 
     topic: str
@@ -184,7 +184,7 @@ def as_lines(info: LogInfo) -> Iterator[str]:
     yield f"events = {info.events}"
     for name, event in (("oldest", info.oldest), ("newest", info.newest)):
         yield f"{name} event = {_described(event)}"
-    yield f"retention = {'for ever' if info.retention_hours == FOR_EVER else f'{info.retention_hours:g} hours'}"
+    yield f"retention = {'unlimited' if info.retention_hours == FOR_EVER else f'{info.retention_hours:g} hours'}"
     for one in info.partitions:
         events = "no events" if one.newest == NO_SEQNO else f"seqnos {one.oldest} to {one.newest}"
         yield (

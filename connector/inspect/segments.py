@@ -25,11 +25,11 @@ class Segment:
     """Whole events that follow each other in a partition.
 
     Args:
-        topic, partition: of the events.
+        topic, partition: topic and partition of the events.
         start, end: the first offset, and the one after the last.
         first, last: seqnos of its finished events; other partitions may hold some between them.
-        epoch: of the events.
-        commit_time: of the first, µs since 1970 UTC.
+        epoch: epoch of the events.
+        commit_time: commit time of the first event, µs since 1970 UTC.
     """
 
     topic: str

@@ -27,8 +27,8 @@ class Formatter(Protocol):
 
         Args:
             seqno: number of the transaction.
-            batch: its next changes.
-            xa: with the last batch, the state of an XA transaction: prepared, commit or rollback; else "".
+            batch: the next changes.
+            xa: the state of an XA transaction with the last batch: prepared, commit or rollback; else "".
         """
 
     def header(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
@@ -74,7 +74,7 @@ class TransactionPrinter:
         xa = ""
         match item:
             case Prepared():
-                xa, item = self._prepared(item), item.piece
+                xa, item = self._prepared(item), item.batch
             case Decided():
                 self.prepared.pop(item.xid, None)
                 xa, item = item.ending.outcome.name.lower(), TransactionBatch(item.begin, [], item.ending)
@@ -101,8 +101,8 @@ class TransactionPrinter:
 
     def _prepared(self, item: Prepared) -> str:
         """Remember an XA transaction whose prepare ends with this batch; returns its state."""
-        begin = self._preparing = item.piece.begin or self._preparing
-        if item.piece.ending is None or item.one_phase or begin is None:
+        begin = self._preparing = item.batch.begin or self._preparing
+        if item.batch.ending is None or item.one_phase or begin is None:
             return ""
         self.prepared[item.xid] = begin
         return "prepared"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from connector.config.model import Config
 from connector.errors import HistoriesDiffer
-from connector.inspect.events.partitions import no_log
+from connector.kafka.ends import no_log
 from connector.kafka.log_reader import LogReader
 from connector.kafka.trapped import trapped_events
 from connector.log.epochs.fork import LoggedEvent

@@ -37,8 +37,8 @@ def rules(
     Args:
         config: the service.
         producers: principals (`User:name`) under which `thl produce` runs.
-        consumers: under which `thl apply`, `thl list` and programs that read run.
-        operators: consumers that may also ask a producer to go offline.
+        consumers: principals under which `thl apply`, `thl list` and reading programs run.
+        operators: principals of consumers that may also ask a producer to go offline.
 
     Returns:
         Each rule once.
@@ -60,7 +60,7 @@ def described(rule: AclBinding) -> str:
     return f"allow {rule.principal} {operation.lower()} on {kind.lower()} {rule.name}{pattern}"
 
 
-def create(config: Config, wanted: Sequence[AclBinding]) -> None:
+def create(config: Config, bindings: Sequence[AclBinding]) -> None:
     """Add these rules to those of the brokers; may be repeated.
 
     Raises:
@@ -70,7 +70,7 @@ def create(config: Config, wanted: Sequence[AclBinding]) -> None:
     refusals = Refusals()
     admin = admin_client(config.kafka, refusals)
     with refusals.asking(admin, "access rules cannot be made", service=config.service):
-        answers = admin.create_acls(list(wanted), request_timeout=PATIENCE)
+        answers = admin.create_acls(list(bindings), request_timeout=PATIENCE)
         for answer in answers.values():
             try:
                 answer.result()

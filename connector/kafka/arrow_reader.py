@@ -8,12 +8,12 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from connector.config.model import Kafka
+from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
 
-MESSAGES: Final = 500  # at once
-BYTES: Final = 16 << 20  # or about so many
+MESSAGES: Final = 500  # maximum number of messages of a batch
+BYTES: Final = 16 << 20  # approximate maximum bytes of a batch
 
 
 class ArrowReader:
@@ -71,10 +71,19 @@ class ArrowReader:
 
 def arrow_batch(messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
     """Messages in the columns that Spark returns and the scanner reads: partition, offset, value."""
+    return message_batch(
+        [message.partition for message in messages],
+        [message.offset for message in messages],
+        [message.value for message in messages],
+    )
+
+
+def message_batch(partitions: Sequence[int], offsets: Sequence[int], values: Sequence[bytes | None]) -> pa.RecordBatch:
+    """The columns of messages as a batch."""
     return pa.record_batch(
         {
-            "partition": pa.array([message.partition for message in messages], pa.int32()),
-            "offset": pa.array([message.offset for message in messages], pa.int64()),
-            "value": pa.array([message.value for message in messages], pa.large_binary()),
+            "partition": pa.array(partitions, pa.int32()),
+            "offset": pa.array(offsets, pa.int64()),
+            "value": pa.array(values, pa.large_binary()),
         }
     )

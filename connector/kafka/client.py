@@ -11,11 +11,11 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from connector.addresses import on_this_machine
-from connector.config.model import Kafka
+from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, Fenced, PreflightError, Unsupported
 from connector.redaction import is_secret
 
-LOG: Final = logging.getLogger("connector.producer.publish.kafka")
+LOG: Final = logging.getLogger(__name__)
 
 _FENCED: Final = frozenset(
     (
@@ -79,7 +79,7 @@ def admin_client(kafka: Kafka, refusals: Refusals | None = None) -> AdminClient:
 
     Args:
         kafka: brokers and their properties.
-        refusals: its error callback.
+        refusals: the client's error callback.
 
     Raises:
         ConfigError: librdkafka refuses a property.
@@ -149,7 +149,7 @@ class Client(Protocol):
 
 
 @runtime_checkable
-class Reader(Client, Protocol):
+class ConsumingClient(Client, Protocol):
     """A client whose `poll` also returns messages, once it has an assignment."""
 
     def assignment(self) -> Sequence[object]:
@@ -157,7 +157,7 @@ class Reader(Client, Protocol):
 
 
 class Refusals:
-    """Remembers why the brokers refused a connection: an error callback of librdkafka.
+    """Remembers the reason for which brokers refused a connection: an error callback of librdkafka.
 
     The calls themselves report only a lost connection. A broker that stops during a login looks the same, so such a
     failure is retried. A call that is answered ends the refusal.
@@ -165,11 +165,14 @@ class Refusals:
 
     def __init__(self) -> None:
         self._last: KafkaError | None = None
+        self._unreached = ""  # why a broker was not reached during the current call
 
     def __call__(self, error: KafkaError) -> None:
         """Accept an error of a connection; librdkafka calls this within `poll`."""
         if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
             self._last = error
+        elif error.code() in (KafkaError._TRANSPORT, KafkaError._RESOLVE):
+            self._unreached = error.str()
 
     @contextmanager
     def asking(self, client: Client, doing: str, **where: object) -> Iterator[None]:
@@ -181,20 +184,22 @@ class Refusals:
             where: ids.
 
         Raises:
-            BrokerUnavailable, PreflightError: as `failure` returns them; a lost connection with the refusal that
+            BrokerUnavailable, PreflightError: see `failure`; for a lost connection with the refusal that
                 caused it, if there was one.
         """
+        self._unreached = ""
         try:
             yield
         except KafkaException as error:
             client.poll(0)  # run the callbacks that wait
-            raise self.failure(error, doing, **where) from error
-        if not (isinstance(client, Reader) and client.assignment()):  # or a message would be lost
+            cause = {"cause": self._unreached} if self._unreached else {}
+            raise self.failure(error, doing, **where, **cause) from error
+        if not (isinstance(client, ConsumingClient) and client.assignment()):  # or a message would be lost
             client.poll(0)
         self._last = None
 
     def failure(self, error: KafkaException, doing: str, **where: object) -> ConnectorError:
-        """As `failure`; a lost connection is reported with the refusal that it comes from, if there was one."""
+        """Convert an error like the function `failure`; add the refusal that caused a lost connection, if any."""
         if self._last is None or error.args[0].code() not in _LOST:
             return failure(error, doing, **where)
         return BrokerUnavailable(

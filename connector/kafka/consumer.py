@@ -1,4 +1,4 @@
-"""The only place that makes a Kafka consumer. Every reader of a log stands on it."""
+"""Creates and wraps every Kafka consumer; all readers of a log use it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from connector.config.model import Kafka
+from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConnectorError
 from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
 
@@ -55,7 +55,7 @@ class KafkaConsumer:
     Args:
         kafka: brokers and their properties: security, timeouts.
         group: `group.id`: the name that the brokers' access rules know, and the owner of committed offsets.
-        committed: return messages of committed Kafka transactions alone.
+        committed: return only messages of committed Kafka transactions.
         defaults: librdkafka properties that `kafka.properties` may override.
         settings: librdkafka properties that override `kafka.properties`.
     """
@@ -187,7 +187,7 @@ class KafkaConsumer:
         """Store offsets of the group, each with metadata; wait until the brokers have them.
 
         Args:
-            topic: of the partitions.
+            topic: the topic of the partitions.
             offsets: partition → offset and metadata.
             where: ids for the error.
         """

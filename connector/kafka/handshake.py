@@ -73,7 +73,7 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
         position.epoch,
         source_id=position.source_id,
         from_first=not any(starts.values()),
-        head=position.head,
+        rewound_from=position.rewound_from,
     )
     check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, record)
     check_before(position, before)

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from connector.config.model import Kafka
+from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka.arrow_reader import arrow_batch
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, OffsetMissing

@@ -6,7 +6,7 @@ aborted messages have offsets too, and are never delivered.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from types import TracebackType
 from typing import Final, Self
@@ -18,13 +18,11 @@ from connector.kafka.prepared_records import PreparedReader, PreparedState, mess
 from connector.kafka.records import control_state, position_record
 from connector.log.epochs.control import ControlState
 from connector.log.format.first_fields import FirstFields, first_fields
-from connector.log.ids import Seqno
-from connector.log.reading.search import Probe, first_of
+from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.reading.search import FIRST_PROBE, Probe, backward_probes, first_of
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound
 
-FIRST_PROBE: Final = 16  # offsets; each probe further back is GROWTH times as wide
-GROWTH: Final = 8
 PROBE_BYTES: Final = 64 << 10  # of a fetch; a broker always sends at least one batch
 
 
@@ -44,10 +42,18 @@ class LogReader:
         point_lookup: fetch little at once, for single messages; an offset that retention has deleted means the first
             one that is left.
         patience: seconds for an answer of the brokers, and for a message or the end to arrive.
+        role: the end of the group's name, `thl.<service>.<role>`, by which brokers' logs and quotas tell the readers
+            apart.
     """
 
     def __init__(
-        self, config: Config, *, high_watermark: bool = False, point_lookup: bool = False, patience: float = PATIENCE
+        self,
+        config: Config,
+        *,
+        high_watermark: bool = False,
+        point_lookup: bool = False,
+        patience: float = PATIENCE,
+        role: str = "reader",
     ) -> None:
         self._config = config
         self._patience = patience
@@ -56,7 +62,7 @@ class LogReader:
         if point_lookup:
             settings |= {"fetch.message.max.bytes": PROBE_BYTES, "queued.min.messages": 1, "fetch.queue.backoff.ms": 0}
             settings |= {"auto.offset.reset": "earliest"}
-        group = f"{config.topic}.producer"
+        group = f"{config.topic}.{role}"
         self._consumer = KafkaConsumer(config.kafka, group, settings=settings)
         self._ends_of = self._consumer
         if high_watermark:
@@ -119,7 +125,7 @@ class LogReader:
         Args:
             attempt: the name under which they were written.
             start: an offset at or before the first of them.
-            count: their number.
+            count: number of the messages.
 
         Raises:
             LogDamaged: some are missing.
@@ -147,9 +153,9 @@ class LogReader:
         high = high if before is None else min(before, high)
         message = self._newest(self._config.topic, partition, low, high)
         if message is None:
-            return TailFound(start=low, end=high)
-        place = first_fields(_value(message, self._config.topic), f"{self._config.topic}-{partition}@{message.offset}")
-        return TailFound(place.seqno if place.finishes else place.prev_seqno, place.epoch, low, high)
+            return TailFound.of(None, start=low, end=high)
+        newest = first_fields(_value(message, self._config.topic), f"{self._config.topic}-{partition}@{message.offset}")
+        return TailFound.of(newest, start=low, end=high)
 
     def fragments(self, partition: int, start: int, end: int) -> Generator[tuple[int, bytes], None, None]:
         """Offsets and messages of a partition of the event topic, from `start` to before `end`."""
@@ -162,15 +168,34 @@ class LogReader:
         with closing(self.fragments(partition, start, end)) as found:
             return next(found, None)
 
-    def first_header(self, partition: int) -> FirstFields | None:
-        """The first fields of the first message of a partition of the event topic; None when it is empty."""
-        return self._first(partition, *self._ends(self._config.topic, partition))
+    def incomplete_upto(self, spans: Mapping[int, tuple[int, int]], tails: Mapping[int, Seqno]) -> Seqno:
+        """The last event that may have messages before the spans, so that the spans hold every later one whole.
+
+        Args:
+            spans: partition → its first offset to read, and the one after the last.
+            tails: partition → its last event, as the producer's position or the partition itself names it. It counts
+                where the span has no message, because retention has deleted them all.
+
+        Returns:
+            NO_SEQNO: nothing lies before the spans.
+        """
+        found = NO_SEQNO
+        for partition, (start, end) in spans.items():
+            if start == 0:
+                continue
+            first = self._first(partition, start, end)
+            if first is None:
+                before = tails.get(partition, NO_SEQNO)
+            else:  # an event that has lost its first fragments is incomplete, too
+                before = first.seqno if first.fragno else first.prev_seqno
+            found = max(found, before)
+        return found
 
     def after(self, partition: int, upto: Seqno) -> tuple[int, Seqno | None]:
         """The offset after the last event of a partition up to a seqno, found by probes from the end backwards.
 
         Args:
-            partition: of the event topic.
+            partition: a partition of the event topic.
             upto: a finished event, of any partition.
 
         Returns:
@@ -181,14 +206,12 @@ class LogReader:
         """
         topic = self._config.topic
         low, high = self._ends(topic, partition)
-        start = max(low, high - FIRST_PROBE)
-        found = self._finishing(partition, start, high, upto)
-        if found is None and start > low:
-            width, end = FIRST_PROBE, self.offset_of(partition, upto + 1, (low, high))
-            while found is None and end > low:
-                start = max(low, end - width)
-                found = self._finishing(partition, start, end, upto)
-                width, end = width * GROWTH, start
+        newest = max(low, high - FIRST_PROBE)
+        found = self._finishing(partition, newest, high, upto)
+        if found is None and newest > low:
+            probes = backward_probes(low, self.offset_of(partition, upto + 1, (low, high)))
+            tried = (self._finishing(partition, probe.start, probe.stop, upto) for probe in probes)
+            found = next(filter(None, tried), None)
         if found is not None:
             return found
         first = self._first(partition, low, high)
@@ -203,8 +226,8 @@ class LogReader:
         as many single messages as the number of offsets has bits: best with `point_lookup`.
 
         Args:
-            partition: of the event topic.
-            seqno: of the event; if another partition holds it, the result is the next event of this one.
+            partition: a partition of the event topic.
+            seqno: the event's seqno; if another partition has the event, the result is this partition's next event.
             bounds: the first offset, and the one after the last; read when not given.
 
         Returns:
@@ -226,17 +249,17 @@ class LogReader:
     def _finishing(self, partition: int, start: int, end: int, upto: Seqno) -> tuple[int, Seqno] | None:
         """The offset after the last fragment in a range that finishes an event up to `upto`, and that event."""
         found = None
-        for offset, place in self._places(partition, start, end):
-            if place.seqno > upto:
+        for offset, fields in self._headers(partition, start, end):
+            if fields.seqno > upto:
                 break
-            if place.finishes:
-                found = offset + 1, place.seqno
+            if fields.finishes:
+                found = offset + 1, fields.seqno
         return found
 
     def _first(self, partition: int, low: int, high: int) -> FirstFields | None:
-        return next((place for _, place in self._places(partition, low, high)), None)
+        return next((fields for _, fields in self._headers(partition, low, high)), None)
 
-    def _places(self, partition: int, start: int, end: int) -> Generator[tuple[int, FirstFields], None, None]:
+    def _headers(self, partition: int, start: int, end: int) -> Generator[tuple[int, FirstFields], None, None]:
         with closing(self.fragments(partition, start, end)) as found:
             for offset, value in found:
                 yield offset, first_fields(value, f"{self._config.topic}-{partition}@{offset}")
@@ -250,15 +273,12 @@ class LogReader:
 
     def _newest(self, topic: str, partition: int, low: int, high: int) -> KafkaMessage | None:
         """The newest message, found by probes that go further and further back."""
-        width, end = FIRST_PROBE, high
-        while end > low:
-            start = max(low, end - width)
+        for probe in backward_probes(low, high):
             newest = None
-            for message in self._between(topic, partition, start, end):
+            for message in self._between(topic, partition, probe.start, probe.stop):
                 newest = message
             if newest is not None:
                 return newest
-            width, end = width * GROWTH, start
         return None
 
     def _ends(self, topic: str, partition: int) -> tuple[int, int]:

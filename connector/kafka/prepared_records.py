@@ -15,24 +15,24 @@ from connector.errors import LogDamaged
 from connector.kafka.records import reading
 from connector.log.format import checked
 from connector.log.ids import Kind
-from connector.log.transaction.pending import Kept, Pending, PendingSet, Stored
+from connector.log.transaction.pending import Pending, PendingChecksum, PendingSet, Stored
 from connector.log.transaction.position import SourcePosition
 
-PIECE_KEY: Final = b"piece:"
+MESSAGE_KEY: Final = b"piece:"
 XID_KEY: Final = b"xid:"
 
 
 def message_key(attempt: str, number: int) -> bytes:
     """The key of a message of an attempt."""
-    return PIECE_KEY + f"{attempt}:{number}".encode()
+    return MESSAGE_KEY + f"{attempt}:{number}".encode()
 
 
-def closing_record(pending: Pending, kept: Kept) -> Stored:
+def closing_record(pending: Pending, kept: PendingChecksum) -> Stored:
     """The record that makes an attempt's messages valid."""
     value = {
         "xid": pending.xid,
         "attempt": pending.attempt,
-        "pieces": pending.pieces,
+        "pieces": pending.batches,
         "messages": pending.messages,
         "gtid": pending.gtid,
         "start": [pending.start.file, pending.start.offset],
@@ -42,7 +42,7 @@ def closing_record(pending: Pending, kept: Kept) -> Stored:
     return Stored(XID_KEY + pending.xid.encode(), json.dumps(value, separators=(",", ":")).encode(), kept)
 
 
-def tombstones(pending: Pending, kept: Kept) -> list[Stored]:
+def tombstones(pending: Pending, kept: PendingChecksum) -> list[Stored]:
     """Tombstones of a decided transaction: of its closing record and of its messages."""
     return [Stored(XID_KEY + pending.xid.encode(), None, kept), *attempt_tombstones(pending.attempt, pending.messages)]
 
@@ -88,8 +88,8 @@ class PreparedReader:
             else:
                 self._closings[key] = _pending(value)
             return
-        attempt, colon, number = key.removeprefix(PIECE_KEY).decode(errors="replace").rpartition(":")
-        if not key.startswith(PIECE_KEY) or not colon or not number.isdecimal():
+        attempt, colon, number = key.removeprefix(MESSAGE_KEY).decode(errors="replace").rpartition(":")
+        if not key.startswith(MESSAGE_KEY) or not colon or not number.isdecimal():
             raise LogDamaged("the topic of prepared transactions holds an unknown record", key=key[:80])
         if value is not None:
             self._attempts.setdefault(attempt, {})[int(number)] = offset
@@ -130,7 +130,7 @@ def _pending(value: bytes) -> Pending:
         pending = Pending(
             xid=found["xid"],
             attempt=found["attempt"],
-            pieces=found["pieces"],
+            batches=found["pieces"],
             messages=found["messages"],
             gtid=found["gtid"],
             start=SourcePosition(*found["start"]),

@@ -18,11 +18,13 @@ from connector.errors import LogDamaged, Unsupported
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.epochs.fork import Forked, Range
 from connector.log.format import checked
-from connector.log.format.partition_map import ShardRule
+from connector.log.format.checked import WRONG
+from connector.log.format.shard_rule import ShardRule
 from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.rules import Rule
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.log.transaction.pending import Kept
+from connector.log.transaction.pending import PendingChecksum
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
 
 LOG_KEY: Final = b"log"
@@ -37,26 +39,21 @@ POSITION_KEY: Final = b"position"
 FORMAT: Final = 1
 """The newest format of the log and of its list of tables that this version reads."""
 
-# The exceptions that JSON of another shape, depth or length raises where it is read.
-_WRONG: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
-
 ControlRecord = LogRecord | PartitionMap | EpochRecord | OfflineRequest
 
 
 @contextmanager
-def reading(what: str, **where: object) -> Iterator[None]:
-    """Read a record in the context; whatever is wrong with it becomes LogDamaged.
+def reading(what: str, **where: Any) -> Iterator[None]:
+    """Read a record in the context; any error in it becomes LogDamaged.
 
     Args:
         what: the record, for the error.
-        where: its place, or its first bytes.
+        where: the record's position, or its first bytes, for the error.
     """
     try:
         yield
-    except _WRONG as error:
-        damaged = LogDamaged(f"{what} cannot be read: {str(error)[:200]}")
-        damaged.where = where
-        raise damaged from error
+    except WRONG as error:
+        raise LogDamaged(f"{what} cannot be read: {str(error)[:200]}", rule=Rule.UNDECODABLE, **where) from error
 
 
 def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
@@ -70,7 +67,7 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
             return LOG_KEY, _json({"log_id": record.log_id, "created": record.created, "format": record.format})
         case PartitionMap():
             rule = {"by": record.rule.by, "patterns": [list(one) for one in record.rule.patterns]}
-            map_ = {"generation": record.generation, "count": record.count, "rule": rule, "begins": record.begins}
+            map_ = {"generation": record.version, "count": record.count, "rule": rule, "begins": record.begins}
             return PARTITIONS_KEY, _json(map_)
         case EpochRecord():
             return EPOCH_KEY + str(record.epoch).encode(), _json(
@@ -88,7 +85,7 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
                 }
             )
         case OfflineRequest():
-            return OFFLINE_KEY, _json({name: getattr(record, name) for name in OfflineRequest.__slots__})
+            return OFFLINE_KEY, _json({key: getattr(record, name) for name, key in _offline_keys().items()})
 
 
 def offline_request(value: bytes) -> OfflineRequest:
@@ -98,7 +95,14 @@ def offline_request(value: bytes) -> OfflineRequest:
         LogDamaged: it is not a request.
     """
     with reading("a control record", key=OFFLINE_KEY):
-        return checked.record(OfflineRequest(**_known(OfflineRequest, json.loads(value))))
+        found, keys = json.loads(value), _offline_keys()
+        fields = {name: found[key] for name, key in keys.items() if key in found}
+        return checked.record(OfflineRequest(**fields))
+
+
+def _offline_keys() -> dict[str, str]:
+    """The fields of a request to go offline, and the JSON key of each."""
+    return {name: "because" if name == "reason" else name for name in OfflineRequest.__slots__}
 
 
 def definition_messages(change: Definitions | Redefined) -> Iterator[tuple[bytes, bytes | None]]:
@@ -169,7 +173,7 @@ def position_message(record: PositionRecord) -> tuple[bytes, bytes]:
     return POSITION_KEY, _json(
         {
             "finished": _finished(record.finished) if record.finished else None,
-            "resume": _place(record.resume),
+            "resume": _position_json(record.resume),
             "gtid_set": record.gtid_set,
             "open": [record.open.seqno, record.open.fragno, record.open.partition] if record.open else None,
             "tails": {str(partition): seqno for partition, seqno in record.tails.items()},
@@ -200,13 +204,13 @@ def position_record(value: bytes) -> PositionRecord:
             last_barrier=Seqno(found["last_barrier"]),
             snapshot=found["snapshot"],
             server_uuid=found["server_uuid"],
-            prepared=Kept(*found["prepared"]),
+            prepared=PendingChecksum(*found["prepared"]),
             created=found.get("created", 0),
         )
         return checked.record(record)
 
 
-def _known(kind: type[EpochRecord | OfflineRequest], found: Mapping[str, Any]) -> dict[str, Any]:
+def _known(kind: type[EpochRecord], found: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a record that this version knows."""
     return {name: value for name, value in found.items() if name in kind.__slots__}
 
@@ -280,7 +284,7 @@ def _finished(finished: Finished) -> dict[str, Any]:
         "event_id": finished.event_id,
         "gtid": finished.gtid,
         "digest": [digest.rows, digest.size, digest.crc32],
-        "start": _place(finished.start),
+        "start": _position_json(finished.start),
     }
 
 
@@ -295,8 +299,8 @@ def _read_finished(found: Mapping[str, Any]) -> Finished:
     )
 
 
-def _place(place: SourcePosition) -> list[str | int]:
-    return [place.file, place.offset]
+def _position_json(position: SourcePosition) -> list[str | int]:
+    return [position.file, position.offset]
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

@@ -12,7 +12,8 @@ import logging
 from typing import Any, Final
 
 from connector.addresses import on_this_machine
-from connector.config.model import Config, Registry
+from connector.config.kafka import Registry
+from connector.config.model import Config
 from connector.errors import ConfigError, ConnectorError, PreflightError, RegistryUnavailable
 
 LOG: Final = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ def registered_number(config: Config, schema: dict[str, Any]) -> int:
 
     Args:
         config: the service and its registry.
-        schema: of fragments.
+        schema: the fragment's schema, as parsed JSON.
 
     Returns:
         The schema's number in the registry; the same for each call.
@@ -70,7 +71,9 @@ def registered_number(config: Config, schema: dict[str, Any]) -> int:
     try:
         client = SchemaRegistryClient(given)
     except (ValueError, TypeError, OSError) as error:
-        raise ConfigError(f"registry.properties: {error}") from error
+        raise ConfigError(
+            f"the registry client refuses its properties: {error}", option="registry.properties"
+        ) from error
     try:
         level = _level(client, subject, SchemaRegistryError)
         if level != COMPATIBILITY:
@@ -92,11 +95,11 @@ def _properties(config: Config) -> dict[str, str | int]:
     """The client's properties, numbers converted. Errors never show the URL: it may hold a password."""
     url = config.registry.url.get_secret_value()
     if not all(one.strip().startswith(("http://", "https://")) for one in url.split(",")):
-        raise ConfigError("registry.url: not http(s)://host:port/path")
+        raise ConfigError("a URL is not http(s)://host:port/path", option="registry.url")
     given: dict[str, str | int] = {"url": url}
     for name, value in config.registry.properties.items():
         if name in _NUMBERS and not value.isdecimal():
-            raise ConfigError(f"registry.properties: {name} is not a number")
+            raise ConfigError("a property is not a number", option="registry.properties", property=name)
         given[name] = int(value) if name in _NUMBERS else value
     return given
 

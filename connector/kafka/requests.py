@@ -20,7 +20,7 @@ from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, Prop
 from connector.kafka.records import OFFLINE_KEY, control_message, offline_request
 from connector.log.epochs.control import OfflineRequest
 
-LOOK: Final = 0.2  # seconds after which a listener checks for its end
+POLL_SECONDS: Final = 0.2  # seconds after which a listener checks for its end
 
 
 def send_request(config: Config, request: OfflineRequest) -> int:
@@ -53,16 +53,19 @@ def send_request(config: Config, request: OfflineRequest) -> int:
 
 
 @contextmanager
-def listening(config: Config, start: int, listener: Callable[[OfflineRequest], None]) -> Iterator[None]:
+def listening(
+    config: Config, start: int, listener: Callable[[OfflineRequest], None], *, role: str = "reader"
+) -> Iterator[None]:
     """Receive requests and answers while in the context, in a thread of its own.
 
     Args:
-        config: the service and its brokers; what is written while they do not answer arrives afterwards.
+        config: the service and its brokers; requests written while they do not answer arrive afterwards.
         start: offset of the control topic to read from.
         listener: called with each request and answer, in the thread.
+        role: as of `LogReader`.
     """
     ended = Event()
-    thread = Thread(target=_listen, args=(config, start, listener, ended), name="requests", daemon=True)
+    thread = Thread(target=_listen, args=(config, start, listener, ended, role), name="requests", daemon=True)
     thread.start()
     try:
         yield
@@ -71,14 +74,14 @@ def listening(config: Config, start: int, listener: Callable[[OfflineRequest], N
         thread.join()
 
 
-def _listen(config: Config, start: int, listener: Callable[[OfflineRequest], None], ended: Event) -> None:
+def _listen(config: Config, start: int, listener: Callable[[OfflineRequest], None], ended: Event, role: str) -> None:
     # Uncommitted: a producer's open transaction must not hide the requests after it.
     settings: dict[str, Property] = {"auto.offset.reset": "earliest", "enable.partition.eof": False}
-    with KafkaConsumer(config.kafka, f"{config.topic}.producer", committed=False, settings=settings) as consumer:
+    with KafkaConsumer(config.kafka, f"{config.topic}.{role}", committed=False, settings=settings) as consumer:
         consumer.assign(config.control_topic, {0: start})
         while not ended.is_set():
             try:
-                message = consumer.poll(LOOK)
+                message = consumer.poll(POLL_SECONDS)
             except (BrokerUnavailable, PreflightError) as error:
                 LOG.debug("requests cannot be read for now: %s", error.message)
                 continue

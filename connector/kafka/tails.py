@@ -21,7 +21,7 @@ from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound, lost_tails
 
 EVERY: Final = 10.0  # seconds without progress between two checks
-CHECK_PATIENCE: Final = 5.0  # seconds for an answer, so that a waiting reader goes on
+CHECK_PATIENCE: Final = 5.0  # seconds to wait for an answer, so that a waiting reader continues
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def read_tails(config: Config, partitions: Collection[int] | None = None, patien
         patience: seconds for an answer of a broker.
 
     Raises:
-        BrokerUnavailable, PreflightError, LogDamaged: as `LogReader`.
+        BrokerUnavailable, PreflightError, LogDamaged: see `LogReader`.
     """
     with LogReader(config, patience=patience) as log:
         tails = _compare(log, config, partitions)
@@ -66,7 +66,7 @@ def check_tails(config: Config, partitions: Collection[int] | None = None, patie
 
     Raises:
         LogDamaged: a partition lost its end.
-        BrokerUnavailable, PreflightError: as `LogReader`.
+        BrokerUnavailable, PreflightError: see `LogReader`.
     """
     if (lost := read_tails(config, partitions, patience).lost) is not None:
         raise lost
@@ -84,7 +84,7 @@ class TailWatch:
 
     Args:
         config: the service and its brokers.
-        clock: for the time without progress.
+        clock: the clock for the time without progress.
         partitions: the partitions that are read; None: all.
     """
 

@@ -16,7 +16,8 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from connector.config.model import LEAST_MESSAGE, Config, Kafka
+from connector.config.kafka import LEAST_MESSAGE, Kafka
+from connector.config.model import Config
 from connector.errors import PreflightError, UnsafeTopic
 from connector.kafka.client import Refusals, admin_client, failure
 
@@ -90,8 +91,8 @@ def dangers(topic: Topic, plan: Topic) -> dict[str, str]:
     """The settings of a topic that could lose data.
 
     Args:
-        topic: its current settings.
-        plan: the settings that a new topic would get.
+        topic: the topic's current settings.
+        plan: the settings of a new topic.
 
     Returns:
         Setting → the value it must have; `replication` and `partitions` count as settings.
@@ -109,7 +110,7 @@ def dangers(topic: Topic, plan: Topic) -> dict[str, str]:
     for name in ("retention.ms", "retention.bytes"):
         if name in want and _limit(have[name]) < _limit(want[name]):
             must[name] = want[name]
-    if MESSAGE_BYTES in want and int(have[MESSAGE_BYTES]) < LEAST_MESSAGE:  # what is larger comes in parts
+    if MESSAGE_BYTES in want and int(have[MESSAGE_BYTES]) < LEAST_MESSAGE:  # larger rows are sent in parts
         must[MESSAGE_BYTES] = want[MESSAGE_BYTES]
     if want["cleanup.policy"] == "compact" and topic.partitions != 1:
         must["partitions"] = "1"
@@ -172,7 +173,7 @@ class Topics:
             BrokerUnavailable: Kafka does not answer.
         """
         plans = planned(self._config)
-        found = {plan.name: self._look(plan.name) for plan in plans}
+        found = {plan.name: self._inspect(plan.name) for plan in plans}
         there: list[Topic] = []
         for plan in plans:
             topic = found[plan.name]
@@ -200,7 +201,7 @@ class Topics:
         problems: list[UnsafeTopic] = []
         missing: list[str] = []
         for plan in planned(self._config):
-            topic = self._look(plan.name)
+            topic = self._inspect(plan.name)
             if topic is None:
                 missing.append(plan.name)
             try:
@@ -216,7 +217,7 @@ class Topics:
             PreflightError: there is no such topic, or access is refused.
             BrokerUnavailable: Kafka does not answer.
         """
-        topic = self._look(self._config.topic)
+        topic = self._inspect(self._config.topic)
         if topic is None:
             raise PreflightError("there is no such log", topic=self._config.topic)
         return topic.settings[name]
@@ -244,7 +245,7 @@ class Topics:
             f"--entity-name {name} --add-config {settings}"
         )
 
-    def _look(self, name: str) -> Topic | None:
+    def _inspect(self, name: str) -> Topic | None:
         with self._refusals.asking(self._admin, "a topic's settings cannot be read", topic=name):
             facts = self._admin.list_topics(name, timeout=PATIENCE).topics[name]
             if facts.error is not None:

@@ -28,7 +28,7 @@ class Transactions:
 
     Args:
         config: service, brokers, pacing.
-        clock: for the patience.
+        clock: the clock for `PATIENCE`.
         transactional_id: None: the event topic's name, for the log's only producer.
         linger_ms: milliseconds that a message waits for others, unless `kafka.properties` set it.
         required: further properties that override the user's, as for `properties`.

@@ -34,7 +34,7 @@ def trapped_events(config: Config, control: ControlState, position: PositionReco
 
     Raises:
         HistoriesDiffer: retention may have deleted trapped events.
-        BrokerUnavailable, LogDamaged: as `LogReader`.
+        BrokerUnavailable, LogDamaged: see `LogReader`.
     """
     history = History.of(control, position.last_finished)
     there = parse_gtids(executed)
@@ -80,25 +80,25 @@ def logged_events(
     rows: Counter[str] = Counter()
     statements, next_fragno = 0, 0
     for value in values:
-        place = first_fields(value, at)
-        if place.kind is Kind.EPOCH or place.fragno == 0:
+        fields = first_fields(value, at)
+        if fields.kind is Kind.EPOCH or fields.fragno == 0:
             rows, statements, next_fragno = Counter(), 0, 0
-        if place.kind is Kind.EPOCH or place.fragno != next_fragno:
+        if fields.kind is Kind.EPOCH or fields.fragno != next_fragno:
             continue
         next_fragno += 1
         header = header_of(value, at)
-        if selected(place.seqno, header.gtid):
-            for change in chunks.whole(place.fragno, read_fragment(value, at)["changes"]):
+        if selected(fields.seqno, header.gtid):
+            for change in chunks.whole(fields.fragno, read_fragment(value, at)["changes"]):
                 if "rows" in change:
                     rows[f"{change['schema']}.{change['table']}"] += len(change["rows"])
                 else:
                     statements += 1
-        if place.last_frag:
+        if fields.last_frag:
             yield LoggedEvent(
-                seqno=place.seqno,
-                epoch=place.epoch,
+                seqno=fields.seqno,
+                epoch=fields.epoch,
                 gtid=header.gtid,
-                kind=place.kind,
+                kind=fields.kind,
                 xa_prepared=header.metadata.get(PREPARED),
                 event_id=header.event_id or "",
                 commit_time=header.commit_time or 0,

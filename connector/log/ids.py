@@ -50,3 +50,8 @@ class Action(IntEnum):
 def is_barrier(kind: Kind, shard: ShardId) -> bool:
     """Return whether an event is a barrier: all events before it are applied before it, all after it after it."""
     return kind is Kind.DDL or shard == UNKNOWN_SHARD
+
+
+def ends_event(last_frag: bool, kind: Kind) -> bool:
+    """Return whether a fragment is the last one of an event; an epoch's marker is no event."""
+    return last_frag and kind is not Kind.EPOCH

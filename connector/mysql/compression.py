@@ -15,7 +15,7 @@ def too_large(size: int, largest: int) -> Unsupported:
     """The error for a compressed event that is larger than configured.
 
     Args:
-        size: its expanded size in bytes.
+        size: expanded size in bytes.
         largest: the configured limit.
     """
     return Unsupported(
@@ -29,7 +29,7 @@ def too_large(size: int, largest: int) -> Unsupported:
 def column_value(data: bytes, largest: int = LARGEST) -> bytes:
     """Expands a value of a COMPRESSED column (MariaDB's `sql/field_comp.cc`).
 
-    1 byte: 0, and the plain value follows; or 8 in its upper half for zlib, then a bit that says "no zlib header",
+    1 byte: 0, and the plain value follows; or 8 in its upper half for zlib, then a bit for "no zlib header",
     then the size of the length. The empty value has not even that byte.
 
     Raises:
@@ -49,10 +49,10 @@ def inflated(fields: Fields, length_size: int, largest: int, wbits: int) -> byte
     """Expands a zlib stream that follows its expanded length.
 
     Args:
-        fields: at the length.
+        fields: the bytes from the length on.
         length_size: bytes of the length, big-endian.
         largest: the most bytes to expand to.
-        wbits: as `zlib.decompressobj`.
+        wbits: `wbits` of `zlib.decompressobj`.
 
     Raises:
         CorruptBinlog: the stream is damaged or has another length.

@@ -29,7 +29,7 @@ class Fields:
     def view(self, size: int) -> memoryview:
         """The next `size` bytes without a copy."""
         if not 0 <= size <= self.left:
-            raise CorruptBinlog(f"a length points outside of its event: {size} bytes needed, {self.left} there")
+            raise CorruptBinlog("a length points outside of its event", needed=size, left=self.left)
         self._at += size
         return memoryview(self._data)[self._at - size : self._at]
 
@@ -51,18 +51,18 @@ class Fields:
         return self.number({252: 2, 253: 3, 254: 8}[first])
 
     def text(self, length_bytes: int = 1) -> bytes:
-        """Bytes behind their length."""
+        """Bytes after their length."""
         return self.take(self.number(length_bytes))
 
     def packed_text(self) -> bytes:
-        """Bytes behind their packed length."""
+        """Bytes after their packed length."""
         return self.take(self.packed())
 
     def terminated(self) -> bytes:
         """Bytes up to a zero byte, which is read too."""
         end = self._data.find(0, self._at)
         if end < 0:
-            raise CorruptBinlog("a zero byte is missing behind a name")
+            raise CorruptBinlog("a zero byte is missing after a name")
         text = self.take(end - self._at)
         self.take(1)
         return text

@@ -1,4 +1,4 @@
-# Checked reads and growing writes: the only access of the compiled modules to raw memory.
+# Checked reads and growing writes: the access of `connector.mysql`'s decoders to raw memory.
 #
 # A `Cursor` reads bytes that its creator owns; only bytes granted by `take` are read. An `Out` is a growing buffer; only
 # bytes granted by `room` are written.

@@ -15,7 +15,7 @@ cdef int damaged(const char* what) except -1 nogil:
 
 cdef int overrun(Py_ssize_t needed, Py_ssize_t there) except -1 nogil:
     with gil:
-        raise CorruptBinlog(f"a length points outside of its event: {needed} bytes needed, {there} there")
+        raise CorruptBinlog("a length points outside of its event", needed=needed, left=there)
 
 
 cdef int grow(Out* out, Py_ssize_t more) except -1 nogil:

@@ -1,13 +1,14 @@
-"""`thl produce`: a source's transactions into the log.
+"""`thl produce`: writes a source's transactions to the log.
 
-producer         one run: its states, and every transition between them
-going_online     the six steps of going online, and what an online producer holds
-ownership        the epochs that this process has begun: no newer producer is fenced, no other log continued
-compared_stream  the source's stream, opened after the log's last event is compared with the source
-prepared_xa      XA transactions between XA PREPARE and XA COMMIT
-heartbeats       rows written on the source; their events carry the heartbeat's name
-replicas         publication waits for the replicas of `publish.wait_for`
-sources/         a live server, its archive, or files
-encode/          transaction batches into numbered fragments
-publish/         fragments and the position into Kafka, in Kafka transactions
+- `producer`: one run, from state to state.
+- `states`: the states, and the transitions between them.
+- `going_online`: the six steps of going online, and what an online producer holds.
+- `ownership`: the epochs that this process began: it must not fence a newer producer or continue another log.
+- `compared_stream`: the source's stream, opened after the log's last event is compared with the source.
+- `prepared_xa`: XA transactions between XA PREPARE and XA COMMIT.
+- `heartbeats`: rows written on the source; their events carry the heartbeat's name.
+- `replicas`: waits for the replicas of `publish.wait_for`.
+- `sources/`: a live server, its archive, or files.
+- `encode/`: encodes transaction batches as numbered fragments.
+- `publish/`: writes fragments and the position in Kafka transactions.
 """

@@ -1,4 +1,4 @@
-"""Reads what the source has after the log's last event, once the source has shown that event again."""
+"""Reads the source after the log's last event, once the source has shown that event again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from connector.log.writing.online import check_redo, comparable, incomparable
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Numbering
 from connector.producer.prepared_xa import redone
-from connector.producer.sources.source import Source, Stream
+from connector.producer.sources.source import EventSource, Stream
 from connector.retrying import Stopped
 
 LOG: Final = logging.getLogger(__name__)
@@ -32,13 +32,15 @@ class ComparedStream:
 
     Args:
         source: the server or the files.
-        service: for log lines.
-        clock: measures the patience.
-        stop: set when the producer is to stop.
-        tables: the source's tables at the log's position; None where they are not known.
+        service: the service, for log lines.
+        clock: the clock for `REDO_PATIENCE`.
+        stop: set to stop the producer.
+        tables: the source's tables at the log's position; None if they are not known.
     """
 
-    def __init__(self, source: Source, service: str, clock: Clock, stop: Event, tables: Definitions | None) -> None:
+    def __init__(
+        self, source: EventSource, service: str, clock: Clock, stop: Event, tables: Definitions | None
+    ) -> None:
         self.tables = tables
         self._source = source
         self._service = service
@@ -49,17 +51,17 @@ class ComparedStream:
 
     @property
     def ended(self) -> bool:
-        """True once everything is read: of files. A server's stream raises instead."""
+        """True once all files were read; a server's stream never ends, but raises an error."""
         return self._stream is not None and self._stream.ended and not self._ahead
 
     def read(self, position: PositionRecord) -> list[Item]:
-        """The next items, in the source's order; empty when none came within `READ` seconds.
+        """Return the next items in the source's order; empty if none came within `READ` seconds.
 
         Args:
-            position: committed in Kafka; a stream that is not open yet, after an initial load, opens there.
+            position: the position in Kafka, at which the stream opens after an initial load.
 
         Raises:
-            SourceUnavailable: the source is gone.
+            SourceUnavailable: the source does not answer.
         """
         if self._ahead:
             items, self._ahead = self._ahead, []
@@ -72,14 +74,14 @@ class ComparedStream:
         """Open the stream at a position, after the source has shown that it still has the log's last transaction.
 
         Args:
-            position: committed in Kafka.
-            control: with the epochs up to that position's.
-            server_uuid: the source's.
-            encoder: encodes the compared transaction; its numbering must begin again afterwards.
+            position: the position in Kafka.
+            control: the control records, with the epochs up to that of the position.
+            server_uuid: the UUID of the source.
+            encoder: encodes the compared transaction; the caller resets its numbering afterwards.
 
         Raises:
             HistoriesDiffer: the source has another transaction there.
-            Stopped: the producer is to stop.
+            Stopped: `stop` was set.
         """
         self.close()
         finished = comparable(control, position)
@@ -137,7 +139,7 @@ class ComparedStream:
                     self._ahead = items[index + 1 :]
                     return
         raise HistoriesDiffer(
-            "The source does not show the log's last transaction again",
+            "the source does not show the log's last transaction again",
             hint="does source.host name another server?",
             seqno=finished.seqno,
             gtid=finished.gtid,
@@ -146,13 +148,13 @@ class ComparedStream:
 
 
 def _compared(item: Logged, encoder: Encoder, finished: Finished, *, same_server: bool) -> bool:
-    """Compare an item with the log's last transaction, where the item ends it.
+    """Compare an item with the log's last transaction, if the item ends it.
 
     Returns:
-        Whether it did.
+        True if it does.
 
     Raises:
-        HistoriesDiffer: the item ends that transaction, and is not the same.
+        HistoriesDiffer: the source has another transaction there.
     """
     if isinstance(item, PositionAdvance):
         if item.gtid is not None and item.gtid == finished.gtid:
@@ -161,9 +163,9 @@ def _compared(item: Logged, encoder: Encoder, finished: Finished, *, same_server
     if isinstance(item, Decided):
         check_redo(finished, redone(finished, item), same_server=same_server)
         return True
-    if isinstance(item, Prepared) and item.piece.ending is not None and not item.one_phase:
+    if isinstance(item, Prepared) and item.batch.ending is not None and not item.one_phase:
         check_redo(finished, None)
-    fragments = encoder.encode(item.piece if isinstance(item, Prepared) else item)
+    fragments = encoder.encode(item.batch if isinstance(item, Prepared) else item)
     if not fragments or fragments[-1].finished is None:
         return False
     check_redo(finished, fragments[-1].finished, same_server=same_server)
@@ -171,6 +173,6 @@ def _compared(item: Logged, encoder: Encoder, finished: Finished, *, same_server
 
 
 def _of_snapshot(finished: Finished) -> bool:
-    """True for an event of an initial load: it has no length in the source's log, so the source cannot show it."""
+    """True for an event of an initial load, which is not in the source's binary log."""
     event = EventId.parse(finished.event_id)
     return (event.file, event.end) == (finished.start.file, finished.start.offset)

@@ -1,7 +1,7 @@
-"""Goes online in the order that makes dying at any point harmless: ARCHITECTURE.md, "A log has one writer".
+"""Goes online in six steps; a crash between any two is harmless: ARCHITECTURE.md, "A log has one writer".
 
-1. Fence the older producer. 2. Read control, position and the partitions' tails to their ends. 3. Check that they
-belong together (`connector.log.writing.online.decide`). 4. Read the last transaction from the source again and compare
+1. Fence the older producer. 2. Read control, position and the partitions' tails to their ends. 3. Check that they are
+consistent (`connector.log.writing.online.decide`). 4. Read the last transaction from the source again and compare it
 (`connector.producer.compared_stream`). 5. Write epoch, markers and position in one Kafka transaction.
 6. Publish from there on.
 """
@@ -26,7 +26,7 @@ from connector.kafka.transactions import Transactions
 from connector.kafka.trapped import trapped_events
 from connector.log.epochs.control import ControlState, EpochRecord
 from connector.log.epochs.fork import Accepted, accept, ranges_text
-from connector.log.format.partition_map import ShardRule
+from connector.log.format.shard_rule import ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
@@ -38,7 +38,7 @@ from connector.producer.ownership import EpochOwnership
 from connector.producer.prepared_xa import PreparedTransactions
 from connector.producer.publish.publisher import Publisher
 from connector.producer.publish.replica_gate import ReplicaGate
-from connector.producer.sources.source import Source
+from connector.producer.sources.source import EventSource
 from connector.schema import Framing
 
 LOG: Final = logging.getLogger(__name__)
@@ -46,16 +46,16 @@ LOG: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Online:
-    """Everything that a producer holds while it is online.
+    """The objects of a producer that is online.
 
     Args:
-        transactions: the fenced Kafka producer.
+        transactions: the transactional Kafka producer, which has fenced older ones.
         publisher: writes to Kafka.
         encoder: numbers and encodes events.
         stream: reads the source.
         prepared: the XA transactions between XA PREPARE and XA COMMIT.
-        ownership: the epochs that this process has begun; added to.
-        control: the contents of the control topic.
+        ownership: the epochs that this process began; a new epoch is added.
+        control: the content of the control topic.
         control_end: the end offset of the control topic before this producer wrote to it.
     """
 
@@ -69,17 +69,17 @@ class Online:
     control_end: int
 
     def begin(self, plan: OnlinePlan) -> None:
-        """Begin another epoch, and number on from it."""
+        """Begin another epoch, and continue numbering in it."""
         _write_epoch(plan, self.publisher, self.encoder, self.ownership)
         self.control = plan.control
         self.number(plan.position)
 
     def number(self, position: PositionRecord) -> None:
-        """Number on from a position, in the newest epoch."""
+        """Continue numbering from a position, in the newest epoch."""
         _number(self.encoder, position, self.control.epochs[-1])
 
     def close(self) -> None:
-        """Close everything: what was put is still published where Kafka accepts it. May be repeated."""
+        """Close everything; queued work is still published if Kafka accepts it. May be repeated."""
         self.stream.close()
         self.publisher.end()
         self.transactions.close()
@@ -90,19 +90,19 @@ class GoingOnline:
     """One attempt to go online.
 
     Args:
-        config: everything.
+        config: the configuration.
         source: the server or the files.
-        clock: the time.
-        stop: set when the producer is to stop.
-        ownership: the epochs that this process has begun: a new attempt fences no newer producer, and makes no new log.
-        framing: the beginning of every message.
-        accept_trapped: go on where the source lacks transactions that the log has.
-        accept_partial: patterns of tables that may begin to be captured although they hold rows.
-        gate: the replicas that must have a transaction before it is published; None: there are none.
+        clock: the clock.
+        stop: set to stop the producer.
+        ownership: the epochs that this process began: a retry must not fence a newer producer or create a new log.
+        framing: the first bytes of every message.
+        accept_trapped: continue although the source lacks transactions that the log has.
+        accept_partial: patterns of tables that may begin to be captured although they have rows.
+        gate: the replicas that must have a transaction before it is published; None: none.
     """
 
     config: Config
-    source: Source
+    source: EventSource
     clock: Clock
     stop: Event
     ownership: EpochOwnership
@@ -112,18 +112,18 @@ class GoingOnline:
     gate: ReplicaGate | None = None
 
     def run(self) -> Online:
-        """Go through all six steps; after an error everything is closed again.
+        """Execute all six steps; close everything after an error.
 
         Raises:
             Fenced: a newer producer runs.
-            LogDamaged, UnsafeTopic: Kafka's side is not in order; nothing was written.
-            HistoriesDiffer, PreflightError: the source's side is not; nothing was written.
-            BrokerUnavailable, SourceUnavailable: may pass.
-            ReplicaLagging: the replicas lack what the log has, and the producer is to stop.
+            LogDamaged, UnsafeTopic: a check of the log failed; nothing was written.
+            HistoriesDiffer, PreflightError: a check of the source failed; nothing was written.
+            BrokerUnavailable, SourceUnavailable: a server does not answer; retryable.
+            ReplicaLagging: `stop` was set while replicas lacked transactions of the log.
         """
         self.source.check(load=False)
         self.ownership.verify(self.config)
-        # From here on with the settings that the topics have, whatever the configuration says for new ones.
+        # From here on with the topics' own settings; the configured ones are for new topics.
         kafka = Topics(self.config).ensure()
         return replace(self, config=self.config.model_copy(update={"kafka": kafka}))._steps()
 
@@ -138,7 +138,7 @@ class GoingOnline:
                 encoder = self._encoder(plan, facts)
                 stream = self._compare(plan, facts, encoder, opened)
             except (LogDamaged, HistoriesDiffer, PreflightError):
-                # What a newer producer does meanwhile looks from here like damage, or like another history.
+                # The work of a newer producer can look like damage, or like another history.
                 transactions.confirm()
                 raise
             publisher = self._publisher(transactions, opened)
@@ -150,7 +150,7 @@ class GoingOnline:
         return Online(transactions, publisher, encoder, stream, prepared, self.ownership, plan.control, log.control_end)
 
     def _fence(self, opened: ExitStack) -> Transactions:
-        """Step 1."""
+        """Step 1: fence the older producer."""
         transactions = Transactions(self.config, self.clock)
         opened.callback(transactions.close)
         transactions.open()
@@ -158,8 +158,8 @@ class GoingOnline:
         return transactions
 
     def _read_log(self) -> _LogFound:
-        """Step 2."""
-        with LogReader(self.config) as reader:
+        """Step 2: read control, position and tails."""
+        with LogReader(self.config, role="producer") as reader:
             return _LogFound(
                 control_end=reader.control_end(),
                 control=reader.control(),
@@ -169,7 +169,7 @@ class GoingOnline:
             )
 
     def _decide(self, log: _LogFound, facts: SourceFound) -> OnlinePlan:
-        """Step 3."""
+        """Step 3: check that they are consistent, and plan the epoch."""
         config = self.config
         if config.publish.wait_for and facts.executed is None:
             raise PreflightError(
@@ -190,13 +190,13 @@ class GoingOnline:
         return plan
 
     def _check_widened(self, last: EpochRecord, facts: SourceFound) -> None:
-        """Check tables that the filters of the log's last epoch left out and those of now capture."""
+        """Check the tables that the current filters capture and those of the log's last epoch did not."""
         same = last.capture == facts.capture if last.capture is not None else last.filters in (None, facts.filters)
         if not same:
             self.source.check_widened(last.capture, self.accept_partial)
 
     def _accepted(self, log: _LogFound, facts: SourceFound) -> Accepted | None:
-        """The trapped transactions, where there are any and the log may go on without them."""
+        """Return the trapped transactions if there are any and they are accepted."""
         position = log.position
         if position is None or position.gtid_set is None or facts.executed is None:
             return None
@@ -206,7 +206,7 @@ class GoingOnline:
         events = trapped_events(self.config, log.control, position, facts.executed)
         accepted = accept(position, str(missing), events, log.prepared.pending)
         LOG.warning(
-            "going on without trapped transactions: targets that have applied them are refused",
+            "continuing without trapped transactions: targets that have applied them are refused",
             extra={
                 "service": self.config.service,
                 "trapped": accepted.forked.trapped,
@@ -232,7 +232,7 @@ class GoingOnline:
         )
 
     def _compare(self, plan: OnlinePlan, facts: SourceFound, encoder: Encoder, opened: ExitStack) -> ComparedStream:
-        """Step 4; a source whose initial load is to be taken is checked for that instead."""
+        """Step 4: compare the last transaction; before an initial load check its prerequisites instead."""
         stream = ComparedStream(self.source, self.config.service, self.clock, self.stop, plan.control.tables)
         opened.callback(stream.close)
         if plan.position.snapshot:
@@ -274,9 +274,9 @@ class _LogFound:
 
 
 def _write_epoch(plan: OnlinePlan, publisher: Publisher, encoder: Encoder, ownership: EpochOwnership) -> None:
-    """Step 5."""
+    """Step 5: write epoch, markers and position."""
     markers = [encoder.marker(partition, header) for partition, header in plan.markers.items()]
-    ownership.epochs.append(plan.epoch)  # before it is written: a commit whose outcome is unknown may have written it
+    ownership.epochs.append(plan.epoch)  # before the write: a commit with an unknown outcome may have written it
     publisher.online(plan, markers)
     ownership.log_id = plan.control.log.log_id if plan.control.log else None
 
@@ -294,7 +294,7 @@ def _number(encoder: Encoder, position: PositionRecord, epoch: EpochRecord) -> N
 
 def _sharding(config: Config, plan: OnlinePlan) -> Sharding:
     if plan.control.partitions is None:
-        raise ValueError("an epoch of no log")
+        raise ValueError("an epoch without a log")
     own = (config.source.heartbeat_table,) if config.source.heartbeat_table else ()
     partitions = plan.control.partitions
     return Sharding(rule=partitions.rule, since=partitions.since, bookkeeping=(*own, *config.publish.bookkeeping))

@@ -1,7 +1,7 @@
-"""Heartbeats: rows written on the source at intervals, whose events carry the heartbeat's name in the log.
+"""Writes heartbeat rows on the source at intervals, and labels their events with the heartbeat's name.
 
-An event of a heartbeat is a transaction like any other, with the heartbeat's name as `heartbeat` in its metadata, as in
-Tungsten. So targets keep the table like any other, too.
+A heartbeat's event is an ordinary transaction with the name as `heartbeat` in its metadata, as in Tungsten. So targets
+replicate the heartbeat table, too.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from connector.schema import fragment_schema
 
 LOG: Final = logging.getLogger(__name__)
 LEAVE: Final = 1.0
-ONLINE, INTERVAL = "online", "interval"  # names of what the producer writes itself
+ONLINE, INTERVAL = "online", "interval"  # names of the producer's own heartbeats
 
 
 class HeartbeatLabels:
-    """Adds the name of a heartbeat to the metadata of its event, for the heartbeats of this service.
+    """Adds the name of each heartbeat of this service to the metadata of its event.
 
     Args:
         config: the service and its heartbeat table.
 
     Raises:
-        ConfigError: the name is no table's, or the table is not published.
+        ConfigError: source.heartbeat_table is not a table name, or the table is not published.
     """
 
     def __init__(self, config: Config) -> None:
@@ -46,7 +46,7 @@ class HeartbeatLabels:
         self._row = fastavro.parse_schema(_row_schema())
 
     def labelled(self, items: list[Item]) -> list[Item]:
-        """The items; each batch that is a heartbeat has its name in the metadata."""
+        """Return the items; a heartbeat's batch has its name in the metadata."""
         return [self._labelled(item) if isinstance(item, TransactionBatch) else item for item in items]
 
     def _labelled(self, batch: TransactionBatch) -> TransactionBatch:
@@ -78,12 +78,12 @@ class HeartbeatLabels:
 
 @contextmanager
 def heartbeats(config: Config) -> Iterator[None]:
-    """Write a heartbeat now, and one at every interval, while in the context; none where no interval is configured.
+    """Write a heartbeat now and at every interval while in the context, if an interval is configured.
 
-    While the source refuses writes no heartbeat is written; reading goes on.
+    If the source refuses a write, a warning is logged and reading continues.
 
     Raises:
-        ConfigError: there is an interval and no table for it.
+        ConfigError: there is an interval but no table.
     """
     interval = config.source.heartbeat_interval
     if interval is None:
@@ -102,7 +102,7 @@ def heartbeats(config: Config) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join(LEAVE)  # seconds: a source that does not answer must not keep the producer from stopping
+        thread.join(LEAVE)  # limited: a source that does not answer must not delay the producer's stop
 
 
 def _beat(config: Config, name: str) -> None:
@@ -115,7 +115,7 @@ def _beat(config: Config, name: str) -> None:
 
 
 def _row_schema() -> Any:
-    """The Avro record of a row, in schemas/fragment.avsc."""
+    """Return the Avro schema of a row, in schemas/fragment.avsc."""
     changes = next(field for field in fragment_schema()["fields"] if field["name"] == "changes")
     change = next(branch for branch in changes["type"]["items"] if branch["name"] == "RowChange")
     return next(field for field in change["fields"] if field["name"] == "rows")["type"]["items"]

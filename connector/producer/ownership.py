@@ -1,4 +1,4 @@
-"""The epochs that a producer's process has begun: it must neither fence a newer producer nor continue another log."""
+"""The epochs that a producer's process began: it must neither fence a newer producer nor continue another log."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from connector.log.ids import LogId
 
 @dataclass(slots=True)
 class EpochOwnership:
-    """The epochs of one process, however often it goes online.
+    """The epochs of one process, over all its attempts to go online.
 
     Args:
-        epochs: those that it has begun, or tried to. A newer epoch is another producer's.
-        log_id: the log's, once it has an epoch of this process.
+        epochs: the epochs that it began or tried to begin. A newer epoch is another producer's.
+        log_id: the ID of the log, once it has an epoch of this process; None before.
     """
 
     epochs: list[EpochRecord] = field(default_factory=list)
     log_id: LogId | None = None
 
     def verify(self, config: Config) -> None:
-        """Verify that the log is still this process's, before a producer is fenced or a topic created.
+        """Check, before fencing a producer or creating a topic, that the log is still this process's.
 
         Raises:
             Fenced: a newer producer has gone online in the log.
@@ -33,14 +33,14 @@ class EpochOwnership:
         """
         if not self.epochs:
             return
-        # Up to the high watermark: otherwise a commit of a newer producer may be invisible yet, and it would be fenced.
-        with LogReader(config, high_watermark=True) as reader:
+        # Up to the high watermark: a newer producer's commit may be invisible yet, and that producer would be fenced.
+        with LogReader(config, high_watermark=True, role="producer") as reader:
             known = reader.partitions(config.control_topic)
             control = reader.control() if known else ControlState(None, None, ())
         found = control.log.log_id if control.log else None
         if self.log_id is not None and found != self.log_id:
             raise LogDamaged(
-                "the log of this producer was deleted or re-created, or the brokers are others",
+                "the log of this producer was deleted or re-created, or these are other brokers",
                 hint="point kafka.bootstrap to the brokers that have it. If it is lost, start the producer again: it "
                 "begins a new log, and every target must be filled again from empty",
                 service=config.service,
@@ -52,7 +52,7 @@ class EpochOwnership:
         newest = control.epochs[-1] if control.epochs else None
         if newest is not None and newest not in self.epochs:
             raise Fenced(
-                "a newer producer of this service has taken over while this one had lost the brokers",
+                "a newer producer of this service took over while this one had no connection to the brokers",
                 hint="only one producer of a service may run",
                 service=config.service,
                 epoch=newest.epoch,

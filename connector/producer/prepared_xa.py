@@ -1,11 +1,10 @@
-"""XA transactions between XA PREPARE and XA COMMIT or XA ROLLBACK.
+"""Stores XA transactions between XA PREPARE and XA COMMIT or XA ROLLBACK.
 
-Their batches are written to a topic of their own as they are read; the closing record goes with the position that is
-past the PREPARE (`log.transaction.pending`). XA COMMIT makes an event of them, at its own seqno. A small transaction is
-also held in memory until then, so that it is not read back: where all transactions are XA, that is nearly each. A large
-one is read back from Kafka batch by batch; before its first batch is written the end of the topic is noted, as the
-offset to read from. A transaction of several batches that is committed in one phase takes the same way, because only
-its last event shows that it is committed.
+Their batches are written to a topic of their own as they are read; the closing record is written with the position
+after the PREPARE (`log.transaction.pending`). At XA COMMIT they become an event with the next seqno. A small
+transaction is also kept in memory until then, so that it need not be read back. A large one is read back from Kafka
+batch by batch, from the topic's end before its first batch. A transaction of several batches that is committed in one
+phase is stored in the same way, because only its last event shows that it is committed.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from connector.producer.encode.stored import BatchDecoder, Changes, messages
 from connector.producer.publish.publisher import Publisher
 from connector.producer.publish.queue import Work
 
-IN_MEMORY: Final = 32 << 20  # bytes of changes of all prepared transactions in memory
-MESSAGE: Final = 512 << 10  # bytes of a message of the topic, aimed for
-OVERHEAD: Final = 1024  # what Kafka's record batch and the key add, at most
-WORK_MESSAGES: Final = 1000  # tombstones in one item of the publisher's queue
+IN_MEMORY: Final = 32 << 20  # maximum bytes of all prepared transactions in memory
+MESSAGE: Final = 512 << 10  # target size of a message of the topic, in bytes
+OVERHEAD: Final = 1024  # maximum bytes of Kafka's record batch and the key
+WORK_MESSAGES: Final = 1000  # maximum number of tombstones in one item of the publisher's queue
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """A transaction that is being read, or is pending.
+    """One reading of a transaction: being read, or pending.
 
     Args:
-        name: unique in the topic.
-        begin: its start.
+        name: the name of the attempt, unique in the topic.
+        begin: the start of the transaction.
         start: an offset of the topic before its first message.
         held: the changes of its batches; None: only Kafka has them.
     """
@@ -53,7 +52,7 @@ class _Attempt:
     start: int
     held: list[Changes] | None
     size: int = 0
-    pieces: int = 0
+    batches: int = 0
     messages: int = 0
 
 
@@ -61,11 +60,11 @@ class PreparedTransactions:
     """The prepared transactions of a producer that is online.
 
     Args:
-        config: service and sizes.
+        config: the service and sizes.
         encoder: numbers the events.
-        publisher: publishes them.
-        epoch: the producer's; part of the attempts' names.
-        state: the topic when the producer went online.
+        publisher: publishes the events.
+        epoch: the producer's epoch, a part of the attempts' names.
+        state: the content of the topic when the producer went online.
     """
 
     def __init__(
@@ -78,10 +77,10 @@ class PreparedTransactions:
         self._pending = state.pending
         self._starts = dict(state.starts)
         self._strays = list(state.strays)
-        self._end = state.end  # of the topic, at least
+        self._end = state.end  # a lower bound of the topic's end offset
         self._attempts = 0
-        self._open: _Attempt | None = None  # that is being read
-        self._held: dict[str, list[Changes]] = {}  # by attempt
+        self._open: _Attempt | None = None  # the transaction that is being read
+        self._held: dict[str, list[Changes]] = {}  # by the attempt's name
         self._held_bytes: dict[str, int] = {}
         self._size = max(2, min(MESSAGE, config.kafka.max_message_bytes - OVERHEAD))
         self._update_metrics()
@@ -90,10 +89,10 @@ class PreparedTransactions:
         """Accept the next item of an XA transaction.
 
         Returns:
-            Work for the publisher, in order; each is put before the next is asked for.
+            Work for the publisher, in order; the caller queues each before it requests the next.
 
         Raises:
-            Unsupported: a transaction is committed that was prepared before the log began.
+            Unsupported: an XA COMMIT of a transaction that was prepared before the log began.
             LogDamaged: the topic has lost batches.
         """
         if isinstance(item, Decided):
@@ -103,14 +102,14 @@ class PreparedTransactions:
         self._update_metrics()
 
     def _prepared(self, item: Prepared) -> Iterator[Work]:
-        batch = item.piece
+        batch = item.batch
         if batch.begin is not None:
             yield from self._void_strays()
             self._open = self._attempt(batch, batch.begin)
         attempt = self._open
         if attempt is None:
             raise LogDamaged("a batch of a prepared transaction comes before its start", xid=item.xid)
-        nothing = batch.ending is not None and not attempt.pieces and not batch.changes
+        nothing = batch.ending is not None and not attempt.batches and not batch.changes
         work: Work = [] if nothing else [*self._store(attempt, batch.changes)]
         if batch.ending is None:
             yield work
@@ -119,7 +118,7 @@ class PreparedTransactions:
         pending = Pending(
             xid=item.xid,
             attempt=attempt.name,
-            pieces=attempt.pieces,
+            batches=attempt.batches,
             messages=attempt.messages,
             gtid=attempt.begin.gtid,
             start=attempt.begin.start,
@@ -161,7 +160,7 @@ class PreparedTransactions:
             yield [advance]
             return
         removed = tombstones(pending, self._pending.kept)
-        if item.ending.outcome is not Outcome.COMMIT or not pending.pieces:
+        if item.ending.outcome is not Outcome.COMMIT or not pending.batches:
             self._forget(pending)
             yield [*removed, advance]
             return
@@ -181,9 +180,9 @@ class PreparedTransactions:
     def _event(
         self, pending: Pending, begin: TransactionStart, ending: TransactionEnd, removed: list[Stored]
     ) -> Iterator[Work]:
-        """The event, batch by batch; the tombstones of its stored batches go with its last fragment."""
+        """Encode the event batch by batch; its last fragment is published with the tombstones of the stored batches."""
         for number, changes in enumerate(self._read(pending), 1):
-            last = number == pending.pieces
+            last = number == pending.batches
             batch = TransactionBatch(begin if number == 1 else None, changes, ending if last else None)
             yield [*self._encoder.encode(batch), *(removed if last else ())]
         self._forget(pending)
@@ -193,22 +192,22 @@ class PreparedTransactions:
         if held is not None:
             yield from held
             return
-        self._publisher.drain()  # stored batches are visible only when they are committed
+        self._publisher.drain()  # stored batches become visible with their commit
         self._publisher.resume()
         decoder, count = BatchDecoder(), 0
-        with LogReader(self._config, high_watermark=True) as reader:
+        with LogReader(self._config, high_watermark=True, role="producer") as reader:
             found = reader.prepared_messages(pending.attempt, self._starts.get(pending.attempt, 0), pending.messages)
             for message in found:
                 changes = decoder.feed(message)
                 if changes is not None:
                     count += 1
                     yield changes
-        if count != pending.pieces:
+        if count != pending.batches:
             raise LogDamaged(
                 "the topic has lost batches of a prepared transaction",
                 xid=pending.xid,
                 attempt=pending.attempt,
-                pieces=pending.pieces,
+                batches=pending.batches,
                 found=count,
             )
 
@@ -218,7 +217,7 @@ class PreparedTransactions:
         hold = batch.ending is not None and size + sum(self._held_bytes.values()) <= IN_MEMORY
         if not hold:
             self._publisher.drain()
-            with LogReader(self._config) as reader:
+            with LogReader(self._config, role="producer") as reader:
                 self._end = reader.prepared_end()
             self._publisher.resume()
         return _Attempt(f"{self._epoch}.{self._attempts}", begin, self._end, [] if hold else None)
@@ -229,7 +228,7 @@ class PreparedTransactions:
             Stored(message_key(attempt.name, number), message) for number, message in enumerate(made, attempt.messages)
         ]
         attempt.messages += len(made)
-        attempt.pieces += 1
+        attempt.batches += 1
         if attempt.held is not None:
             attempt.held.append(changes)
             attempt.size += _size(changes)
@@ -256,16 +255,16 @@ class PreparedTransactions:
 
 
 def redone(finished: Finished, decided: Decided) -> Finished | None:
-    """The log's last transaction as the source shows it again, when that is an XA COMMIT.
+    """Return the log's last transaction for the comparison, if it is an XA COMMIT.
 
-    The source's log does not have its changes there, and they are no longer stored: its xid identifies it.
+    The source's log does not have its changes there, and they are no longer stored, so the xid identifies it.
 
     Args:
         finished: the transaction in the log.
-        decided: the source's, under its GTID or at its position.
+        decided: the decision in the source's log, under its GTID or at its position.
 
     Returns:
-        None where the source has rolled it back.
+        None if the source has rolled it back.
     """
     if decided.ending.outcome is not Outcome.COMMIT:
         return None

@@ -1,17 +1,17 @@
-"""`thl produce`: goes online, publishes what the source has, and goes offline at the end of an event.
+"""`thl produce`: goes online, publishes the source's log, and goes offline at the end of an event.
 
 Two threads: this one reads and encodes, the publisher's writes to Kafka; a bounded queue lies between them. A third one
-listens for requests to go offline (`connector.kafka.requests`). The producer is in one `State`; `_step` makes every
+listens for requests to go offline (`connector.kafka.requests`). The producer has a `ProducerState`; `_step` makes every
 transition:
 
-- The brokers are gone, or the Kafka transaction failed: close everything, and go online again in a new epoch.
-- The source is gone: publish what is whole, and go back. If fragments of an event are in the log without its last one,
-  that event begins again in a new epoch; else the stream goes on where it was. Either way the source first shows that
-  it still has the log's last transaction.
-- Replicas are waited for (`publish.wait_for`) and the source is gone, so the held transactions may exist nowhere else:
-  they are forgotten, and the producer goes online again where the log ends.
-- Asked to stop, by a signal or through the control topic: end with the event. An event that does not end within `GRACE`
-  seconds stays open, and the next start voids it. Transactions held for replicas are not published then.
+- The brokers do not answer, or a Kafka transaction failed: close everything, and go online again in a new epoch.
+- The source does not answer: publish the whole events, and reconnect. If the log has fragments of an unfinished event,
+  that event begins again in a new epoch; else the stream continues. In either case the source must first show the log's
+  last transaction again.
+- The source does not answer while transactions wait for replicas (`publish.wait_for`): they may exist only here, so
+  they are dropped, and the producer goes online again at the log's end.
+- A signal or a request asks it to stop: end after the current event. An event that does not end within `GRACE` seconds
+  stays unfinished, and the next start voids it. Transactions that wait for replicas are not published.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from enum import Enum
 from threading import Event
 from typing import Final, TypeVar
 
@@ -42,7 +41,7 @@ from connector.log.epochs.control import OfflineRequest
 from connector.log.ids import NO_SEQNO
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Item, Redefined
-from connector.log.transaction.position import PositionRecord
+from connector.log.transaction.position import PositionRecord, SnapshotCompleted
 from connector.log.transaction.xa import Decided, Prepared
 from connector.log.writing.online import go_back, recheck_source
 from connector.producer.going_online import GoingOnline, Online
@@ -51,7 +50,8 @@ from connector.producer.ownership import EpochOwnership
 from connector.producer.publish.fragments import size_of
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaGate, ReplicaLagging
-from connector.producer.sources.source import SnapshotCompleted, Source
+from connector.producer.sources.source import EventSource
+from connector.producer.states import ProducerState
 from connector.retrying import Stopped, retry
 from connector.schema import fragment_schema, framing
 
@@ -62,47 +62,23 @@ WORK_BYTES: Final = 1 << 20  # bytes of fragments in one item of the publisher's
 T = TypeVar("T")
 
 
-class State(Enum):
-    """The states of a producer."""
-
-    OFFLINE = "offline"  # holds nothing: before the start and after the end
-    GOING_ONLINE = "going online"  # goes through the six steps of `GoingOnline`
-    LOADING = "loading"  # publishes the initial load
-    ONLINE = "online"  # publishes the source's log
-    GOING_BACK = "going back"  # has lost the source: waits for it, and goes on where the log ends
-    ENDING = "ending"  # publishes what was read, and reads no more
-    FENCED = "fenced"  # a newer producer has taken over
-
-
-TRANSITIONS: Final[Mapping[State, frozenset[State]]] = {
-    State.OFFLINE: frozenset({State.GOING_ONLINE}),
-    State.GOING_ONLINE: frozenset({State.GOING_ONLINE, State.LOADING, State.ONLINE, State.OFFLINE}),
-    State.LOADING: frozenset({State.ONLINE, State.ENDING, State.GOING_ONLINE, State.OFFLINE}),
-    State.ONLINE: frozenset({State.GOING_BACK, State.ENDING, State.GOING_ONLINE, State.OFFLINE}),
-    State.GOING_BACK: frozenset({State.ONLINE, State.ENDING, State.GOING_ONLINE, State.OFFLINE}),
-    State.ENDING: frozenset({State.GOING_ONLINE, State.OFFLINE}),
-    State.FENCED: frozenset(),
-}
-"""The next states of each. Every one but OFFLINE also goes to FENCED; any other error ends the run in OFFLINE."""
-
-
 class Producer:
     """One run of `thl produce`.
 
     Args:
-        config: everything.
+        config: the configuration.
         source: the server or the files.
-        clock: the time.
+        clock: the clock.
         stop: set from outside to end the run.
-        accept_trapped: go online although the source lacks transactions that the log has: once.
-        accept_partial: patterns of tables that may begin to be captured although they hold rows.
-        gate: the replicas that must have a transaction before it is published; None: there are none.
+        accept_trapped: go online once although the source lacks transactions that the log has.
+        accept_partial: patterns of tables that may begin to be captured although they have rows.
+        gate: the replicas that must have a transaction before it is published; None: none.
     """
 
     def __init__(
         self,
         config: Config,
-        source: Source,
+        source: EventSource,
         clock: Clock,
         stop: Event,
         *,
@@ -112,7 +88,7 @@ class Producer:
     ) -> None:
         self.request: OfflineRequest | None = None  # the request that ended the run
         self.ownership = EpochOwnership()
-        self.state = State.OFFLINE
+        self.state = ProducerState.OFFLINE
         self._config = config
         self._source = source
         self._clock = clock
@@ -122,78 +98,76 @@ class Producer:
         self._gate = gate
         self._framing = framing()
         self._heartbeat_labels = HeartbeatLabels(config) if config.source.heartbeat_table else None
-        self._listeners: ExitStack | None = None  # of the control topic, from the first time online on
+        self._listeners: ExitStack | None = None  # listens on the control topic once the producer was online
         self._held: Online | None = None
-        self._lost: SourceUnavailable | None = None  # the error with which the source was lost
+        self._lost: SourceUnavailable | None = None  # the error of the lost source
         self._stop_seen: float | None = None  # the time at which `stop` was noticed
         self._failed_after = NO_SEQNO  # the last finished event at the last failure
-        self._failures = 0  # since that event
+        self._failures = 0  # number of failures since that event
         self._position: PositionRecord | None = None
 
     def run(self) -> PositionRecord | None:
         """Produce until asked to stop, or until the source's files end.
 
         Returns:
-            The position in Kafka; None when the producer was stopped before it was online.
+            The position in Kafka; None if the producer was stopped before it was online.
 
         Raises:
-            ConnectorError: an error that no retry can cure, or that came back after every retry.
+            ConnectorError: an error that is not retryable, or that persisted after all retries.
         """
         if self._config.registry.url.get_secret_value():
             self._framing = framing(registered_number(self._config, fragment_schema()))
         with ExitStack() as closing:
             closing.callback(self._close)
-            self._enter(State.GOING_ONLINE)
-            while self.state is not State.OFFLINE:
+            self._enter(ProducerState.GOING_ONLINE)
+            while self.state is not ProducerState.OFFLINE:
                 self._enter(self._step())
-        if self.request is not None:  # answered last: nothing of this producer is under way any more
+        if self.request is not None:  # answered last: this producer has no more work in progress
             seqno = None if self._position is None else self._position.last_finished
             send_request(self._config, replace(self.request, offline_at=self._clock.now(), seqno=seqno))
         return self._position
 
-    def _step(self) -> State:
-        """Do the work of the present state.
+    def _step(self) -> ProducerState:
+        """Do the work of the current state.
 
         Returns:
             The next state.
         """
-        work: Mapping[State, Callable[[], State]] = {
-            State.GOING_ONLINE: self._go_online,
-            State.LOADING: self._load,
-            State.ONLINE: self._publish,
-            State.GOING_BACK: self._go_back,
-            State.ENDING: self._end,
+        work: Mapping[ProducerState, Callable[[], ProducerState]] = {
+            ProducerState.GOING_ONLINE: self._go_online,
+            ProducerState.LOADING: self._load,
+            ProducerState.ONLINE: self._publish,
+            ProducerState.GOING_BACK: self._go_back,
+            ProducerState.ENDING: self._end,
         }
         try:
             return work[self.state]()
         except Fenced:
-            self.state = State.FENCED
+            self.state = ProducerState.FENCED
             raise
         except Stopped:
-            return State.OFFLINE if self._held is None else State.ENDING
+            return ProducerState.OFFLINE if self._held is None else ProducerState.ENDING
         except ReplicaLagging:
             if self._held is None:
-                return State.OFFLINE
+                return ProducerState.OFFLINE
             if self._stop.is_set():
                 self._position = self._held.publisher.committed
-                return State.OFFLINE
-            LOG.warning("the source is gone, and the held transactions are forgotten", extra=self._fields())
-            return State.GOING_ONLINE
+                return ProducerState.OFFLINE
+            LOG.warning("the source is gone: transactions that waited for replicas are dropped", extra=self._fields())
+            return ProducerState.GOING_ONLINE
         except BrokerUnavailable as error:
             if self._held is None:
                 raise
             self._count(self._held.publisher.committed, error, "publish")
-            return State.GOING_ONLINE
+            return ProducerState.GOING_ONLINE
 
-    def _enter(self, state: State) -> None:
-        if state not in TRANSITIONS[self.state]:
-            raise RuntimeError(f"a producer does not go from {self.state.value} to {state.value}")
+    def _enter(self, state: ProducerState) -> None:
         LOG.debug("state", extra=self._fields(state=state.value, previous=self.state.value))
-        if state in (State.GOING_ONLINE, State.OFFLINE):
+        if state in (ProducerState.GOING_ONLINE, ProducerState.OFFLINE):
             self._close_held()
-        self.state = state
+        self.state = self.state.followed_by(state)
 
-    def _go_online(self) -> State:
+    def _go_online(self) -> ProducerState:
         def attempt() -> Online:
             return GoingOnline(
                 config=self._config,
@@ -211,12 +185,12 @@ class Producer:
             return self._retry(attempt, self._config.source.retries, "read", SourceUnavailable)
 
         online = self._held = self._retry(with_source, self._config.kafka.retries, "publish", BrokerUnavailable)
-        self._accept_trapped = False  # another source that lacks transactions must be accepted by another start
+        self._accept_trapped = False  # a further source that lacks transactions needs another start with the option
         if self._listeners is None:
             with ExitStack() as listeners:
-                listeners.enter_context(listening(self._config, online.control_end, self._on_request))
+                listeners.enter_context(listening(self._config, online.control_end, self._on_request, role="producer"))
                 self._listeners = listeners.pop_all()
-        return State.LOADING if online.publisher.committed.snapshot else State.ONLINE
+        return ProducerState.LOADING if online.publisher.committed.snapshot else ProducerState.ONLINE
 
     def _on_request(self, request: OfflineRequest) -> None:
         """Stop at a request to go offline that names an epoch of this process."""
@@ -225,14 +199,14 @@ class Producer:
             self.request = request
             self._stop.set()
 
-    def _load(self) -> State:
-        """Publish an initial load, from its beginning; a producer that is stopped in it begins it again."""
+    def _load(self) -> ProducerState:
+        """Publish an initial load; after a stop the next start begins it again."""
         online = self._online
         self._retry(self._load_once, self._config.source.restarts_in_event, "load", SourceUnavailable, SourceChanged)
         position = online.publisher.drain()
         LOG.info("loaded", extra=self._fields(seqno=position.last_finished, resume=position.resume))
         online.publisher.resume()
-        return State.ONLINE
+        return ProducerState.ONLINE
 
     def _load_once(self) -> None:
         online, load = self._online, self._source.load()
@@ -250,19 +224,19 @@ class Producer:
         finally:
             load.close()
 
-    def _publish(self) -> State:
-        """Publish the source's log, until it ends or the producer is to stop."""
+    def _publish(self) -> ProducerState:
+        """Publish the source's log until it ends or a stop is requested."""
         online = self._online
         try:
             while not self._done(online):
                 self._put(online, online.stream.read(online.publisher.committed))
         except SourceUnavailable as error:
             self._lost = error
-            return State.GOING_BACK
-        except (PreflightError, LogDamaged):  # both may be what a newer producer's work looks like from here
+            return ProducerState.GOING_BACK
+        except (PreflightError, LogDamaged):  # the work of a newer producer can look like either
             _drain_unfenced(online)
             raise
-        return State.ENDING
+        return ProducerState.ENDING
 
     def _done(self, online: Online) -> bool:
         if not self._stop.is_set():
@@ -272,7 +246,7 @@ class Producer:
         return not online.encoder.open or now > self._stop_seen + GRACE
 
     def _put(self, online: Online, items: list[Item]) -> None:
-        """Encode items, and put them into the publisher's queue in parts of about `WORK_BYTES`."""
+        """Encode items, and queue them for the publisher in work of about `WORK_BYTES`."""
         work: Work = []
         size = 0
         if self._heartbeat_labels is not None:
@@ -281,7 +255,7 @@ class Producer:
             if isinstance(item, PositionAdvance):
                 work.append(item)
                 continue
-            if isinstance(item, Redefined):  # in the same work as the end of its event
+            if isinstance(item, Redefined):  # queued with the end of its event
                 work.append(item)
                 if online.stream.tables is not None:
                     online.stream.tables = online.stream.tables.after(item)
@@ -300,18 +274,18 @@ class Producer:
         online.publisher.put(work)
 
     def _put_xa(self, online: Online, item: Prepared | Decided) -> None:
-        """Store a batch of an XA transaction; or publish the transaction as an event.
+        """Store a batch of an XA transaction, or publish the transaction as an event.
 
         Raises:
-            Stopped: the producer is to stop, and the event does not end in time.
+            Stopped: a stop was requested, and the event did not end in time.
         """
         for work in online.prepared.accept(item):
             online.publisher.put(work)
             if online.encoder.open and self._done(online):
                 raise Stopped
 
-    def _go_back(self) -> State:
-        """The source is gone: publish what is whole, wait for the source, and go on where the log ends."""
+    def _go_back(self) -> ProducerState:
+        """Publish the whole events after the loss of the source, wait for the source, and continue at the log's end."""
         online, error = self._online, self._lost
         if error is None:
             raise RuntimeError("the source is not lost")
@@ -343,17 +317,17 @@ class Producer:
                 went_back=position.open is not None,
             ),
         )
-        return State.ONLINE
+        return ProducerState.ONLINE
 
-    def _end(self) -> State:
+    def _end(self) -> ProducerState:
         self._position = self._online.publisher.drain()
-        return State.OFFLINE
+        return ProducerState.OFFLINE
 
     def _count(self, position: PositionRecord, error: ConnectorError, stage: str) -> None:
         """Count a failure within an event.
 
         Raises:
-            ConnectorError: the failure, when it came too often without an event finished.
+            ConnectorError: the failure, if it occurred too often without a finished event in between.
         """
         if position.last_finished != self._failed_after:
             self._failed_after, self._failures = position.last_finished, 0
@@ -393,14 +367,14 @@ class Producer:
 
 
 def _drain_unfenced(online: Online) -> PositionRecord:
-    """Publish what is whole, and make sure that no newer producer has taken over.
+    """Publish the whole events, and check that no newer producer has taken over.
 
-    A newer one's dump connection ends this one's, because both register as the same replica: this producer may see
-    that first.
+    A newer producer's dump connection ends this one's, because both register as the same replica; this producer may
+    notice that before the fencing.
 
     Raises:
         Fenced: a newer producer has taken over.
-        ReplicaLagging: transactions are held that may never be published.
+        ReplicaLagging: transactions wait for replicas and may never be published.
     """
     position = online.publisher.drain(hurried=True)
     online.publisher.confirm()

@@ -1,8 +1,8 @@
-"""Waits with publication until the replicas of `publish.wait_for` have the transactions: then none is ever trapped.
+"""Delays publication until the replicas of `publish.wait_for` have the transactions, so that none is ever trapped.
 
-One query asks for all transactions of an item of work. The GTIDs that a replica has executed are remembered, so that
-only newer ones are asked for. A replica that is gone, or behind, holds publication as long as it is. Transactions that
-the server at the source's address has no longer, because another server is there now, are never published.
+One query asks for all transactions of an item of work. The executed GTIDs of a replica are remembered, so that only
+newer ones are queried. A replica that does not answer or lags stops publication meanwhile. Transactions that the server
+at the source's address no longer has, because it is another server now, are never published.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from connector.producer.publish.replica_gate import ReplicaLagging
 
 LOG: Final = logging.getLogger(__name__)
 WARN_AFTER: Final = 5.0  # seconds: a shorter wait is normal
-LONGEST_WAIT: Final = 5.0  # between attempts to reach one that is gone
+LONGEST_WAIT: Final = 5.0  # seconds between attempts to reach a replica
 POLL: Final = 0.1  # seconds between two checks for a stop
-SOURCE_CHECK: Final = 10.0  # seconds between two checks that the source still has the held transactions
+SOURCE_CHECK: Final = 10.0  # seconds between two checks that the source still has the waiting transactions
 
 
 class Replicas:
-    """A `connector.producer.publish.replica_gate.ReplicaGate`.
+    """Implements `connector.producer.publish.replica_gate.ReplicaGate`.
 
     Args:
         config: the service, its source, and the replicas.
-        stop: set when the producer is to stop.
-        clock: the time.
+        stop: set to stop the producer.
+        clock: the clock.
     """
 
     def __init__(self, config: Config, stop: Event, clock: Clock) -> None:
@@ -51,11 +51,11 @@ class Replicas:
             metrics.replica_lagging_since.labels(self._service, replica.name).set(0)
 
     def has(self, gtids: str) -> bool:
-        """As `ReplicaGate`."""
+        """See `ReplicaGate`."""
         return all(replica.has(gtids) for replica in self._replicas)
 
     def wait(self, gtids: str, given_up: Callable[[], bool]) -> None:
-        """As `ReplicaGate`."""
+        """See `ReplicaGate`."""
 
         def over() -> bool:
             return self._stop.is_set() or given_up()
@@ -65,7 +65,7 @@ class Replicas:
                 self._wait(replica, gtids, over)
 
     def close(self) -> None:
-        """End the sessions. May be repeated."""
+        """Close the sessions. May be repeated."""
         for replica in self._replicas:
             replica.close()
 
@@ -84,17 +84,17 @@ class Replicas:
                     warned = True
                     missing = replica.missing(gtids)
                     LOG.warning(
-                        "publication is held: a replica is behind",
+                        "publication waits for a replica that lags",
                         extra=fields | {"lacks": missing and missing.count(), "gtids": missing, "since": since},
                     )
                 self._pause(ROUND - (now - asked), over)
         finally:
             metrics.replica_lagging_since.labels(self._service, replica.name).set(0)
         if warned:
-            LOG.info("publication goes on", extra=fields | {"seconds": round(self._clock.monotonic() - began, 1)})
+            LOG.info("publication continues", extra=fields | {"seconds": round(self._clock.monotonic() - began, 1)})
 
     def _check_source(self, gtids: str) -> None:
-        """Give up where the source itself, asked now and then, has lost the held transactions."""
+        """Ask the source from time to time, and give up if it has lost the waiting transactions."""
         now = self._clock.monotonic()
         if now - self._source_checked < SOURCE_CHECK:
             return
@@ -104,19 +104,19 @@ class Replicas:
                 executed = gtid_executed(connection)
         except SourceUnavailable as error:
             LOG.info(
-                "the source cannot be asked for the held transactions", extra={"service": self._service, "why": error}
+                "the source cannot be asked about waiting transactions", extra={"service": self._service, "why": error}
             )
             return
         if executed is not None and lacking(gtids, executed):
             raise ReplicaLagging
 
     def _ask(self, replica: Replica, gtids: str, over: Callable[[], bool]) -> bool:
-        """Ask until it answers."""
+        """Ask the replica until it answers."""
 
         def warn(state: RetryCallState) -> None:
             why = state.outcome.exception() if state.outcome else None
             fields = {"service": self._service, "replica": replica.name, "attempt": state.attempt_number, "why": why}
-            LOG.warning("publication is held: a replica does not answer", extra=fields)
+            LOG.warning("publication waits for a replica that does not answer", extra=fields)
             self._check_source(gtids)
 
         attempts = Retrying(

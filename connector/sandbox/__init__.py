@@ -1,13 +1,19 @@
-"""Disposable real servers on loopback, without docker and without root: for tests, the demo and a first try.
+"""Disposable real servers on loopback, without docker and without root: for tests, the demo and trials.
 
-    server                            the shape of every server, a Protocol
-    mysql, mariadb, postgres, kafka   one server a file; `mysqld` has what MySQL and MariaDB share
-    program, process                  one running program, and waiting until it answers
-    ports, settings                   where servers listen, how they are set up
-    stack, state                      several servers together, remembered across processes
-    first_steps                       the configuration and the commands that `thl sandbox up` leaves
-    fetching/                         what servers consist of, fetched once into a cache
+- `server`: the interface of every server, a Protocol.
+- `mysql`: a MySQL.
+- `mariadb`: a MariaDB.
+- `mysqld`: what MySQL and MariaDB share.
+- `postgres`: a PostgreSQL.
+- `kafka`: a Kafka broker.
+- `program`: one running program, and waiting until it answers.
+- `process`: processes, identified by /proc.
+- `ports`: free ports.
+- `settings`: the servers' settings.
+- `stack`: several servers together.
+- `state`: the running servers, recorded for later processes.
+- `first_steps`: the configuration and the next commands, written by `thl sandbox up`.
 
-A server runs in a session of its own, listens on 127.0.0.1 only, and keeps its port and data over a kill and a new
-start. Linux only: the identity of a process is read from /proc.
+`connector/fetching` fetches the servers' programs. A server runs in its own session, listens on 127.0.0.1 only, and
+keeps its port and data when it is killed and started again. Linux only: /proc identifies a process.
 """

@@ -1,4 +1,4 @@
-"""The files that `thl sandbox up` writes for its servers, a configuration and a client, and the next commands."""
+"""Writes the files of `thl sandbox up`, a configuration and a client, and returns the next commands."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _EXAMPLE = (
 
 
 def write(folder: Path, servers: Sequence[RunningServer]) -> None:
-    """Write the configuration and the client, where they are not there yet.
+    """Write the configuration and the client, if they do not exist yet.
 
     Args:
-        folder: of the stack.
-        servers: that run; MySQL and Kafka among them. With PostgreSQL it is the target, else a SQLite file.
+        folder: the stack's folder.
+        servers: the running servers, MySQL and Kafka among them. PostgreSQL is the target if it runs, else SQLite.
     """
     by_name = {server.name: server for server in servers}
-    place = folder / CONFIGURATION
-    if not place.exists():
+    path = folder / CONFIGURATION
+    if not path.exists():
         text = yaml.safe_dump(_configuration(folder, by_name), sort_keys=False)
-        with private_files.open_new(place) as file:
+        with private_files.open_new(path) as file:
             file.write((_HEAD + text).encode())
     client = folder / CLIENT
     if not client.exists():
@@ -49,7 +49,7 @@ def write(folder: Path, servers: Sequence[RunningServer]) -> None:
 
 
 def commands(folder: Path) -> list[str]:
-    """The next three commands, as one types them here."""
+    """Return the next three commands, relative to the working directory."""
     shown = Path(os.path.relpath(folder))
     configuration = shlex.quote(str(shown / CONFIGURATION))
     return [

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Self
 
 from connector.errors import SandboxError
-from connector.sandbox.fetching.jars import kafka_jars
-from connector.sandbox.fetching.java import java_home
+from connector.fetching.jars import kafka_jars
+from connector.fetching.java import java_home
 from connector.sandbox.ports import free_port
 from connector.sandbox.program import Program, exchange, wait_until
 from connector.sandbox.settings import HOST, KAFKA_HEAP_MEGABYTES, KAFKA_SETTINGS
@@ -21,10 +21,10 @@ from connector.sandbox.settings import HOST, KAFKA_HEAP_MEGABYTES, KAFKA_SETTING
 _START_TIMEOUT = 120.0
 _NODE = 1
 # ApiVersions, version 0 (key 18, https://kafka.apache.org/protocol): correlation id 7, no client id. The answer
-# repeats the correlation id and then says 0: no error.
+# repeats the correlation id, followed by 0: no error.
 _HELLO = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 _WELCOME = struct.pack(">ih", 7, 0)
-# Warnings, and how it starts and stops; not its attempts to reach itself meanwhile.
+# Warnings, start and stop; without the broker's attempts to connect to itself meanwhile.
 _LOGGING = """status=error
 appender.out.type=Console
 appender.out.name=out
@@ -37,7 +37,7 @@ logger.server.level=info
 logger.connection.name=org.apache.kafka.clients.NetworkClient
 logger.connection.level=error
 """
-# A small young process rather than a fast old one.
+# Favours a fast start and little memory over throughput.
 _JVM = ["-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true"]
 
 
@@ -45,11 +45,11 @@ class KafkaBroker:
     """Broker and controller in one process, with settings for one node.
 
     Args:
-        folder: data, configuration, log; what is there is used again.
-        port: default a free one, chosen once for the life of this object.
-        settings: over those of `settings.KAFKA_SETTINGS`, e.g. `message.max.bytes`.
-        heap_megabytes: the largest heap.
-        die_with_parent: see `Program`.
+        folder: folder for data, configuration and log; existing data is used again.
+        port: port of the broker; by default a free one, chosen once for this object.
+        settings: broker settings that override `settings.KAFKA_SETTINGS`, e.g. `message.max.bytes`.
+        heap_megabytes: maximum heap.
+        die_with_parent: the broker ends with this process; see `Program`.
     """
 
     name = "kafka"
@@ -94,11 +94,11 @@ class KafkaBroker:
 
     @property
     def pid(self) -> int | None:
-        """The broker's process id."""
+        """The broker's process ID; None before the start."""
         return self.program.pid
 
     def start(self) -> None:
-        """Start it, formatting its data folder the first time, and wait until it answers."""
+        """Start the broker and wait until it answers; the first time, format its data folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._logging.write_text(_LOGGING)
         self._properties.write_text(self._configuration())
@@ -108,11 +108,11 @@ class KafkaBroker:
         wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
 
     def stop(self) -> None:
-        """Shut it down cleanly."""
+        """Shut the broker down cleanly."""
         self.program.stop()
 
     def kill(self) -> None:
-        """`kill -9`."""
+        """Send SIGKILL to the broker."""
         self.program.kill()
 
     def _answers(self) -> bool:
@@ -120,7 +120,7 @@ class KafkaBroker:
 
     def _format(self) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # one word: in 64 one such id begins with a dash, which alone would be read as an option
+        # one argument: one id in 64 begins with a dash, and a separate argument would be read as an option
         identity = f"--cluster-id={cluster}"
         command = [*self._java, "kafka.tools.StorageTool", "format", identity, "-c", str(self._properties)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

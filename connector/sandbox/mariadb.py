@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from connector.sandbox.fetching.mariadb_programs import mariadb_folder
-from connector.sandbox.fetching.versions import MARIADB_VERSION
+from connector.fetching.mariadb_programs import mariadb_folder
+from connector.fetching.versions import MARIADB_VERSION
 from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.settings import MARIADB_ADMIN, MARIADB_SETTINGS
 
 
 class MariaDbServer(Mysqld):
-    """MariaDB with whole row images and an administrator with a folder's own password.
+    """MariaDB with full row images; the administrator has a random password per data folder.
 
     Args:
-        folder, port: see `Mysqld`.
-        settings: over those of `settings.MARIADB_SETTINGS`.
-        version: a pinned one.
-        die_with_parent: see `Program`.
+        folder, port: folder and port of the server; see `Mysqld`.
+        settings: server settings that override `settings.MARIADB_SETTINGS`.
+        version: a pinned version.
+        die_with_parent: the server ends with this process; see `Program`.
     """
 
     name = "mariadb"
@@ -45,18 +45,18 @@ class MariaDbServer(Mysqld):
         )
 
     def initialise(self) -> None:
-        """By the script that comes with it."""
+        """Create the data folder with MariaDB's own script."""
         script = self._programs / "scripts" / "mariadb-install-db"
         command = [str(script), f"--defaults-file={self.configuration}", f"--basedir={self._programs}"]
         command += [f"--datadir={self.data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
-        given = (  # by UPDATE: it runs without accounts, and makes the administrator for several hosts
+        given = (  # by UPDATE: the script runs without accounts, and creates the administrator for several hosts
             "UPDATE mysql.global_priv SET Priv = JSON_SET(Priv, '$.plugin', 'mysql_native_password', "
             f"'$.authentication_string', PASSWORD('{self.password}')) WHERE User = '{self.user}';\n"
         )
         with self.statements(given) as file:
             self.make_data([*command, f"--extra-file={file}"])
 
-    def places(self) -> Mapping[str, object]:
-        """In the folder it was unpacked in."""
+    def folders(self) -> Mapping[str, object]:
+        """Return the options for the folder of the unpacked programs."""
         share = self._programs / "share"
         return {"basedir": self._programs, "lc_messages_dir": share, "character_sets_dir": share / "charsets"}

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from connector.sandbox.fetching.mysql_programs import mysql_programs
+from connector.fetching.mysql_programs import mysql_programs
 from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.settings import MYSQL_ADMIN, MYSQL_SETTINGS
 
 
 class MySqlServer(Mysqld):
-    """MySQL with row images whole, GTIDs on and an administrator with a folder's own password.
+    """MySQL with full row images and GTIDs; the administrator has a random password per data folder.
 
     Args:
-        folder, port: see `Mysqld`.
-        settings: over those of `settings.MYSQL_SETTINGS`, e.g. `MYSQL_FAST`; they may change between starts.
-        die_with_parent: see `Program`.
+        folder, port: folder and port of the server; see `Mysqld`.
+        settings: server settings that override `settings.MYSQL_SETTINGS`, e.g. `MYSQL_FAST`; may change between starts.
+        die_with_parent: the server ends with this process; see `Program`.
     """
 
     name = "mysql"
     user = MYSQL_ADMIN.user
-    client_options = ("get-server-public-key",)  # where the settings take TLS away
+    client_options = ("get-server-public-key",)  # needed if the settings turn TLS off
     made = "mysql.ibd"
 
     def __init__(
@@ -48,24 +48,24 @@ class MySqlServer(Mysqld):
         return self.folder / "files"
 
     def client(self, program: str) -> list[str]:
-        """A command of one of MySQL's programs that connects here as the administrator."""
+        """Return the command of one of MySQL's programs that connects to this server as the administrator."""
         return self.connecting(mysql_programs().command(program))
 
     def create_user(self, user: str, password: str, privileges: Sequence[str] = ("ALL",)) -> None:
-        """Create an account that may come from anywhere, with privileges on everything."""
+        """Create an account for any host, with global privileges."""
         account, secret = f"'{user}'@'%'", password.replace("\\", "\\\\").replace("'", "''")
         self.run_sql(
             f"CREATE USER {account} IDENTIFIED BY '{secret}'; GRANT {', '.join(privileges)} ON *.* TO {account}"
         )
 
     def initialise(self) -> None:
-        """By the server itself."""
-        unlogged = "SET sql_log_bin = 0;\n"  # a replica of it keeps its own password
+        """Create the data folder with mysqld itself."""
+        unlogged = "SET sql_log_bin = 0;\n"  # not logged: a replica keeps its own password
         given = f"{unlogged}ALTER USER '{self.user}'@'localhost' IDENTIFIED BY '{self.password}';\n"
         with self.statements(given) as file:
             self.make_data([*self.server, "--initialize-insecure", f"--init-file={file}"])
 
-    def places(self) -> Mapping[str, object]:
-        """Return the options for its program files, and for the one folder whose files it may read and write."""
+    def folders(self) -> Mapping[str, object]:
+        """Return the options for the server's program files, and for the one folder that LOAD DATA may access."""
         self.files.mkdir(parents=True, exist_ok=True)
         return {**mysql_programs().options, "secure_file_priv": self.files}

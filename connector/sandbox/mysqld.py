@@ -24,26 +24,26 @@ _GREETING = b"\x0a"  # protocol version 10, the fifth byte a ready server sends 
 
 
 class Mysqld(ABC):
-    """A server whose administrator has a random password of this data folder.
+    """A server whose administrator has a random password, created with the data folder.
 
-    `password` in the folder has it, and `client.cnf` what a command line client needs to connect; both are for the
-    folder's owner alone. No command line has it: every user sees those.
+    The folder's file `password` holds it, and `client.cnf` the options for command line clients; only the folder's
+    owner can read them. The password is on no command line, because every user can see those.
 
     Args:
-        folder: data, configuration, log; what is there is used again.
-        port: default a free one, chosen once for the life of this object.
-        settings: of its configuration; they may change between starts.
+        folder: folder for data, configuration and log; existing data is used again.
+        port: TCP port; by default a free one, chosen once for this object.
+        settings: server settings; may change between starts.
         server, client: the programs, with their first arguments.
-        environment: added to ours for the server.
-        die_with_parent: see `Program`.
+        environment: variables that the server gets in addition to those of this process.
+        die_with_parent: the server ends with this process; see `Program`.
     """
 
     name: ClassVar[str]
     host = HOST
     user: ClassVar[str]
-    client_options: ClassVar[Sequence[str]] = ()  # what else its clients need, as lines of an option file
-    group: ClassVar[str] = "mysqld"  # of the configuration
-    made: ClassVar[str] = "mysql"  # is in the data folder once that is made
+    client_options: ClassVar[Sequence[str]] = ()  # further lines of the clients' option file
+    group: ClassVar[str] = "mysqld"  # group of the option file
+    made: ClassVar[str] = "mysql"  # exists in a complete data folder
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class Mysqld(ABC):
         self.port = port or free_port()
         self.settings = dict(settings)
         self.data = self.folder / "data"
-        self._temporary = self.folder / "tmp"  # its own: a MariaDB that starts deletes what others have in a shared one
+        self._temporary = self.folder / "tmp"  # not shared: MariaDB deletes other servers' temporary files at its start
         self.configuration = self.folder / "my.cnf"
         self.client_configuration = self.folder / "client.cnf"
-        # A socket's path must be short (108 bytes), which a test's folder may not be.
+        # A socket's path has at most 108 bytes; a test's folder can be longer.
         self.socket = Path(tempfile.gettempdir(), f"thl-{self.name}-{self.port}.sock")
         self.server = [*server, f"--defaults-file={self.configuration}"]
         self._client = list(client)
@@ -78,19 +78,19 @@ class Mysqld(ABC):
 
     @abstractmethod
     def initialise(self) -> None:
-        """Make the data folder, and in it the administrator with his password, before anybody can connect.
+        """Create the data folder with the administrator and the password, before any client can connect.
 
         Raises:
-            SandboxError: with what the server says.
+            SandboxError: the server reported an error; the message has its output.
         """
 
     @abstractmethod
-    def places(self) -> Mapping[str, object]:
-        """Options that say where the server's own files are, and what else is to be set before `settings`."""
+    def folders(self) -> Mapping[str, object]:
+        """Return the options for the server's own files, and others that `settings` may override."""
 
     @property
     def pid(self) -> int | None:
-        """The server's process id."""
+        """The server's process ID; None before the start."""
         return self.program.pid
 
     @property
@@ -100,23 +100,23 @@ class Mysqld(ABC):
 
     @property
     def password(self) -> str:
-        """The administrator's password, made with the data folder.
+        """The administrator's password, created with the data folder.
 
         Raises:
-            SandboxError: the data folder is there without one.
+            SandboxError: the data folder exists, but has no password file.
         """
         file = self.folder / PASSWORD_FILE
         if self._is_made and not file.exists():
             raise SandboxError(
-                f"there is no password of {self.name}'s administrator: its file was deleted, or the data folder is "
-                "of a version that gave none",
+                f"the password file of {self.name}'s administrator is missing: it was deleted, or an older version "
+                "created the data folder",
                 file=file,
                 hint="delete the folder: `thl sandbox down --delete`, or by hand",
             )
         return kept_password(file)
 
     def start(self) -> None:
-        """Start it, making its data folder the first time, and wait until it accepts connections."""
+        """Start the server and wait until it accepts connections; the first time, create its data folder."""
         self._temporary.mkdir(parents=True, exist_ok=True)
         self.configuration.write_text(self._options())
         write_private(self.client_configuration, self._client_options())
@@ -126,18 +126,18 @@ class Mysqld(ABC):
         wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
 
     def stop(self) -> None:
-        """Shut it down cleanly."""
+        """Shut the server down cleanly."""
         self.program.stop(timeout=60)
 
     def kill(self) -> None:
-        """`kill -9`."""
+        """Send SIGKILL to the server."""
         self.program.kill()
 
     def run_sql(self, sql: str, *, database: str = "") -> str:
-        """Run statements as the administrator by the command line client; return its tab-separated output.
+        """Run statements as the administrator with the command line client; return its tab-separated output.
 
         Raises:
-            SandboxError: with the client's message.
+            SandboxError: a statement failed; the message is the client's.
         """
         options = ["--batch", "--raw", "--default-character-set=utf8mb4"]
         command = [*self.connecting(self._client), *options, *([database] if database else [])]
@@ -147,22 +147,22 @@ class Mysqld(ABC):
         return done.stdout
 
     def connecting(self, program: Sequence[str]) -> list[str]:
-        """A client's command with the arguments by which it connects here as the administrator."""
+        """Return a client's command with the arguments to connect to this server as the administrator."""
         return [*program, f"--defaults-file={self.client_configuration}"]
 
     @contextmanager
     def statements(self, sql: str) -> Iterator[Path]:
-        """A file with statements for as long as the context lasts; nobody else may read it."""
+        """Yield a file with statements, readable by this user only; it is deleted at the end of the context."""
         with tempfile.NamedTemporaryFile("w", dir=self._temporary, suffix=".sql") as file:
             file.write(sql)
             file.flush()
             yield Path(file.name)
 
     def make_data(self, command: Sequence[str], given: str = "") -> None:
-        """Make the data folder by a command and what it reads.
+        """Create the data folder by running a command with an input.
 
         Raises:
-            SandboxError: with what it says.
+            SandboxError: the command failed; the message has its output.
         """
         done = subprocess.run(
             command,
@@ -191,10 +191,10 @@ class Mysqld(ABC):
             "pid_file": self.folder / f"{self.name}.pid",
             "port": self.port,
             "bind_address": self.host,
-            **self.places(),
+            **self.folders(),
             **self.settings,
         }
-        if os.geteuid() == 0:  # it refuses root unless told
+        if os.geteuid() == 0:  # the server refuses to run as root without this option
             options["user"] = "root"
         return f"[{self.group}]\n" + "".join(f"{name}={value}\n" for name, value in options.items())
 
@@ -213,14 +213,14 @@ class Mysqld(ABC):
 
 
 def kept_password(file: Path) -> str:
-    """The password in a file; a new random one where there is no file yet."""
+    """Return the password in a file; create the file with a random password if it is missing."""
     if not file.exists():
         write_private(file, secrets.token_hex(16))
     return file.read_text()
 
 
 def write_private(file: Path, text: str) -> None:
-    """Replace a file in one step by one that nobody else may read."""
+    """Replace a file atomically by one that only this user can read."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")  # mode 0600 from the first byte
     with os.fdopen(handle, "w") as new:

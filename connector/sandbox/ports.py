@@ -1,8 +1,8 @@
 """Free ports on loopback.
 
-Ports are taken from below the kernel's ephemeral range. A server that was killed gets its port again: were it
-an ephemeral one, another connection could have it by then, even a client's attempt to reach the dead server,
-which on loopback can connect to itself.
+Ports are below the kernel's ephemeral range. A server that was killed and starts again needs its port; another
+connection could have taken an ephemeral port meanwhile, even a client that tries to reach the server: on loopback a
+socket can connect to itself.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _ATTEMPTS = 200
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on.
+    """Return a port on which no process listens.
 
     Raises:
-        SandboxError: when none is found.
+        SandboxError: no free port was found.
     """
     for port in random.SystemRandom().sample(range(_LOWEST, _HIGHEST), _ATTEMPTS):
         if is_free(port):
@@ -30,7 +30,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Check that a server could listen on `port` now."""
+    """Return True if a server can listen on `port` now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from connector.errors import SandboxError
-from connector.sandbox.fetching.postgres_programs import as_ordinary_user, give_to_ordinary_user, postgres_folder
+from connector.fetching.postgres_programs import as_ordinary_user, give_to_ordinary_user, postgres_folder
 from connector.sandbox.ports import free_port
 from connector.sandbox.process import kill_all, working_in
 from connector.sandbox.program import Program, exchange, wait_until
@@ -26,10 +26,10 @@ class PostgresServer:
     """PostgreSQL with one superuser, UTF-8, the C collation and no Unix socket.
 
     Args:
-        folder: data and log; what is there is used again.
-        port: default a free one, chosen once for the life of this object.
-        settings: over those of `settings.POSTGRES_SETTINGS`.
-        die_with_parent: see `Program`.
+        folder: folder for data and log; existing data is used again.
+        port: TCP port; by default a free one, chosen once for this object.
+        settings: server settings that override `settings.POSTGRES_SETTINGS`.
+        die_with_parent: the server ends with this process; see `Program`.
     """
 
     name = "postgres"
@@ -68,7 +68,7 @@ class PostgresServer:
 
     @property
     def pid(self) -> int | None:
-        """The postmaster's process id."""
+        """The postmaster's process ID; None before the start."""
         return self.program.pid
 
     @property
@@ -77,7 +77,7 @@ class PostgresServer:
         return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{self.database}"
 
     def start(self) -> None:
-        """Start it, making its data folder the first time, and wait until it takes logins."""
+        """Start the server and wait until it accepts logins; the first time, create its data folder."""
         if not (self.data / "PG_VERSION").exists():
             self._initialise()
         if not self.program.running:
@@ -86,20 +86,20 @@ class PostgresServer:
         wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
 
     def stop(self) -> None:
-        """Shut it down cleanly, not waiting for clients ("fast": SIGINT)."""
+        """Shut the server down cleanly without waiting for clients (fast shutdown, SIGINT)."""
         self.program.stop(signal.SIGINT)
 
     def kill(self) -> None:
-        """`kill -9` of the postmaster and its backends."""
+        """Send SIGKILL to the postmaster and its backends."""
         self.program.kill()
         self._end_orphans()
 
     def _end_orphans(self) -> None:
-        """End the backends of a postmaster that was killed: one that is busy does not notice, and bars the next."""
+        """End the backends of a killed postmaster: a busy one does not notice, and blocks the next postmaster."""
         kill_all(working_in(self.data))
 
     def _answers(self) -> bool:
-        """Ask to log in: it answers R (how to authenticate) when ready, E while it starts or recovers."""
+        """Send a startup message; the server answers R (authentication) when ready, E while it starts or recovers."""
         body = struct.pack(">i", _PROTOCOL_3_0) + f"user\0{self.user}\0database\0{self.database}\0\0".encode()
         return exchange(self.host, self.port, struct.pack(">i", len(body) + 4) + body) == b"R"
 

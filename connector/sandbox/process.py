@@ -1,4 +1,4 @@
-"""A process of the machine, told apart from a later one with the same pid by when it started."""
+"""Identifies a process by its PID and its start time, because PIDs are reused."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _STATE, _PARENT, _STARTED = 0, 1, 19
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A pid and the clock ticks after boot at which it started."""
+    """A process ID, and the start time of the process in clock ticks after boot."""
 
     pid: int
     started: int
 
     @classmethod
     def of(cls, pid: int) -> Process:
-        """The process that has `pid` now.
+        """Return the process that has `pid` now.
 
         Raises:
-            SandboxError: when there is none.
+            SandboxError: there is no such process.
         """
         fields = _stat(pid)
         if fields is None:
@@ -37,19 +37,19 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """This very process still runs; a zombie does not."""
+        """True while this process runs; false for a zombie, and for another process with the same PID."""
         fields = _stat(self.pid)
         return fields is not None and int(fields[_STARTED]) == self.started and fields[_STATE] not in "ZX"
 
     def signal(self, which: signals.Signals) -> None:
-        """Send a signal, if it still runs."""
+        """Send a signal if the process still runs."""
         if self.running:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, which)
 
 
 def children(pid: int) -> list[Process]:
-    """The processes whose parent is `pid`."""
+    """Return the processes whose parent is `pid`."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _stat(int(entry.name))) and int(fields[_PARENT]) == pid:
@@ -58,20 +58,20 @@ def children(pid: int) -> list[Process]:
 
 
 def working_in(folder: Path) -> list[Process]:
-    """The processes whose working directory is `folder`."""
+    """Return the processes whose working directory is `folder`."""
     found = []
     for entry in Path("/proc").iterdir():
-        with suppress(OSError, SandboxError):  # not ours to look at, or just gone
+        with suppress(OSError, SandboxError):  # another user's process, or one that has just ended
             if entry.name.isdigit() and (entry / "cwd").readlink() == folder:
                 found.append(Process.of(int(entry.name)))
     return found
 
 
 def kill_all(processes: Sequence[Process], *, timeout: float = 10.0) -> None:
-    """`kill -9` all of them and wait until they are gone.
+    """Send SIGKILL to the processes, and wait until they have ended.
 
     Raises:
-        SandboxError: when one is not gone in time: it hangs in the kernel.
+        SandboxError: a process has not ended in time: it hangs in the kernel.
     """
     for process in processes:
         process.signal(signals.SIGKILL)

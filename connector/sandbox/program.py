@@ -1,4 +1,4 @@
-"""One running program: started in its own session, logged to a file, ended by its own pid."""
+"""Runs a program in its own session, with its output in a file, and ends it by its PID."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Program:
-    """A command that runs until it is stopped; it can be started again after that.
+    """Runs a command until it is stopped; can start it again afterwards.
 
     Args:
-        name: for messages.
+        name: the program's name in errors.
         command: program and arguments, no shell.
-        log: standard output and error are appended here.
-        environment: added to ours.
-        die_with_parent: the kernel kills it when the thread that started it ends. For tests and the demo; what
-            `thl sandbox up` starts outlives the command.
+        log: the file to which standard output and standard error are appended.
+        environment: variables added to those of this process.
+        die_with_parent: the kernel kills the program when the thread that started it ends. For tests and the demo;
+            servers of `thl sandbox up` outlive the command.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Program:
 
     @property
     def pid(self) -> int | None:
-        """The process id, also after its end; None before the first start."""
+        """The process ID, also after the end; None before the first start."""
         return self._child.pid if self._child else None
 
     @property
     def running(self) -> bool:
-        """It runs now."""
+        """True while the program runs."""
         return self._child is not None and self._child.poll() is None
 
     @property
@@ -73,7 +73,7 @@ class Program:
         return Process.of(self._child.pid)
 
     def start(self) -> None:
-        """Start it, unless it runs."""
+        """Start the program unless it runs."""
         if self.running:
             return
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +86,11 @@ class Program:
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self._environment},
                 start_new_session=True,
-                preexec_fn=_die_with(os.getpid()) if self._die_with_parent else None,  # noqa: PLW1509 (no threads of ours hold locks it takes)
+                preexec_fn=_die_with(os.getpid()) if self._die_with_parent else None,  # noqa: PLW1509 (no thread of this process holds a lock that it needs)
             )
 
     def stop(self, how: signal.Signals = signal.SIGTERM, timeout: float = 30.0) -> None:
-        """Ask it to end, wait, and kill it when it does not."""
+        """Send a signal and wait for the end; kill the program if it does not end in time."""
         if self._child is None or not self.running:
             return
         self._child.send_signal(how)
@@ -100,7 +100,7 @@ class Program:
             self.kill()
 
     def kill(self) -> None:
-        """`kill -9`, at once, and its children too: a crash of the whole server."""
+        """Send SIGKILL to the program and its children, as in a crash of the whole server."""
         if self._child is None or not self.running:
             return
         forked = children(self._child.pid)
@@ -109,7 +109,7 @@ class Program:
         kill_all(forked)
 
     def log_tail(self, lines: int = 15) -> str:
-        """The last lines it logged since it was last started."""
+        """Return the last lines of its output since the last start."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as file:
@@ -119,22 +119,22 @@ class Program:
 
 
 def _die_with(parent: int) -> Callable[[], None]:
-    """Make what runs in the child between fork and exec; the C library is loaded here, before the fork."""
+    """Return the function to run in the child between fork and exec; loads the C library now, before the fork."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def ask() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before we asked
+        if os.getppid() != parent:  # the parent died before the call above
             os._exit(1)
 
     return ask
 
 
 def wait_until(program: Program, answers: Callable[[], bool], *, timeout: float) -> None:
-    """Ask `answers` again and again until it says yes.
+    """Call `answers` repeatedly until it returns True.
 
     Raises:
-        SandboxError: when the program ends first, or `timeout` seconds pass; with the end of its log.
+        SandboxError: the program ended first, or `timeout` seconds have passed; the message has the end of its log.
     """
 
     def ended_or_answers() -> bool:
@@ -154,7 +154,7 @@ def wait_until(program: Program, answers: Callable[[], bool], *, timeout: float)
 
 
 def exchange(host: str, port: int, request: bytes, *, answer_bytes: int = 1) -> bytes:
-    """Send `request` and return the first bytes of the answer; empty when there is none."""
+    """Send `request` and return the first bytes of the answer; b"" if there is none."""
     try:
         with closing(socket.create_connection((host, port), timeout=2.0)) as connection:
             connection.sendall(request)

@@ -1,4 +1,4 @@
-"""The shape that every server of the sandbox has."""
+"""The interface of every server of the sandbox."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from connector.sandbox.program import Program
 class Server(Protocol):
     """A real server on loopback with data in one folder.
 
-    `start` returns when it answers; again after `stop` or `kill` it comes up on the same port with the same data.
-    `stop` is clean and falls back to SIGKILL; `kill` is `kill -9`. Both return when the process is gone, and do
-    nothing when it is.
+    `start` returns when the server answers; after `stop` or `kill` it starts on the same port with the same data.
+    `stop` shuts down cleanly, and sends SIGKILL if that fails; `kill` sends SIGKILL at once. Both return when the
+    process has ended, and do nothing if it has ended already.
     """
 
     folder: Path
@@ -32,17 +32,17 @@ class Server(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """Its process id; None before the first start."""
+        """The process ID; None before the first start."""
         ...
 
     def start(self) -> None:
-        """Start it and wait until it answers; SandboxError when it does not."""
+        """Start the server and wait until it answers; raise SandboxError if it does not."""
         ...
 
     def stop(self) -> None:
-        """End it cleanly."""
+        """Shut the server down cleanly."""
         ...
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the server."""
         ...

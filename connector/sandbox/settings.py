@@ -1,7 +1,7 @@
-"""The one place for the sandbox's ports, users, versions and server settings.
+"""The sandbox's ports, users, versions and server settings.
 
-`docker/compose.yaml` repeats ports, users and broker settings, because a compose file cannot import; a test
-holds the two together.
+`docker/compose.yaml` repeats ports, users and broker settings, because a compose file cannot import; a test keeps
+them equal.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Account:
     password: str = ""
 
 
-# Sandbox servers have a password of each data folder (`Mysqld.password`), the compose set the one that it is told.
+# Sandbox servers have a password per data folder (`Mysqld.password`); the compose servers have this one.
 MYSQL_ADMIN = Account("root")
 MARIADB_ADMIN = Account("root")
 POSTGRES_ADMIN = Account("thl", "thl")
 POSTGRES_DATABASE = "postgres"
 
-# What a source must have (row images whole, names in the log), then what keeps a disposable server small.
+# First what a source needs (full row images, column names in the log), then what keeps a disposable server small.
 MYSQL_SETTINGS: Mapping[str, str] = {
     "server_id": "1",
     "log_bin": "mysql-bin",
@@ -45,7 +45,7 @@ MYSQL_SETTINGS: Mapping[str, str] = {
     "mysqlx": "OFF",
 }
 
-# For loading quickly; a kill -9 of the server loses nothing, a power cut may.
+# Faster loading: a kill -9 of the server loses nothing, a power failure can.
 MYSQL_FAST: Mapping[str, str] = {"sync_binlog": "0", "innodb_flush_log_at_trx_commit": "2"}
 
 MARIADB_SETTINGS: Mapping[str, str] = {
@@ -70,12 +70,12 @@ POSTGRES_SETTINGS: Mapping[str, str] = {
 }
 
 KAFKA_HEAP_MEGABYTES = 384
-# More than `kafka.max_message_bytes`: topics of earlier versions had so much; a request a little larger.
+# More than `kafka.max_message_bytes`: topics of earlier versions had this limit; a request is a little larger.
 KAFKA_MESSAGE_MAX_BYTES = 128 << 20
 KAFKA_REQUEST_MAX_BYTES = 192 << 20
 
-# One node stands for the whole cluster: every replication factor is 1. Topics are made by whoever knows their
-# settings, never by a typing error.
+# A cluster of one node: every replication factor is 1. Topics are not created automatically, so a misspelled name is
+# an error.
 KAFKA_SETTINGS: Mapping[str, str] = {
     "auto.create.topics.enable": "false",
     "default.replication.factor": "1",
@@ -91,7 +91,7 @@ KAFKA_SETTINGS: Mapping[str, str] = {
     "message.max.bytes": str(KAFKA_MESSAGE_MAX_BYTES),
     "replica.fetch.max.bytes": str(KAFKA_MESSAGE_MAX_BYTES),
     "socket.request.max.bytes": str(KAFKA_REQUEST_MAX_BYTES),
-    "log.cleaner.dedupe.buffer.size": "8388608",  # allocated at once; the default is a third of our heap
+    "log.cleaner.dedupe.buffer.size": "8388608",  # allocated at once; the default would be a third of this heap
     # A broker that was killed may register again only once its old session has ended.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",

@@ -1,4 +1,4 @@
-"""Several servers in one folder, started together and found again by a later process."""
+"""Starts several servers in one folder; a later process can find and stop them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from connector.errors import SandboxError
+from connector.fetching.cache import locked
 from connector.sandbox import state
-from connector.sandbox.fetching.cache import locked
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
@@ -21,27 +21,27 @@ ON_REQUEST = ("postgres", "mariadb")
 
 
 class Stack:
-    """MySQL and Kafka, and on request PostgreSQL and MariaDB.
+    """Starts and stops MySQL and Kafka, and on request PostgreSQL and MariaDB.
 
-    What `up` starts outlives this process; `down`, here or in another process, ends it. Data stays in the
-    folder, and so do the ports: a stack that comes up again has the same addresses.
+    Servers that `up` starts outlive this process; `down` ends them, also from another process. Data and ports stay in
+    the folder: a stack that is started again has the same addresses.
 
     Args:
-        folder: one subfolder a server, and the record of what runs.
+        folder: folder with a subfolder for each server, and the record of the running servers.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
 
-    def up(self, also: Sequence[str] = (), tell: Callable[[str], None] = lambda _: None) -> list[RunningServer]:
-        """Start what does not run yet.
+    def up(self, also: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[RunningServer]:
+        """Start the servers that do not run yet.
 
         Args:
-            also: names out of `ON_REQUEST`.
-            tell: is given what is being waited for.
+            also: names of `ON_REQUEST` to start, too.
+            progress: called with a line about the current step.
 
         Raises:
-            SandboxError: when one does not start; those before it run and are recorded.
+            SandboxError: a server does not start; those started before it run and are recorded.
         """
         with locked(self.folder / ".lock"):
             known = {server.name: server for server in state.load(self.folder)}
@@ -49,26 +49,26 @@ class Stack:
             for number, name in enumerate(names, start=1):
                 before = known.get(name)
                 if before is None or not before.process.running:
-                    tell(f"{name} ({number} of {len(names)}): fetching its programs, where they are not there yet")
+                    progress(f"{name} ({number} of {len(names)}): fetching its programs, if they are missing")
                     server, address = self._make(name, before.port if before else None)
-                    tell(f"{name} ({number} of {len(names)}): starting")
+                    progress(f"{name} ({number} of {len(names)}): starting")
                     known[name] = self._start(name, server, address)
                     state.save(self.folder, list(known.values()))
             return list(known.values())
 
     def down(self) -> list[str]:
-        """End every recorded server that still runs; return their names."""
+        """Stop every recorded server that still runs; return their names."""
         with locked(self.folder / ".lock"):
             return [server.name for server in state.load(self.folder) if server.stop()]
 
     def status(self) -> list[tuple[RunningServer, bool]]:
-        """Every recorded server, and whether it runs."""
+        """Return every recorded server, and True if it runs."""
         return [(server, server.process.running) for server in state.load(self.folder)]
 
     def _start(self, name: str, server: Server, address: str) -> RunningServer:
         try:
             server.start()
-        except BaseException:  # an interrupt too: what is not recorded must not run on
+        except BaseException:  # also on an interrupt: a server that is not recorded must not stay running
             server.kill()
             raise
         return RunningServer(

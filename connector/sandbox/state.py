@@ -1,4 +1,4 @@
-"""The record of the running servers in a stack's folder, by which another process finds and stops them."""
+"""Records the running servers in a stack's folder, so that another process can find and stop them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STOP_TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """One server that was started: who it is, where it is, how it is asked to end."""
+    """A started server: its process, its addresses, and the signal that stops it."""
 
     name: str
     process: Process
@@ -30,12 +30,12 @@ class RunningServer:
 
     @property
     def where(self) -> str:
-        """Its address, and the file that has the administrator's password where the address has none."""
+        """The server's address, and the file with the administrator's password if the address has none."""
         file = Path(self.folder, PASSWORD_FILE)
         return f"{self.address}  password in {file}" if file.exists() else self.address
 
     def stop(self) -> bool:
-        """End it, by its own pid and only if the pid is still that process; False when it was gone."""
+        """Stop the server by its PID, if that is still the same process; return False if it had ended."""
         if not self.process.running:
             return False
         self.process.signal(signal.Signals(self.stop_signal))
@@ -47,7 +47,7 @@ class RunningServer:
 
 
 def load(folder: Path) -> list[RunningServer]:
-    """The servers that were started in `folder`; none when there is no record."""
+    """Return the servers that were started in `folder`; none if there is no record."""
     file = folder / _FILE
     if not file.exists():
         return []
@@ -56,7 +56,7 @@ def load(folder: Path) -> list[RunningServer]:
 
 
 def save(folder: Path, servers: Sequence[RunningServer]) -> None:
-    """Replace the record in one step: a reader sees the old one or the new one."""
+    """Replace the record atomically."""
     new = folder / f"{_FILE}.new"
     new.write_text(json.dumps({"servers": [asdict(server) for server in servers]}, indent=2) + "\n")
     new.replace(folder / _FILE)

@@ -1,9 +1,9 @@
-"""The folders in which Spark keeps its own progress: a new one at each start, so that no old one is ever read.
+"""Creates Spark's checkpoint folder: a new one at each start, so that Spark never reads old progress.
 
-The target's position alone says where to go on, whatever is in the configured folder. Folders that earlier starts of
-this user left are removed when their process has ended; a failure to do so has no consequence.
+Only the target's position decides where to continue. Folders of this user's earlier starts are removed if their
+process has ended; a failure to remove one is ignored.
 
-No other user may replace their contents: the JVM's logging configuration is there, and can name classes.
+No other user may replace the content: the JVM's logging configuration is there, and can name classes to load.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Final
 from connector import private_files as private
 
 OPTION: Final = "apply.checkpoint_dir"
-_OURS: Final = re.compile(r"thl-apply-(\d+)-\w+")
+_OWN_FOLDER: Final = re.compile(r"thl-apply-(\d+)-\w+")
 
 
 def fresh(parent: Path | None) -> Path:
-    """A new, empty folder that only this user may look into.
+    """Create an empty folder that only this user can access.
 
     Args:
-        parent: its folder; created where it is missing. None: the system's folder for temporary files.
+        parent: the parent folder, created if missing. None: the system's folder for temporary files.
 
     Raises:
         ConfigError: another user could replace it, or it cannot be created.
     """
     folder = private.new_folder(f"thl-apply-{os.getpid()}-", parent, OPTION)
     for old in folder.parent.iterdir():
-        named = _OURS.fullmatch(old.name)
+        named = _OWN_FOLDER.fullmatch(old.name)
         if named and not _alive(int(named[1])) and private.owned(old):
             shutil.rmtree(old, ignore_errors=True)
     return folder

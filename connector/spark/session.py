@@ -1,13 +1,12 @@
-"""A Spark session, the event topic as one of its streams, and a running query.
+"""Starts a Spark session and runs a query.
 
-Spark's own offsets run ahead of the target and are never used: each query begins at offsets that it is given, in a
-checkpoint folder of its own.
+Spark's own offsets are ahead of the target's and never used: each query begins at given offsets, with a new checkpoint
+folder.
 """
 
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import shlex
@@ -25,36 +24,33 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, length, when
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from connector.config.model import Apply, Kafka
+from connector.config.apply import Apply
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
-from connector.kafka.large_messages import LARGE
 from connector.redaction import is_secret, secrets_of
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
 
 CLASS_PATH = "spark.driver.extraClassPath"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
-# Settings that spark-submit needs before there is a JVM.
+# Settings that spark-submit needs before the JVM starts.
 _AT_START = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.", "spark.files", "spark.archives",
              "spark.app.name", "spark.yarn.", "spark.kubernetes.", "spark.kerberos.")  # fmt: skip
 _STANDARD_ERROR = 2
 _NOISE = b"WARNING: Using incubator modules"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
-EARLIEST = -2  # Spark's word for a partition's first offset
 
 
-class Session:
-    """A Spark session, and the folder in which it may write.
+class SparkRun:
+    """A Spark session and its private folder.
 
     Args:
-        apply: master, heap, folder, further settings.
-        name: of the application.
-        jars: the Kafka connector's, local files; without any they are resolved by Spark from their coordinates.
-        own: this process starts Spark; otherwise spark-submit did, with its master, memory and JVM.
+        apply: the configuration: master, heap, folder, further settings.
+        name: name of the Spark application.
+        jars: local jars of Spark's Kafka connector; without them Spark resolves the connector by its coordinates.
+        own: True: this process starts Spark; False: spark-submit did, with its master, memory and JVM.
 
     Raises:
         ConfigError: Spark does not start with these settings, or the folder is not safe from other users.
@@ -80,7 +76,7 @@ class Session:
             raise ConfigError(
                 f"Spark does not start: {_first_line(error)}", hint="see apply.* and apply.spark", master=apply.master
             ) from error
-        # The number of tasks that run at once in this JVM; 0 where they run in others.
+        # The number of parallel tasks in this JVM; 0 if tasks run in other processes.
         self.slots = _slots(self.spark.sparkContext.master or "")
         if self.slots:
             # Workers on this machine import the same modules.
@@ -88,7 +84,7 @@ class Session:
 
     @property
     def heap(self) -> int:
-        """Bytes that the JVM's heap may have.
+        """Return the JVM's maximum heap in bytes.
 
         Raises:
             SparkGone: the JVM has ended.
@@ -129,7 +125,7 @@ class Session:
         self.stop()
 
     def stop(self) -> None:
-        """End the session; a JVM that has ended is no error."""
+        """Stop the session; a JVM that has ended already is no error."""
         try:
             self.spark.stop()
         except (Py4JError, OSError):
@@ -139,71 +135,44 @@ class Session:
             checkpoint.remove(self.folder)
 
 
-def messages(
-    session: Session, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], options: Mapping[str, str]
-) -> DataFrame:
-    """The messages of one topic, as a stream with columns partition, offset, value.
-
-    Args:
-        session: reads it.
-        kafka: brokers and their properties.
-        topic: the event topic.
-        offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
-        options: more of Kafka's source.
-
-    Returns:
-        The value is null for a message that is larger than LARGE.
-    """
-    chosen = {
-        **spark_settings.OPTIONS,
-        **options,
-        **{f"kafka.{name.removeprefix('kafka.')}": value for name, value in kafka.spark_properties.items()},
-        "kafka.bootstrap.servers": kafka.bootstrap,
-        "assign": json.dumps({topic: sorted(offsets)}),
-        "startingOffsets": json.dumps({topic: {str(number): at for number, at in offsets.items()}}),
-    }
-    carried = when(length("value") <= LARGE, col("value")).alias("value")
-    return session.spark.readStream.format("kafka").options(**chosen).load().select("partition", "offset", carried)
-
-
-class Query:
+class RunningQuery:
     """A running query.
 
     Args:
-        session: runs it.
-        writer: its sink, without a checkpoint folder.
+        session: the session that runs it.
+        writer: the query's sink, without a checkpoint folder.
 
     Raises:
         ConfigError: Spark refuses the query.
         SparkGone: the session's JVM has ended.
     """
 
-    def __init__(self, session: Session, writer: DataStreamWriter) -> None:
+    def __init__(self, session: SparkRun, writer: DataStreamWriter) -> None:
         self._folder = checkpoint.fresh(session.folder)
         with answering():
             self._query = writer.option("checkpointLocation", os.fspath(self._folder)).start()
 
     def check(self) -> None:
-        """Make sure that it still runs.
+        """Check that the query still runs.
 
         Raises:
-            BrokerUnavailable: Spark could not read on; the message says why.
-            SparkGone: its JVM has ended.
+            BrokerUnavailable: Spark stopped reading; the message has the cause.
+            SparkGone: the session's JVM has ended.
         """
         with answering():
             if self._query.isActive:
                 return
             cause = self._query.exception()
         raise BrokerUnavailable(
-            f"Spark stopped reading: {root_cause(cause)}", hint="are the brokers of kafka.bootstrap up?"
+            "Spark stopped reading", hint="are the brokers of kafka.bootstrap up?", cause=root_cause(cause)
         )
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the query."""
         try:
             self._query.stop()
         except (Py4JError, PySparkException, OSError):
-            # It ended by itself meanwhile, or the JVM has.
+            # The query or the JVM ended by itself meanwhile.
             return
         finally:
             checkpoint.remove(self._folder)
@@ -211,7 +180,7 @@ class Query:
 
 @cache
 def _jvm_folder(parent: Path | None) -> Path:
-    """The JVM's working directory and folder for temporary files; it outlives the session, as the JVM does."""
+    """Create the JVM's working directory and temporary folder, which outlives the session, as the JVM does."""
     folder = checkpoint.fresh(parent)
     atexit.register(checkpoint.remove, folder)
     return folder
@@ -220,17 +189,17 @@ def _jvm_folder(parent: Path | None) -> Path:
 def _start_jvm(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Start the JVM with the settings that must be on its command line, which every user of the machine can read.
 
-    The JVM's own options are in a file; it gets all other settings when it runs.
+    The JVM's own options are in a file; it gets all other settings after its start.
 
     Args:
-        settings: all of them.
-        folder: readable by this user alone.
+        settings: all settings.
+        folder: a folder that only this user can read.
 
     Returns:
         Settings that replace some of these.
 
     Raises:
-        ConfigError: a setting that must be on the command line has a password.
+        ConfigError: a setting that must be on the command line contains a password.
     """
     file = folder / "jvm.options"
     options = shlex.split(settings.get(_JVM_OPTIONS, ""))
@@ -242,8 +211,8 @@ def _start_jvm(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
         if name.startswith(_AT_START) and not is_secret(name):
             if any(secrets_of(name, value)):
                 raise ConfigError(
-                    f"apply.spark: {name} holds a password, and would be on a command line",
-                    hint="for a repository with a password spark.jars.ivySettings names a file",
+                    f"apply.spark: {name} contains a password, which every user could see on the command line",
+                    hint="for a repository with a password use spark.jars.ivySettings, which names a file",
                 )
             conf.set(name, value)
     errors = _filtered_errors()
@@ -254,12 +223,12 @@ def _start_jvm(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
             )
     finally:
         os.close(errors)
-        file.unlink()  # it has been read
+        file.unlink()  # the JVM has read it
     return instead
 
 
 def _filtered_errors() -> int:
-    """Open a pipe to this process's standard error that drops the JVM's warning about a module that Spark asks for."""
+    """Open a pipe to standard error that drops the JVM's warning about a module that Spark requests."""
     reading, writing = os.pipe()
 
     def pass_on() -> None:
@@ -273,7 +242,7 @@ def _filtered_errors() -> int:
 
 
 def _slots(master: str) -> int:
-    """The number of tasks that run at once in the driver; 0 where executors are processes of their own."""
+    """Return the number of parallel tasks in the driver; 0 if executors are separate processes."""
     found = _LOCAL.fullmatch(master)
     if found is None:
         return 0
@@ -281,7 +250,7 @@ def _slots(master: str) -> int:
 
 
 def _make_absolute(settings: dict[str, str]) -> None:
-    """Make paths of jars absolute: the JVM has another working directory."""
+    """Make paths of jars absolute, because the JVM has another working directory."""
     for key, separator in (("spark.jars", ","), (CLASS_PATH, os.pathsep)):
         if key in settings:
             parts = [part.strip() for part in settings[key].split(separator)]
@@ -292,7 +261,7 @@ def _make_absolute(settings: dict[str, str]) -> None:
 
 
 def _put_beside(settings: dict[str, str]) -> None:
-    """Put jars on the class path where there is one JVM: Spark would copy them, and load each class slower (2 s)."""
+    """Put jars on the class path if there is only one JVM: Spark would copy them, and load classes slower (2 s)."""
     jars = settings.get("spark.jars", "")
     if jars and "://" not in jars and _slots(settings["spark.master"]):
         there = [settings[CLASS_PATH]] if CLASS_PATH in settings else []
@@ -301,7 +270,7 @@ def _put_beside(settings: dict[str, str]) -> None:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turn errors of calls to Spark's JVM into errors of this connector.
+    """Convert errors of calls to Spark's JVM to errors of this connector.
 
     Raises:
         ConfigError: Spark refuses the call.
@@ -318,12 +287,12 @@ def answering() -> Iterator[None]:
 
 
 def gone() -> SparkGone:
-    """The error where the JVM does not answer."""
-    return SparkGone("Spark's JVM has ended", hint="its messages are above, if it had any; start thl apply again")
+    """Return the error for a JVM that does not answer."""
+    return SparkGone("Spark's JVM has ended", hint="see Spark's own messages above, if any; start thl apply again")
 
 
 def root_cause(error: object) -> str:
-    """The last `Caused by` of a Java stack trace in the text, or its first line."""
+    """Return the last `Caused by` of a Java stack trace in the text, else the text's first line."""
     causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
     return causes[-1].removeprefix("Caused by: ") if causes else _first_line(error)
 

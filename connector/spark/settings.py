@@ -1,7 +1,7 @@
-"""Spark's settings, each with its reason. The user's own (`apply.spark`) win over all of them.
+"""Spark's settings, each with its reason. The user's settings (`apply.spark`) override them.
 
-One session serves both modes (`connector.spark.stream.stream`). Gains are of a micro-batch's 39 ms at 200
-transactions a second, or of a full one's 4.4 CPU seconds per million rows, on two cores.
+One session serves both modes (`connector.spark.stream.stream`). Gains in parentheses refer to a micro-batch's 39 ms at
+200 transactions a second, or to a full batch's 4.4 CPU seconds per million rows, on two cores.
 """
 
 from __future__ import annotations
@@ -12,58 +12,58 @@ from typing import Final
 
 from connector.redaction import SPARK_NAMES
 
-_QUEUE: Final = "16"  # messages that continuous mode holds in the JVM, about
-_HELD: Final = 36  # of each partition: those that wait, as many that a poll has unpacked, and what is being copied
-_OWN: Final = 96 << 20  # bytes of the heap that Spark itself holds, about
-_OLD: Final = 2 / 3  # of the heap is for objects that stay in it
+_QUEUE: Final = "16"  # approximate number of messages that continuous mode queues in the JVM
+_QUEUED: Final = 36  # messages of each partition in the heap: queued, unpacked by a poll, and being copied
+_OWN: Final = 96 << 20  # approximate bytes of the heap that Spark itself needs
+_OLD: Final = 2 / 3  # fraction of the heap for long-lived objects
 
 SETTINGS: Final[Mapping[str, str]] = {
-    # The web page has no reader, and costs memory and a port.
+    # The web UI is not needed, and costs memory and a port.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Each batch's plan is described for that page: in one line (-4 ms).
+    # Each batch's plan is described for the web UI: in one line (-4 ms).
     "spark.sql.ui.explainMode": "simple",
-    # Speculation would read twice; nothing is gained, since the driver waits for all tasks anyway.
+    # Speculation would read twice without gain, because the driver waits for all tasks anyway.
     "spark.speculation": "false",
-    # One plan, no shuffle: nothing to adapt, but planning would be done twice.
+    # A plan without a shuffle has nothing to adapt, but would be planned twice.
     "spark.sql.adaptive.enabled": "false",
-    # One projection has nothing that a second look at it would improve (-3 ms).
+    # A single projection cannot be optimised further (-3 ms).
     "spark.sql.optimizer.maxIterations": "1",
-    # Generated code never pays in batches of a few rows (-25 ms), nor does a projection of three columns need it.
+    # Code generation costs more than it saves for a projection of three columns in batches of a few rows (-25 ms).
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # An Arrow batch's binary column has 32-bit offsets: few messages a batch keep it far from 2 GiB.
+    # An Arrow batch's binary column has 32-bit offsets: few messages per batch keep it far below 2 GiB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
-    # A task's result goes straight to the driver, not by the block manager and its sockets (-0.6 CPU s).
+    # A task's result goes directly to the driver, not through the block manager and its sockets (-0.6 CPU s).
     "spark.task.maxDirectResultSize": "128m",
-    # A batch passes through the driver's heap: a larger one is refused, and read again in smaller ones. (Without this,
-    # an OutOfMemoryError would end the JVM.)
+    # A batch passes through the driver's heap: a larger one is refused, and read again in smaller batches.
+    # (Otherwise an OutOfMemoryError would end the JVM.)
     "spark.driver.maxResultSize": "192m",
-    # A batch without data has nothing for the target.
+    # A batch without data changes nothing on the target.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    # How soon a new offset is looked for after a batch without one (-6 ms, p99 -44 ms).
+    # The delay before the next check for new offsets after an empty one (-6 ms, p99 -44 ms).
     "spark.sql.streaming.pollingDelay": "1ms",
-    # The log's end is asked of the admin client. A consumer needs one round trip instead of two (-6 ms), but waits for
-    # ever, and silently, for brokers that are gone and for the coordinator of a group that is not needed.
+    # The admin client asks for the log's end. A consumer needs one round trip instead of two (-6 ms), but waits forever
+    # and silently for unavailable brokers, and for the coordinator of a group that is not needed.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "false",
     # Progress reports are kept in memory, and never read.
     "spark.sql.streaming.numRecentProgressUpdates": "1",
-    # Continuous mode: a row goes to the worker by itself instead of waiting for a hundred, or for 64 KiB. (Nothing
-    # else writes by this buffer: micro-batches have no workers and few files.)
+    # Continuous mode: each row goes to the worker at once instead of waiting for a hundred rows or 64 KiB.
+    # (Micro-batches hardly use this buffer: they have no workers and few files.)
     "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
     "spark.buffer.size": "2",
-    # Messages that are read and not sent yet: few, for a message may be as large as a row.
+    # Messages that are read and not sent yet: few, because a message may be as large as a row.
     "spark.sql.streaming.continuous.executorQueueSize": _QUEUE,
-    # Names whose values event logs, pages and plans hide; Spark's own lists lack those of Kafka.
+    # Names whose values are hidden in event logs, the web UI and plans; Spark's own list lacks Kafka's names.
     "spark.redaction.regex": SPARK_NAMES,
     "spark.sql.redaction.options.regex": SPARK_NAMES,
-    # SIGTERM is handled here: a query is stopped, not interrupted in the middle of handing a batch over.
+    # This process handles SIGTERM: it stops the query between two batches.
     "spark.sql.streaming.stopTimeout": "10s",
 }
 
-# The query's own log of offsets is never read: it is kept in memory, but for the first batch and once in so long.
-# (Two files a batch, each with a chmod process where Hadoop has no native library, are 10 ms.) Spark knows only sinks
-# whose repeated rows do no harm, and asks whether this is one: the target's own offsets say where to go on.
+# The query's own log of offsets is never read, so it is kept in memory, except for the first batch and at long
+# intervals. (Two files per batch, each with a chmod process if Hadoop has no native library, cost 10 ms.) Spark allows
+# this only for sinks that tolerate repeated rows; here the target's own offsets decide where to continue.
 NO_LOG: Final[Mapping[str, str]] = {
     "asyncProgressTrackingEnabled": "true",
     "asyncProgressTrackingCheckpointIntervalMs": "86400000",
@@ -71,38 +71,38 @@ NO_LOG: Final[Mapping[str, str]] = {
 }
 
 OPTIONS: Final[Mapping[str, str]] = {
-    # Only what a Kafka transaction has committed.
+    # Only committed messages.
     "kafka.isolation.level": "read_committed",
     # A hole is an error, never skipped.
     "failOnDataLoss": "true",
-    # A fetch that reaches the log's end waits this long for more (-5 ms; a batch at the end would wait seconds).
+    # Maximum wait of a fetch at the log's end (-5 ms; by default a batch at the end would wait for seconds).
     "kafka.fetch.max.wait.ms": "1",
-    # Fragments are 64 KiB: many a fetch. Not too many: what a task has fetched beyond its range is thrown away.
+    # Fragments have 64 KiB: many per fetch, but not too many, because messages beyond a task's range are dropped.
     "kafka.max.partition.fetch.bytes": str(2 << 20),
-    # The system's own, which grows; Kafka's 64 KiB does not.
+    # The system's default, which grows; Kafka's 64 KiB does not.
     "kafka.receive.buffer.bytes": "-1",
-    # A task that cannot get a range gives up, and this connector starts the query again, with a log line.
+    # A task that cannot read its range fails, and this connector restarts the query with a log line.
     "kafkaConsumer.pollTimeoutMs": "30000",
     "kafka.request.timeout.ms": "15000",
     "kafka.default.api.timeout.ms": "20000",
 }
 
 CONTINUOUS: Final[Mapping[str, str]] = {
-    # A fetch waits at the log's end. Not long: Spark asks for the log's ends after each, on the same connection, and
-    # that is answered after the next fetch, which is on its way already.
+    # A fetch waits at the log's end, but not long: after each fetch Spark asks for the log's ends on the same
+    # connection, and the answer comes only after the next fetch, which is already sent.
     "kafka.fetch.max.wait.ms": "5",
-    # A poll cannot be interrupted, so this is how long the end of a query may take.
+    # A poll cannot be interrupted, so stopping a query may take this long.
     "kafkaConsumer.pollTimeoutMs": "250",
-    # What a poll has unpacked is in the heap, however little it was on the wire: as few as wait to be sent.
+    # Unpacked messages of a poll are in the heap, even if they were small on the wire: as few as are queued.
     "kafka.max.poll.records": _QUEUE,
 }
-# At the end of an epoch Spark writes its offsets, which are never read, and gives its workers new tasks.
+# At the end of an epoch Spark writes its offsets, which are never read, and starts new tasks.
 EPOCH: Final = "24 hours"
 
-_TASKS: Final = 4  # of a full batch, each for a range of a partition
-_FEW: Final = 250  # messages, that are not worth two tasks
+_TASKS: Final = 4  # number of tasks of a full batch, each for a range of a partition
+_FEW: Final = 250  # number of messages below which a second task does not pay
 
-# Starts faster, has no threads that compete; the optimising compiler wants more CPU than it saves in five million rows.
+# Starts faster and has fewer threads; the optimising compiler costs more CPU than it saves in five million rows.
 _JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LOGGING: Final = "-Dlog4j2.configurationFile="
 
@@ -131,17 +131,17 @@ logger.py4j.level = off
 
 
 def continuous_heap(partitions: int, largest: int) -> int:
-    """Bytes of heap that continuous mode needs.
+    """Return the bytes of heap that continuous mode needs.
 
     Args:
-        partitions: of the topic.
-        largest: bytes that a message may have.
+        partitions: number of partitions of the topic.
+        largest: maximum bytes of a message.
     """
-    return int((_HELD * partitions * largest + _OWN) / _OLD)
+    return int((_QUEUED * partitions * largest + _OWN) / _OLD)
 
 
 def batching(messages: int, poll: int) -> dict[str, str]:
-    """Options of Kafka's source for batches of at most so many messages, polled so many at a time."""
+    """Return the options of Kafka's source for the maximum number of messages of a batch and of a poll."""
     return {
         "kafka.max.poll.records": str(poll),
         "maxOffsetsPerTrigger": str(messages),
@@ -150,13 +150,13 @@ def batching(messages: int, poll: int) -> dict[str, str]:
 
 
 def jvm_options(log4j: Path, folder: Path) -> str:
-    """Options of the driver's JVM, which only the process that starts it can set.
+    """Return the options of the driver's JVM, which only the process that starts it can set.
 
     Args:
         log4j: a file with `LOG4J`.
-        folder: for unpacked native libraries; also the JVM's working directory, in which Spark makes a folder for
-            classes, which no other user may write to.
+        folder: folder for unpacked native libraries, and the JVM's working directory, in which Spark creates a folder
+            for classes; no other user may write to it.
     """
     options = (*_JVM, f"{_LOGGING}{log4j}", f"-Djava.io.tmpdir={folder}", f"-Duser.dir={folder}")
-    # Quoted as Spark's launcher reads it.
+    # Quoted as Spark's launcher expects it.
     return " ".join('"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"' for option in options)

@@ -1,8 +1,12 @@
 """Reads the progress of a service for `thl status` and `thl wait`. Starts, fences and claims nothing.
 
 - `report`: the numbers, under Tungsten's names where it has them, and the problems found in them.
-- `source`: reads the source's numbers. `target`: reads the target's. `collect`: reads all, Kafka's included.
+- `collect`: reads all numbers, Kafka's included.
+- `source`: reads the source's numbers.
+- `target`: reads the target's numbers.
 - `trepctl`: the numbers under the names of Tungsten's `trepctl status`.
-- `waiting`: waits until target or log have an event or a heartbeat. `heartbeat`: reads a heartbeat from the target.
-- `catch_up`: estimates the time until a target has caught up. `lag_monitor`: the same as metrics during `thl apply`.
+- `waiting`: waits until target or log have an event or a heartbeat.
+- `heartbeat`: reads a heartbeat from the target.
+- `catch_up`: estimates the time until a target has caught up.
+- `lag_monitor`: the lag as metrics during `thl apply`.
 """

@@ -11,7 +11,7 @@ from typing import Final
 from connector.clock import Clock, SystemClock
 from connector.config.model import Config
 from connector.errors import ConnectorError
-from connector.inspect.events.log import LogEnds, LogList
+from connector.kafka.ends import LogEnds, log_ends
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import ControlState
@@ -22,7 +22,7 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
 from connector.mysql.server.replica import Replica
 from connector.status.catch_up import CatchUp, Sample
-from connector.status.report import ApplierStatus, End, Limits, ProducerStatus, State, Status, problems_of
+from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, Status, problems_of
 from connector.status.source import SourceView, read_source
 from connector.status.target import TargetRow, read_target
 from connector.targets.open import open_signal_table
@@ -55,11 +55,11 @@ class _Found:
         try:
             yield
         except ConnectorError as error:
-            self.problems.append(error.message)
+            self.problems.append(error.located)
 
 
 def collect(
-    config: Config, limits: Limits, clock: Clock | None = None, *, ends: frozenset[End] = frozenset(End)
+    config: Config, limits: LagLimits, clock: Clock | None = None, *, ends: frozenset[End] = frozenset(End)
 ) -> Status:
     """Read the status of a service from Kafka, and from the servers of the given ends.
 
@@ -99,7 +99,7 @@ def _ask(config: Config, ends: frozenset[End]) -> _Found:
     with found.asking():
         with LogReader(config) as reader:
             found.control, found.position = reader.control(), reader.position()
-        found.stored = LogList(config).ends()
+        found.stored = log_ends(config)
         check_tails(config)
     if End.PRODUCER in ends:
         with found.asking():
@@ -122,22 +122,22 @@ def producer_status(
     """Compute the producer's numbers from the answers of Kafka and the source."""
     if control is None or control.log is None or position is None:
         return ProducerStatus(
-            state=State.UNKNOWN if control is None else State.NONE,
+            state=ServiceState.UNKNOWN if control is None else ServiceState.NONE,
             current_event_id=str(source.end) if source else None,
         )
     behind = _transactions(source, position)
     age = _seconds(now, ends.newest_commit)
-    state = State.UNKNOWN
+    state = ServiceState.UNKNOWN
     if source is not None:
-        state = State.OFFLINE if not source.read else State.BEHIND if behind else State.ONLINE
+        state = ServiceState.OFFLINE if not source.read else ServiceState.BEHIND if behind else ServiceState.ONLINE
     if position.snapshot:
-        state = State.LOADING
+        state = ServiceState.LOADING
     epoch = control.epochs[-1].epoch if control.epochs else 0
     request = (
         control.offline if control.offline and control.offline.epoch == epoch else None
     )  # else the request was for an earlier epoch
-    if request is not None and request.offline_at is None and state is not State.OFFLINE:
-        state = State.STOPPING
+    if request is not None and request.offline_at is None and state is not ServiceState.OFFLINE:
+        state = ServiceState.STOPPING
     return ProducerStatus(
         state=state,
         log_id=control.log.log_id,
@@ -156,7 +156,7 @@ def producer_status(
         if source
         else None,
         offline_requested_by=request.asked_by if request else "",
-        offline_reason=request.because if request else "",
+        offline_reason=request.reason if request else "",
     )
 
 
@@ -173,15 +173,15 @@ def applier_status(
 ) -> ApplierStatus:
     """Compute the applier's numbers. Trapped events are in the log, but are not to be applied."""
     if target is None:
-        return ApplierStatus(state=State.NONE if known else State.UNKNOWN)
+        return ApplierStatus(state=ServiceState.NONE if known else ServiceState.UNKNOWN)
     behind = outside(trapped, Seqno(target.seqno + 1), ends.newest) if ends.newest >= 0 else None
     relative = _seconds(now, target.commit_time or None)
     if request is not None:
-        state = State.STOPPING if request.offline_at is None else State.OFFLINE
+        state = ServiceState.STOPPING if request.offline_at is None else ServiceState.OFFLINE
     elif not target.consistent:
-        state = State.LOADING
+        state = ServiceState.LOADING
     else:
-        state = State.UNKNOWN if behind is None else State.BEHIND if behind else State.ONLINE
+        state = ServiceState.UNKNOWN if behind is None else ServiceState.BEHIND if behind else ServiceState.ONLINE
     return ApplierStatus(
         state=state,
         applied_last_seqno=target.seqno,
@@ -220,7 +220,7 @@ def _replicas(config: Config, source: SourceView | None, problems: list[str]) ->
 
 
 def _catch_up(config: Config, target: TargetRow, ends: LogEnds, clock: Clock) -> float | None:
-    """Measure the rate of a target that is behind, from commit to commit, by its own commit times."""
+    """Measure the rate of a lagging target from commit to commit, by its own commit times."""
     catch_up = CatchUp()
     catch_up.add(Sample(target.applied_at / 1e6, target.seqno, ends.newest))
     started = clock.monotonic()
@@ -230,7 +230,7 @@ def _catch_up(config: Config, target: TargetRow, ends: LogEnds, clock: Clock) ->
             row = read_target(config.target.url.get_secret_value(), config.service)
             if row is not None and row.seqno != target.seqno:
                 target = row
-                catch_up.add(Sample(row.applied_at / 1e6, row.seqno, LogList(config).ends().newest))
+                catch_up.add(Sample(row.applied_at / 1e6, row.seqno, log_ends(config).newest))
     except ConnectorError:
         return None  # it answered before: the next status will report it
     estimate = catch_up.estimate()

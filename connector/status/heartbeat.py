@@ -7,12 +7,12 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 import psycopg
 from psycopg import sql
 
-from connector.errors import ConfigError, TargetUnavailable
+from connector.config.target_url import sqlite_file, target_kind
+from connector.errors import TargetUnavailable
 from connector.log.transaction.layout import TableName
 from connector.targets.postgres.connection import connect
 
@@ -37,13 +37,10 @@ def heartbeat_time(url: str, service: str, table: TableName, name: str) -> int |
         TargetUnavailable: the target does not answer.
         ConfigError: the URL has an unknown scheme, or libpq refuses it.
     """
-    parts = urlsplit(url)
-    if parts.scheme == "sqlite":
-        text = _sqlite(Path(unquote(parts.path[1:])), service, table, name)
-    elif parts.scheme in {"postgresql", "postgres"}:
+    if target_kind(url) == "postgres":
         text = _postgres(url, service, table, name)
     else:
-        raise ConfigError(f"target.url has the unknown scheme {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
+        text = _sqlite(sqlite_file(url), service, table, name)
     if text is None:
         return None
     return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from connector.errors import escaped
 
 
-class State(StrEnum):
+class ServiceState(StrEnum):
     """The state of producer or applier, as seen from outside."""
 
     ONLINE = "ONLINE"
@@ -50,7 +50,7 @@ class ProducerStatus:
         waits_for: the replicas of publish.wait_for, and the number of transactions that each has not executed yet.
     """
 
-    state: State
+    state: ServiceState
     log_id: str = ""
     latest_epoch_number: int = 0
     restarts: int = 0
@@ -89,7 +89,7 @@ class ApplierStatus:
         excluded_tables: tables that are not applied, each with seqno, user and reason.
     """
 
-    state: State
+    state: ServiceState
     applied_last_seqno: int = -1
     applied_last_event_id: str = ""
     applied_last_epoch: int = 0
@@ -111,7 +111,7 @@ class Status:
     """The status of a service.
 
     Args:
-        service: its name.
+        service: name of the service.
         producer, applier: the two ends.
         problems: servers that did not answer, and exceeded limits; empty if there is none.
         ends: the ends that are shown.
@@ -135,7 +135,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LagLimits:
     """The limits beyond which a number is a problem.
 
     Args:
@@ -147,12 +147,12 @@ class Limits:
     seconds_until_purge: float = 3600.0
 
 
-def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits) -> list[str]:
+def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: LagLimits) -> list[str]:
     """Return the problems: exceeded limits, and states that need attention."""
     found = []
-    if producer.state is State.NONE:
+    if producer.state is ServiceState.NONE:
         found.append("there is no log: start `thl produce`, or correct `service`")
-    if producer.state is State.OFFLINE:
+    if producer.state is ServiceState.OFFLINE:
         found.append("no producer reads the source's binary log")
     for name, end in (("producer", producer), ("applier", applier)):
         if (end.seconds_behind or 0) > limits.seconds_behind:
@@ -160,7 +160,7 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits
     left = producer.seconds_until_purge
     if left is not None and left < limits.seconds_until_purge:
         found.append(f"the source may purge the file that the producer needs next in {max(left, 0):.0f} s")
-    known = applier.state not in {State.NONE, State.UNKNOWN}
+    known = applier.state not in {ServiceState.NONE, ServiceState.UNKNOWN}
     if known and applier.applied_last_seqno + 1 < producer.minimum_stored_seqno:
         found.append(
             f"Kafka no longer has event {applier.applied_last_seqno + 1}, which the target needs next; "
@@ -168,7 +168,7 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: Limits
         )
     found += [f"table may differ: {table}" for table in applier.inconsistent_tables]
     found += [f"table is not applied: {table}" for table in applier.excluded_tables]
-    if applier.state in {State.NONE, State.LOADING}:
+    if applier.state in {ServiceState.NONE, ServiceState.LOADING}:
         found.append("the target is not consistent yet")
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, connect, query, speaking_to
 from connector.mysql.server.source_facts import read_facts
@@ -17,10 +17,10 @@ class SourceView:
     """The state of the source's binary log.
 
     Args:
-        end: its end.
+        end: the end of the binary log.
         gtid_set: the executed GTIDs; None if the source has no GTIDs.
         read: true if a replica with source.server_id is registered; on MariaDB, if source.user reads the log.
-        files: its files, oldest first.
+        files: the names of its files, oldest first.
         expire_seconds: seconds after its last event for which a file is kept; 0: unlimited.
     """
 

@@ -7,11 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import psycopg
 
-from connector.errors import ConfigError, TargetUnavailable
+from connector.config.target_url import sqlite_file, target_kind
+from connector.errors import TargetUnavailable
 from connector.targets.postgres.connection import connect
 
 _COLUMNS = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_time, applied_at, token"
@@ -42,13 +42,8 @@ def read_target(url: str, service: str) -> TargetRow | None:
         TargetUnavailable: the target does not answer.
         ConfigError: the URL has an unknown scheme, or libpq refuses it.
     """
-    parts = urlsplit(url)
-    if parts.scheme == "sqlite":
-        row = _sqlite(Path(unquote(parts.path[1:])), service)
-    elif parts.scheme in {"postgresql", "postgres"}:
-        row = _postgres(url, service)
-    else:
-        raise ConfigError(f"target.url has the unknown scheme {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
+    postgres = target_kind(url) == "postgres"
+    row = _postgres(url, service) if postgres else _sqlite(sqlite_file(url), service)
     if row is None:
         return None
     log_id, seqno, epoch, event_id, gtid_set, consistent, *times_and_token = row

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from connector.config.model import Config
-from connector.status.report import ProducerStatus, State, Status
+from connector.status.report import ProducerStatus, ServiceState, Status
 
 NOTHING: float = -1.0  # Tungsten's latency before the first event
 
@@ -46,7 +46,13 @@ def tungsten_names(status: Status, config: Config, now: int) -> dict[str, object
     }
 
 
-def _state(producer: ProducerStatus, applier: State) -> str:
+def _state(producer: ProducerStatus, applier: ServiceState) -> str:
     """Return the producer's state if it does not run, else the applier's; one that was never started is OFFLINE."""
-    worse = producer.state if producer.state in {State.OFFLINE, State.UNKNOWN, State.NONE} else applier
-    return {State.NONE: "OFFLINE:NORMAL", State.OFFLINE: "OFFLINE:NORMAL", State.BEHIND: "ONLINE"}.get(worse, worse)
+    worse = (
+        producer.state if producer.state in {ServiceState.OFFLINE, ServiceState.UNKNOWN, ServiceState.NONE} else applier
+    )
+    return {
+        ServiceState.NONE: "OFFLINE:NORMAL",
+        ServiceState.OFFLINE: "OFFLINE:NORMAL",
+        ServiceState.BEHIND: "ONLINE",
+    }.get(worse, worse)

@@ -15,7 +15,7 @@ from connector.log.transaction.position import PositionRecord
 POLL_SECONDS: Final = 0.2
 
 
-class Progress(Protocol):
+class ReachedPosition(Protocol):
     """The progress of a target or of the log: all events up to `seqno` are there."""
 
     @property
@@ -24,7 +24,7 @@ class Progress(Protocol):
 
     @property
     def event_id(self) -> str:
-        """Its position in the source's binary log."""
+        """The last event's position in the source's binary log."""
 
     @property
     def gtid_set(self) -> str | None:
@@ -60,7 +60,7 @@ class Condition(Protocol):
     def shown(self) -> object:
         """The condition for messages."""
 
-    def reached(self, row: Progress | None) -> bool:
+    def reached(self, row: ReachedPosition | None) -> bool:
         """True once it holds."""
 
 
@@ -93,7 +93,7 @@ class EventReached:
         """The condition for messages."""
         return self.gtids if self.seqno is None else self.seqno
 
-    def reached(self, row: Progress | None) -> bool:
+    def reached(self, row: ReachedPosition | None) -> bool:
         """True once the event and all before it are there.
 
         Raises:
@@ -114,7 +114,7 @@ class HeartbeatReached:
     """The condition that a heartbeat is there.
 
     Args:
-        name: its name.
+        name: name of the heartbeat.
         since: earliest time of its writing, µs since 1970 UTC by the source's clock; None: any.
         newest: reads the time of the newest one of that name from the target; None: there is none.
     """
@@ -128,7 +128,7 @@ class HeartbeatReached:
         """The condition for messages."""
         return self.name
 
-    def reached(self, row: Progress | None) -> bool:
+    def reached(self, row: ReachedPosition | None) -> bool:
         """True once the target has it and all before it; not during an initial load, whose rows have no order."""
         if row is None or not row.consistent:
             return False
@@ -138,12 +138,12 @@ class HeartbeatReached:
 
 def wait_for(
     condition: Condition,
-    read: Callable[[], Progress | None],
+    read: Callable[[], ReachedPosition | None],
     clock: Clock,
     timeout: float | None,
     *,
     end: str = "target",
-) -> Progress:
+) -> ReachedPosition:
     """Wait until a condition holds.
 
     Args:

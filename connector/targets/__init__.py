@@ -4,14 +4,20 @@
 - `open`: opens the target that `target.url` names.
 - `operations`: the effect of DDL on a target's tables, without any target's SQL.
 - `ddl/`: DDL statements of the source as operations.
-- `table`, `target_schema`: the tables that the connector created, as MySQL defines them.
-- `types`, `narrowing`: MySQL's types, and the values that stay equal when a type changes.
-- `names`: names of tables and columns on a target, and collisions between them.
-- `default_values`, `absent_columns`: inserts whose absent columns get their defaults.
+- `table`: a table that the connector created, as MySQL defines it.
+- `target_schema`: all these tables, and those that are excluded.
+- `staged_schema`: the tables and exclusions as the last commit left them, and after the staged changes.
+- `types`: MySQL's types.
+- `widening`: changes of type that keep every value.
+- `narrowing`: the values that stay equal when a type changes.
+- `names`: the interface to a target's rules for names, and the check for collisions.
+- `default_values`: defaults of the columns that inserts lack.
+- `absent_columns`: inserts with these defaults filled in; compiled.
 - `unique_key_index`: indexes for tables whose rows are found by a unique key.
 - `add_metadata_columns`: metadata columns for tables that were created without them.
 - `bookkeeping`: the columns of the `thl_*` tables.
 - `signal_table`: requests to an applier, and the marks on tables.
-- `values`: row images as Python values.
-- `postgres/`, `sqlite/`: the kinds of targets.
+- `values`: row images as Python values; compiled.
+- `postgres/`: PostgreSQL.
+- `sqlite/`: SQLite.
 """

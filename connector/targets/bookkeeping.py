@@ -68,7 +68,7 @@ def position_from(service: str, row: Sequence[object], head: object = None) -> T
         offsets={int(partition): int(offset) for partition, offset in json.loads(str(offsets)).items()},
         consistent=bool(consistent),
         commit_time=int(str(commit_time)),
-        head=NO_SEQNO if head is None else Seqno(int(str(head))),
+        rewound_from=NO_SEQNO if head is None else Seqno(int(str(head))),
     )
 
 

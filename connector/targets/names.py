@@ -1,8 +1,6 @@
-"""Names of the source's tables and columns on a target.
+"""The rules of targets for names of tables and columns, as an interface, and the check that names stay different.
 
-PostgreSQL: `schema.table`, always quoted, cut at 63 bytes as the server does. SQLite: one table named `schema.table`,
-with the dot; the case of ASCII letters makes no difference there. Two names of the source that become one name on the
-target are an error that names both.
+Two names of the source that become one name on the target are an error that names both.
 """
 
 from __future__ import annotations
@@ -13,10 +11,6 @@ from typing import Protocol
 from connector.errors import ConfigError, ValueNotRepresentable
 from connector.log.transaction.layout import TableName
 from connector.targets.table import Table
-
-POSTGRES_NAME_BYTES = 63
-# The system columns of every table.
-POSTGRES_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 
 OTHER_TABLE = (
     "give it another name: RENAME TABLE on the source, or publish_as in a rule of source.filters.tables for what is "
@@ -44,58 +38,6 @@ class TargetNames(Protocol):
         """True if no column can have this name."""
 
 
-class SqliteNames:
-    """SQLite's rules for names."""
-
-    def table(self, name: TableName) -> tuple[str, ...]:
-        """`("schema.table",)`."""
-        text = str(name)
-        # The bookkeeping's tables have no dot in their names, so there is no collision.
-        if self.fold(text).startswith("sqlite_"):
-            raise ValueNotRepresentable(f"SQLite reserves names like {text}", hint=OTHER_TABLE)
-        return (text,)
-
-    def column(self, name: str) -> str:
-        """The same name."""
-        return name
-
-    def fold(self, name: str) -> str:
-        """The name with ASCII letters in lower case."""
-        return "".join(letter.lower() if letter.isascii() else letter for letter in name)
-
-    def reserved(self, name: str) -> bool:
-        """False: even a table without a key may have a column named rowid (see `sqlite.rows.rowid_name`)."""
-        del name
-        return False
-
-
-class PostgresNames:
-    """PostgreSQL's rules for names."""
-
-    def table(self, name: TableName) -> tuple[str, ...]:
-        """`("schema", "table")`."""
-        schema, table = self.column(name.schema), self.column(name.table)
-        if schema.startswith("pg_") or schema in ("information_schema", "thl"):
-            raise ValueNotRepresentable(
-                f"schema {schema} is reserved by PostgreSQL or the connector (table {name})", hint=OTHER_TABLE
-            )
-        return schema, table
-
-    def column(self, name: str) -> str:
-        """Cut at 63 bytes, between characters."""
-        if "\0" in name:
-            raise ValueNotRepresentable(f"PostgreSQL cannot store U+0000 in a name: {name!r}")
-        return name.encode()[:POSTGRES_NAME_BYTES].decode(errors="ignore")
-
-    def fold(self, name: str) -> str:
-        """The same name: quoted names are case-sensitive."""
-        return name
-
-    def reserved(self, name: str) -> bool:
-        """True for a table's system columns."""
-        return name in POSTGRES_COLUMNS
-
-
 def check_names(rules: TargetNames, tables: Iterable[Table]) -> None:
     """Check that tables, and the columns of each table, have different names on the target.
 
@@ -118,9 +60,10 @@ def check_names(rules: TargetNames, tables: Iterable[Table]) -> None:
         for column in table.columns:
             if rules.reserved(rules.column(column.name)):
                 raise ValueNotRepresentable(
-                    f"column {column.name} of {table.name} has a name that the target reserves",
+                    "a column has a name that the target reserves",
                     hint=OTHER_COLUMN,
                     table=table.name,
+                    column=column.name,
                 )
             same = columns.setdefault(rules.fold(rules.column(column.name)), column.name)
             if same != column.name:

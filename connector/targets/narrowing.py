@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from connector.ddl.syntax.type_names import CHARACTERS, FLOATS, INTEGERS, TEMPORALS, TEXTS, width
 from connector.log.transaction.layout import Column
-from connector.targets.types import BYTES, Type, parse, room_of, whole_range
+from connector.targets.types import BYTES, Type, fraction, parse, room_of, whole_range
 
 Value = int | float | str | bytes
 """A value as the log has it: long, double, string or bytes."""
@@ -173,7 +173,7 @@ def narrowing(old: Column, new: Column) -> Narrowing | None:
     if was.base == becomes.base == "decimal":
         return _decimal(old, new)
     if was.base == becomes.base and was.base in TEMPORALS:
-        return Narrowing((_tail(places(was), places(becomes)),))
+        return Narrowing((_tail(fraction(old), fraction(new)),))
     if was.base == becomes.base == "set":
         return _members(old, new)
     if was.base in BYTES and becomes.base in BYTES:
@@ -200,11 +200,6 @@ def recoded(old: str, new: str) -> tuple[Unfit, ...] | None:
         known_smaller = new != "ascii" and old not in ("", *_EVERYTHING)
         return () if known_smaller or old == "ascii" else (Beyond(_BMP[new]),)
     return None
-
-
-def places(kind: Type) -> int:
-    """The number of fractional digits of a time."""
-    return kind.sizes[0] if kind.sizes else 0
 
 
 def _outside(old: Column, new: Column) -> Outside:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final, Protocol, cast
-from urllib.parse import urlsplit
+from typing import Protocol, cast
 
 from connector.clock import Clock
-from connector.config.model import Target as Options
-from connector.errors import ConfigError
+from connector.config.apply import Target as Options
+from connector.config.target_url import target_kind
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
 from connector.targets.signal_table import SignalSession, SignalTable
-from connector.targets.target import Target
-
-FOLDERS: Final = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
+from connector.targets.target import TargetDatabase
 
 
 class TargetKind(Protocol):
     """The module `kind` of a target's folder. Each function raises ConfigError for a malformed URL."""
 
     @staticmethod
-    def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> Target:
+    def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> TargetDatabase:
         """Open the target for an applier; `columns` are its metadata columns."""
 
     @staticmethod
@@ -36,7 +33,7 @@ class TargetKind(Protocol):
         """Say why a password sent to this URL can be read by others; "" if it cannot."""
 
 
-def open_target(options: Options, clock: Clock) -> Target:
+def open_target(options: Options, clock: Clock) -> TargetDatabase:
     """Open the target that the configuration names.
 
     Args:
@@ -91,10 +88,5 @@ def unverified(options: Options) -> str:
 
 
 def _kind(options: Options) -> TargetKind:
-    scheme = urlsplit(options.url.get_secret_value()).scheme
-    if scheme not in FOLDERS:
-        raise ConfigError(
-            f"target.url has scheme {scheme or 'none'!r}",
-            hint="sqlite:///file or postgresql://user:password@host:port/database",
-        )
-    return cast(TargetKind, import_module(f"connector.targets.{FOLDERS[scheme]}.kind"))
+    folder = target_kind(options.url.get_secret_value())
+    return cast(TargetKind, import_module(f"connector.targets.{folder}.kind"))

@@ -67,7 +67,7 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ExistingColumn:
     """A column's values come from an existing column.
 
     Args:
@@ -89,14 +89,14 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class KnownValue:
     """A new column; existing rows get this value."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
-class Unknowable:
+class UnknownValue:
     """A new column whose values in existing rows only the source knows: allowed for an empty table only."""
 
     reason: str
@@ -113,7 +113,7 @@ class AlterTable:
 
     before: Table
     after: Table
-    origins: tuple[Kept | Filled | Unknowable, ...]
+    origins: tuple[ExistingColumn | KnownValue | UnknownValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +124,39 @@ class IndexKey:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AllowNull:
+    """Makes columns nullable that are NOT NULL on the source: the log's rows may have NULL there."""
+
+    table: Table
+    columns: frozenset[str]
+
+
 def value_would_change(change: AlterTable, column: Column, value: object) -> Unsupported:
     """The error for an existing value that the new type would change."""
     kind = f"{column.type}{' unsigned' if column.unsigned else ''}{f' {column.charset}' if column.charset else ''}"
     return Unsupported(
-        f"column {column.name} of {change.before.name} becomes {kind}: its value {value!r:.100} would change",
+        f"a column gets a type that would change its value {value!r:.100}",
         hint="a source in strict mode refuses that, unless it cuts off blanks or digits: thl verify shows whether the "
         "target was equal to the source",
         table=change.before.name,
+        column=column.name,
+        type=kind,
     )
 
 
-Operation = CreateSchema | DropSchema | CreateTable | DropTable | RenameTable | Truncate | AlterTable | IndexKey
+def values_are_unknown(change: AlterTable, column: Column, reason: str) -> Unsupported:
+    """The error for a column whose values in existing rows only the source knows."""
+    return Unsupported(
+        f"existing rows get values that only the source knows: {reason}", table=change.before.name, column=column.name
+    )
+
+
+def column_has_nulls(change: AlterTable, column: str) -> Unsupported:
+    """The error for a column that becomes NOT NULL and has NULLs."""
+    return Unsupported("a column becomes NOT NULL and has NULLs", table=change.before.name, column=column)
+
+
+Operation = (
+    CreateSchema | DropSchema | CreateTable | DropTable | RenameTable | Truncate | AlterTable | IndexKey | AllowNull
+)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
+from connector.ddl.indexes import KeyPart, TableIndex
 from connector.log.transaction.layout import Column, TableLayout, TableName
 
 
@@ -19,7 +21,15 @@ class Table:
         generated: the columns whose values the source computes.
         defaults: the known defaults by the column's name, as the log would have the values. They are not part of the
             target's table, so they are not compared.
+        holds_nulls: columns that are NOT NULL by their definition, and for which the log's rows may have NULL because a
+            rule of the source publishes it. They may be NULL on the target.
+        declared: columns whose definition has a default that a target's column can have: that of `defaults`, or, if it
+            is not there, the current time. Not those that get one because they are NOT NULL. They are not compared.
+        comment: the table's comment. Comments are not compared.
+        comments: the columns' comments by the column's name; a column without one is not there.
         transaction: the metadata columns, which only the target has.
+        indexes: the source's secondary indexes, in order; None if they are not known, because an earlier version
+            created the table. They are not compared: the target may have them or not.
     """
 
     layout: TableLayout
@@ -27,6 +37,11 @@ class Table:
     generated: frozenset[str] = frozenset()
     defaults: tuple[tuple[str, int | float | str | bytes | None], ...] = field(default=(), compare=False)
     transaction: tuple[Column, ...] = ()
+    indexes: tuple[TableIndex, ...] | None = field(default=None, compare=False)
+    holds_nulls: frozenset[str] = frozenset()
+    declared: frozenset[str] = field(default=frozenset(), compare=False)
+    comment: str = field(default="", compare=False)
+    comments: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> TableName:
@@ -53,6 +68,29 @@ class Table:
         wanted = name.casefold()
         return next((column for column in self.columns if column.name.casefold() == wanted), None)
 
+    def is_not_null(self, column: Column) -> bool:
+        """True if a target declares a column NOT NULL, besides the key's columns. Of a computed column the log may have
+        no value, and metadata columns have none in rows that are older than they."""
+        return not column.nullable and column.name not in self.generated | self.holds_nulls
+
+    def nulls_of(self, layout: TableLayout) -> frozenset[str]:
+        """The columns that are NOT NULL here, and that may be NULL in rows of a layout of the log."""
+        return frozenset(
+            column.name
+            for column, logged in zip(self.columns, layout.columns, strict=False)  # metadata columns follow
+            if logged.nullable and self.is_not_null(column) and column.name not in self.key
+        )
+
+    @property
+    def attributes(self) -> tuple[object, ...]:
+        """The attributes of a target's table that are not compared: defaults and comments."""
+        return self.defaults, self.declared, self.comment, self.comments
+
+    @property
+    def uncompared(self) -> tuple[object, ...]:
+        """The fields that do not count when tables are compared, but are stored when they change."""
+        return self.attributes, self.indexes
+
     def defaults_of(self) -> dict[str, int | float | str | bytes | None]:
         """The known defaults, by the column's name."""
         return dict(self.defaults)
@@ -71,12 +109,28 @@ def make_table(
     *,
     defaults: Mapping[str, int | float | str | bytes | None] | None = None,
     transaction: tuple[Column, ...] = (),
+    indexes: tuple[TableIndex, ...] | None = None,
+    holds_nulls: Iterable[str] = (),
+    declared: Iterable[str] = (),
+    comment: str = "",
+    comments: Mapping[str, str] | None = None,
 ) -> Table:
     """Make a table from columns and the names of its key's columns."""
     columns = tuple(columns)
     index = {column.name.casefold(): at for at, column in enumerate(columns)}
     layout = TableLayout(name, columns, tuple(index[part.casefold()] for part in key))
-    return Table(layout, charset, frozenset(generated), tuple((defaults or {}).items()), transaction)
+    return Table(
+        layout,
+        charset,
+        frozenset(generated),
+        tuple((defaults or {}).items()),
+        transaction,
+        indexes,
+        holds_nulls=frozenset(holds_nulls),
+        declared=frozenset(declared),
+        comment=comment,
+        comments=tuple((column, text) for column, text in (comments or {}).items() if text),
+    )
 
 
 def to_json(table: Table) -> str:
@@ -91,6 +145,11 @@ def to_json(table: Table) -> str:
                 name: {"hex": value.hex()} if isinstance(value, bytes) else value for name, value in table.defaults
             },
             **({"transaction": [asdict(column) for column in table.transaction]} if table.transaction else {}),
+            **({} if table.indexes is None else {"indexes": [_index_json(index) for index in table.indexes]}),
+            **({"declared": sorted(table.declared)} if table.declared else {}),
+            **({"comment": table.comment} if table.comment else {}),
+            **({"comments": dict(table.comments)} if table.comments else {}),
+            **({"holds_nulls": sorted(table.holds_nulls)} if table.holds_nulls else {}),
         },
         ensure_ascii=False,
         separators=(",", ":"),
@@ -116,4 +175,20 @@ def from_json(name: TableName, text: str) -> Table:
         stored["generated"],
         defaults=defaults,
         transaction=transaction,
+        indexes=_indexes(stored.get("indexes")),
+        holds_nulls=stored.get("holds_nulls", ()),
+        declared=stored.get("declared", ()),
+        comment=stored.get("comment", ""),
+        comments=stored.get("comments"),
     )
+
+
+def _index_json(index: TableIndex) -> dict[str, Any]:
+    """The fields of an index; `generated` only if true, so that earlier versions read the others."""
+    return {name: value for name, value in asdict(index).items() if name != "generated" or value}
+
+
+def _indexes(stored: Sequence[Mapping[str, Any]] | None) -> tuple[TableIndex, ...] | None:
+    if stored is None:
+        return None
+    return tuple(TableIndex(**{**one, "parts": tuple(KeyPart(**part) for part in one["parts"])}) for one in stored)

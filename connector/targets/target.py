@@ -12,7 +12,7 @@ from connector.log.transaction.position import TargetPosition
 from connector.targets.target_schema import Excluded, TargetSchema
 
 
-class Target(Protocol):
+class TargetDatabase(Protocol):
     """A database that the applier keeps equal to the source, one or more whole events at a time.
 
     Terms: *staged* is everything passed to `stage` and `ddl` since the last `commit` or `discard`. Other sessions do

@@ -177,4 +177,4 @@ def exclusions(before: TargetSchema, after: TargetSchema) -> tuple[list[TableNam
 
 
 def _same(one: Table | None, other: Table) -> bool:
-    return one == other and one is not None and one.defaults == other.defaults
+    return one == other and one is not None and one.uncompared == other.uncompared

@@ -1,8 +1,8 @@
 """Indexes for tables without a primary key whose rows the log identifies by a unique key.
 
-MySQL logs the first unique key that is NOT NULL as if it were the primary key. Table definitions on the target have no
-unique keys, but the rows' layouts do; so the index is created before the first row is looked up by it. It is not
-unique: the source enforces the key, and may drop it while the index stays.
+MySQL logs the first unique key that is NOT NULL as if it were the primary key. Tables on the target have no unique
+keys, or (`target.indexes`) keys in another collation; the rows' layouts name the key, so the index is created before
+the first row is looked up by it. It is not unique: the source enforces the key, and may drop it while the index stays.
 """
 
 from __future__ import annotations

@@ -3,11 +3,16 @@
 Shares no code with what moves the data: MySQL's own text of every value is compared with the target's, without the
 log's columns, types or Avro.
 
-- `report`: the result. `values`: the form in which values of both sides are compared.
-- `source`, `sqlite`, `postgres`: read rows in that form. `target`: the interface of the last two.
+- `run`: compares all tables.
+- `watch`: repeats the comparison while the source is written.
+- `report`: the result.
+- `values`: the form in which values of both sides are compared.
+- `source`: reads the source's rows in that form.
+- `target`: the interface of a target's reader.
+- `sqlite`: reads rows of a SQLite.
+- `postgres`: reads rows of a PostgreSQL.
 - `rules`: applies the rules of the configuration to the source's values.
-- `compare`: compares two streams of rows in any order, in bounded memory. `run`: compares all tables. `watch`: repeats
-  that.
+- `compare`: compares two streams of rows in any order, in bounded memory.
 """
 
 from connector.verify.report import Difference, Report, TableReport, Verdict

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from connector.errors import TargetUnavailable
 from connector.verify.target import TargetState, metadata_columns, not_begun
-from connector.verify.values import Column, Kind, Row, double_form
+from connector.verify.values import ComparedColumn, Row, ValueForm, double_form
 
 ROWS_AT_ONCE = 2000
 NAME_BYTES = 63
@@ -82,10 +82,10 @@ class PostgresReader:
         """Return the columns from pg_attribute."""
         return list(self._types(table))
 
-    def rows(self, table: tuple[str, str], columns: Sequence[Column]) -> Iterator[Row]:
+    def rows(self, table: tuple[str, str], columns: Sequence[ComparedColumn]) -> Iterator[Row]:
         """Return the rows in the order of storage."""
         types = self._types(table)
-        doubles = [index for index, column in enumerate(columns) if column.kind is Kind.DOUBLE]
+        doubles = [index for index, column in enumerate(columns) if column.kind is ValueForm.DOUBLE]
         forms = [self._form(column, types[self.called(column.name)]) for column in columns]
         name = sql.Identifier(*map(self.called, table))
         statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(forms), name)
@@ -107,22 +107,22 @@ class PostgresReader:
         with self._connection.cursor() as cursor:
             return dict(cursor.execute(_COLUMNS, [self.called(part) for part in table]).fetchall())
 
-    def _form(self, column: Column, type_: str) -> sql.Composable:
+    def _form(self, column: ComparedColumn, type_: str) -> sql.Composable:
         name: sql.Composable = sql.Identifier(self.called(column.name))
         match column.kind, type_:
-            case (Kind.DOUBLE, "real" | "double precision"):
+            case (ValueForm.DOUBLE, "real" | "double precision"):
                 return sql.SQL("{}::float8").format(name)
-            case (Kind.BYTES, "bytea"):
+            case (ValueForm.BYTES, "bytea"):
                 return name
-            case (Kind.BYTES, "bit"):
+            case (ValueForm.BYTES, "bit"):
                 # Big-endian bytes; bit(64) may be a negative bigint, whose bytes are right.
                 first = sql.Literal(9 - (column.bits + 7) // 8)
                 return sql.SQL("substring(int8send({}::bigint) from {})").format(name, first)
-            case (Kind.TEXT, "timestamp with time zone"):
+            case (ValueForm.TEXT, "timestamp with time zone"):
                 return _seconds(sql.SQL("({} AT TIME ZONE 'UTC')::text").format(name), column.fraction)
-            case (Kind.TEXT, "timestamp without time zone" | "interval"):
+            case (ValueForm.TEXT, "timestamp without time zone" | "interval"):
                 return _seconds(sql.SQL("{}::text").format(name), column.fraction)
-            case (Kind.NUMBER | Kind.TEXT, _) if type_ != "bytea":
+            case (ValueForm.NUMBER | ValueForm.TEXT, _) if type_ != "bytea":
                 return sql.SQL("convert_to({}::text, 'UTF8')").format(name)
         return sql.SQL("convert_to({} || {}::text, 'UTF8')").format(sql.Literal(f"wrong type {type_} "), name)
 

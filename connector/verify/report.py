@@ -22,7 +22,7 @@ class Difference:
     """One difference.
 
     Args:
-        what: its kind.
+        what: the kind of the difference.
         row: the row's key columns and values, or the whole row without a key; "" for the table itself.
         detail: the columns with both values, or the counts.
     """
@@ -43,7 +43,7 @@ class TableReport:
         name: `schema.table` of the source.
         rows: the number of rows of the source.
         differences: the first differences; empty if equal.
-        target: its published name, if that differs; else "".
+        target: the published name, if it differs; else "".
     """
 
     name: str

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from connector.config.model import Mask, TableRule, finds_column
-from connector.verify.values import Column, Form, Row, double_form
+from connector.config.filters import Mask, TableRule, finds_column
+from connector.verify.values import ComparedColumn, Form, Row, double_form
 
 DATES: Final = frozenset(("date", "datetime", "timestamp"))
 ZERO: Final = b"0000-00-00"
@@ -31,7 +31,9 @@ def kept(rule: TableRule | None, column: str) -> bool:
     return rule is None or not finds_column(rule.drop, column)
 
 
-def change_of(rule: TableRule | None, column: Column, base: str, *, key: bool, hash_key: bytes) -> Change | None:
+def change_of(
+    rule: TableRule | None, column: ComparedColumn, base: str, *, key: bool, hash_key: bytes
+) -> Change | None:
     """Return the change that a rule makes to a column's values; None: it makes none.
 
     Args:

@@ -6,21 +6,21 @@ import logging
 from collections.abc import Collection
 from contextlib import closing
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from connector.clock import Clock, SystemClock
 from connector.config.model import Config
 from connector.errors import ConfigError
 from connector.mysql.transforms.filters import Filter
+from connector.patterns import glob
 from connector.verify.compare import compare
 from connector.verify.postgres import PostgresReader
 from connector.verify.report import Difference, DifferenceKind, Report, TableReport
 from connector.verify.rules import comparable
-from connector.verify.source import SourceReader, SourceState, SourceTable
+from connector.verify.source import ComparedTable, SourceReader, SourceState
 from connector.verify.sqlite import SqliteReader
 from connector.verify.target import TargetReader, TargetState
 
@@ -103,12 +103,13 @@ def open_reader(config: Config) -> TargetReader:
         TargetUnavailable: the target does not answer.
     """
     url = config.target.url.get_secret_value()
-    parts = urlsplit(url)
-    if parts.scheme == "sqlite":
-        return SqliteReader(Path(unquote(parts.path[1:])))
-    if parts.scheme in {"postgresql", "postgres"}:
+    if url.startswith("sqlite:///"):
+        return SqliteReader(Path(unquote(url.removeprefix("sqlite:///").partition("?")[0])))
+    if url.startswith(("postgresql:", "postgres:")):
         return PostgresReader(url)
-    raise ConfigError(f"target.url has the unknown scheme {parts.scheme!r}", hint="sqlite:///… or postgresql://…")
+    raise ConfigError(
+        "target.url has an unknown scheme", hint="sqlite:///file or postgresql://user:password@host/database"
+    )
 
 
 def _wait(
@@ -119,14 +120,14 @@ def _wait(
     while clock.monotonic() - moved < patience:
         with target.view(service) as state:
             pass
-        if state.consistent and not _behind(source, seen, state):
+        if state.consistent and not _lags(source, seen, state):
             return
         if state != last:
             moved, last = clock.monotonic(), state
         clock.sleep(POLL_SECONDS)
 
 
-def _behind(source: SourceReader, seen: SourceState, state: TargetState) -> bool:
+def _lags(source: SourceReader, seen: SourceState, state: TargetState) -> bool:
     if seen.gtid_set is not None and state.gtid_set is not None:
         return bool(source.missing(seen.gtid_set, state.gtid_set))
     return _position(state) < (seen.position.file, seen.position.offset)
@@ -145,14 +146,14 @@ def _position(state: TargetState) -> tuple[str, int]:
     return file, int(position or 0)
 
 
-def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, SourceTable | None]:
+def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, ComparedTable | None]:
     """Return every table that must be on both sides; None for one that only the target has."""
     on_source = {".".join(table.name): table for table in source.tables(filter)}
     published = {table.target for table in on_source.values()}
     return {".".join(name): None for name in state.tables if name not in published} | on_source
 
 
-def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, SourceTable | None]) -> None:
+def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, ComparedTable | None]) -> None:
     unknown = sorted(set(tables or ()) - captured.keys())
     if unknown:
         raise ConfigError("no captured table has this name", hint="--table SCHEMA.TABLE", tables=", ".join(unknown))
@@ -161,13 +162,13 @@ def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, SourceTa
 def _left_out(ignored: Collection[str], captured: Collection[str]) -> tuple[str, ...]:
     """Return the tables that the user excluded."""
     for pattern in ignored:
-        if not any(fnmatchcase(name, pattern) for name in captured):
+        if not any(glob(pattern).fullmatch(name) for name in captured):
             raise ConfigError(
                 "no captured table matches a pattern",
                 hint="--ignore PATTERN: schema.table, with * and ?",
                 pattern=pattern,
             )
-    return tuple(name for name in sorted(captured) if any(fnmatchcase(name, pattern) for pattern in ignored))
+    return tuple(name for name in sorted(captured) if any(glob(pattern).fullmatch(name) for pattern in ignored))
 
 
 def _filtered(filter: Filter, captured: Collection[str]) -> tuple[str, ...]:
@@ -187,7 +188,7 @@ def _refuse_filtered(tables: Collection[str] | None, filtered: Collection[str]) 
 
 
 def _table(
-    source: SourceReader, target: TargetReader, name: str, table: SourceTable | None, state: TargetState
+    source: SourceReader, target: TargetReader, name: str, table: ComparedTable | None, state: TargetState
 ) -> TableReport:
     elsewhere = "" if table is None or table.target == table.name else ".".join(table.target)
     schema, _, named = (elsewhere or name).partition(".")

@@ -9,29 +9,29 @@ from typing import Any, cast
 
 from pymysql.cursors import SSCursor
 
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.errors import MissingPrivilege
 from connector.log.gtid.source_gtids import lacking, of_mariadb
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
-from connector.mysql.server.connection import Connection, account, as_double, connect, query, quoted, speaking_to
+from connector.mysql.server.connection import Connection, account, connect, query, quoted, speaking_to
 from connector.mysql.server.privileges import read_privileges, unreadable
 from connector.mysql.server.snapshot_point import prepare_session
 from connector.mysql.server.source_state import end_position, gtid_executed
 from connector.mysql.transforms.filters import Filter
 from connector.verify.rules import Change, change_of, changed, kept
-from connector.verify.values import Column, Kind, Row, column_of, double_form, number_form
+from connector.verify.values import ComparedColumn, Row, ValueForm, column_of, double_form, number_form
 
 ATTEMPTS = 50
 ROWS_AT_ONCE = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTable:
+class ComparedTable:
     """A table of the source with its published columns.
 
     Args:
-        name: its name.
+        name: name of the table.
         columns: the published columns, under their names on the source.
         key: indexes of the primary key's columns; empty if it has none.
         published: the columns under their published names.
@@ -40,9 +40,9 @@ class SourceTable:
     """
 
     name: tuple[str, str]
-    columns: tuple[Column, ...]
+    columns: tuple[ComparedColumn, ...]
     key: tuple[int, ...]
-    published: tuple[Column, ...]
+    published: tuple[ComparedColumn, ...]
     target: tuple[str, str]
     changes: tuple[tuple[int, Change], ...] = ()
 
@@ -97,14 +97,14 @@ class SourceReader:
             folds = int(query(self._connection, "SELECT @@lower_case_table_names AS l")[0]["l"])
         return Filter(self._source.filters, folds)
 
-    def tables(self, filter: Filter) -> list[SourceTable]:
+    def tables(self, filter: Filter) -> list[ComparedTable]:
         """Return the captured tables.
 
         Raises:
             MissingPrivilege: the user may not see all tables.
         """
         keys: dict[tuple[str, str], list[str]] = {}
-        columns: dict[tuple[str, str], list[tuple[Column, str]]] = {}
+        columns: dict[tuple[str, str], list[tuple[ComparedColumn, str]]] = {}
         with speaking_to(self._source):
             _check_all_seen(self._connection, self._source)
             for row in query(
@@ -126,8 +126,8 @@ class SourceReader:
         return [self._table(filter, TableName(*name), found, keys.get(name, ())) for name, found in columns.items()]
 
     def _table(
-        self, filter: Filter, name: TableName, columns: Sequence[tuple[Column, str]], key: Sequence[str]
-    ) -> SourceTable:
+        self, filter: Filter, name: TableName, columns: Sequence[tuple[ComparedColumn, str]], key: Sequence[str]
+    ) -> ComparedTable:
         """Return a table with its rule applied."""
         rule, published = filter.rule(*name), filter.published_name(name)
         found = [(column, base.lower()) for column, base in columns if kept(rule, column.name)]
@@ -137,7 +137,7 @@ class SourceReader:
             for index, (column, base) in enumerate(found)
             if (change := change_of(rule, column, base, key=column.name in key, hash_key=filter.hash_key)) is not None
         ]
-        return SourceTable(
+        return ComparedTable(
             name=(name.schema, name.table),
             columns=tuple(column for column, _ in found),
             key=tuple(indexes[part] for part in key if part in indexes),
@@ -146,20 +146,18 @@ class SourceReader:
             changes=tuple(changes),
         )
 
-    def rows(self, table: SourceTable) -> Iterable[Row]:
+    def rows(self, table: ComparedTable) -> Iterable[Row]:
         """Return a table's rows in the form of `connector.verify.values`, with its rule applied."""
         found = self._rows(table)
         return changed(found, table.changes) if table.changes else found
 
-    def _rows(self, table: SourceTable) -> Iterator[Row]:
-        with speaking_to(self._source):
-            double = as_double(self._connection)
-        selected = ", ".join(_selected(column, double) for column in table.columns)
+    def _rows(self, table: ComparedTable) -> Iterator[Row]:
+        selected = ", ".join(_selected(column) for column in table.columns)
         sql = f"SELECT {selected} FROM {quoted(table.name[0])}.{quoted(table.name[1])}"
         converted = [
-            (index, column.kind is Kind.DOUBLE)
+            (index, column.kind is ValueForm.DOUBLE)
             for index, column in enumerate(table.columns)
-            if column.padded or column.kind is Kind.DOUBLE
+            if column.padded or column.kind is ValueForm.DOUBLE
         ]
         with speaking_to(self._source), self._as_bytes(), closing(SSCursor(self._connection)) as cursor:
             cursor.execute(sql)
@@ -187,11 +185,12 @@ def _check_all_seen(connection: Connection, source: Source) -> None:
         )
 
 
-def _selected(column: Column, double: str) -> str:
+def _selected(column: ComparedColumn) -> str:
+    """Return the expression of a column in a SELECT; as a DOUBLE, a FLOAT has all its digits."""
     name = quoted(column.name)
     if column.fixed:
         return f"CAST({name} AS BINARY({column.fixed}))"
-    return double.format(name) if column.kind is Kind.DOUBLE else name
+    return f"{name} * 1e0" if column.kind is ValueForm.DOUBLE else name
 
 
 class _AsBytes:

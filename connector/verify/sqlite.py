@@ -9,9 +9,9 @@ from pathlib import Path
 
 from connector.errors import TargetDiffers, TargetUnavailable
 from connector.verify.target import TargetState, metadata_columns, not_begun
-from connector.verify.values import Column, Kind, Row, double_form
+from connector.verify.values import ComparedColumn, Row, ValueForm, double_form
 
-_TYPES = {Kind.NUMBER: "'integer', 'text'", Kind.TEXT: "'text'", Kind.BYTES: "'blob'"}
+_TYPES = {ValueForm.NUMBER: "'integer', 'text'", ValueForm.TEXT: "'text'", ValueForm.BYTES: "'blob'"}
 
 
 class SqliteReader:
@@ -68,9 +68,9 @@ class SqliteReader:
         rows = self._connection.execute("SELECT name FROM pragma_table_info(?)", (self._tables[table],))
         return [name for (name,) in rows]
 
-    def rows(self, table: tuple[str, str], columns: Sequence[Column]) -> Iterator[Row]:
+    def rows(self, table: tuple[str, str], columns: Sequence[ComparedColumn]) -> Iterator[Row]:
         """Return the rows in the order of storage."""
-        doubles = [index for index, column in enumerate(columns) if column.kind is Kind.DOUBLE]
+        doubles = [index for index, column in enumerate(columns) if column.kind is ValueForm.DOUBLE]
         cursor = self._connection.execute(
             f"SELECT {', '.join(map(_form, columns))} FROM {_quoted(self._tables[table])}"
         )
@@ -89,13 +89,13 @@ class SqliteReader:
         self._connection.close()
 
 
-def _form(column: Column) -> str:
+def _form(column: ComparedColumn) -> str:
     name = _quoted(column.name)
-    if column.kind is Kind.DOUBLE:
+    if column.kind is ValueForm.DOUBLE:
         return f"CASE WHEN typeof({name}) IN ('real', 'null') THEN {name} ELSE CAST(typeof({name}) AS BLOB) END"
     return (
         f"CASE WHEN {name} IS NULL THEN NULL WHEN typeof({name}) IN ({_TYPES[column.kind]}) "
-        f"THEN CAST({'CAST(' + name + ' AS TEXT)' if column.kind is Kind.NUMBER else name} AS BLOB) "
+        f"THEN CAST({'CAST(' + name + ' AS TEXT)' if column.kind is ValueForm.NUMBER else name} AS BLOB) "
         f"ELSE CAST('wrong type ' || typeof({name}) || ' ' || hex({name}) AS BLOB) END"
     )
 

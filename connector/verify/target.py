@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from connector.errors import TargetDiffers
-from connector.verify.values import Column, Row
+from connector.verify.values import ComparedColumn, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class TargetState:
 
     Args:
         seqno: the last applied event's, -1 before the first.
-        event_id: its event id.
+        event_id: event ID of that event.
         gtid_set: the applied GTIDs; None if the source has no GTIDs.
         consistent: false during an initial load.
         tables: `(schema, table)` as published → the name on the target.
@@ -57,7 +57,7 @@ class TargetReader(Protocol):
     def columns(self, table: tuple[str, str]) -> list[str]:
         """Return the names of a table's columns."""
 
-    def rows(self, table: tuple[str, str], columns: Sequence[Column]) -> Iterator[Row]:
+    def rows(self, table: tuple[str, str], columns: Sequence[ComparedColumn]) -> Iterator[Row]:
         """Return the rows in any order, with the given columns in the form of `connector.verify.values`."""
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ Row = tuple[Form, ...]
 _LEADING_ZEROS = re.compile(rb"^(-?)0+(?=\d)")
 
 
-class Kind(StrEnum):
+class ValueForm(StrEnum):
     """The form of a column's values."""
 
     NUMBER = "number"
@@ -43,11 +43,11 @@ _FIXED = {"uuid": 16, "inet4": 4, "inet6": 16}
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ComparedColumn:
     """A column of the source.
 
     Args:
-        name: its name.
+        name: name of the column.
         kind: the form of its values.
         padded: true if MySQL prints leading zeros: ZEROFILL and YEAR.
         fraction: the number of fractional digits of a second that MySQL prints.
@@ -56,29 +56,29 @@ class Column:
     """
 
     name: str
-    kind: Kind
+    kind: ValueForm
     padded: bool = False
     fraction: int = 0
     bits: int = 0
     fixed: int = 0
 
 
-def column_of(name: str, data_type: str, column_type: str) -> Column:
+def column_of(name: str, data_type: str, column_type: str) -> ComparedColumn:
     """Return a column of `information_schema.COLUMNS`."""
     base = data_type.lower()
     if base in _FIXED:
-        return Column(name, Kind.BYTES, fixed=_FIXED[base])
+        return ComparedColumn(name, ValueForm.BYTES, fixed=_FIXED[base])
     if base in _NUMBERS:
-        return Column(name, Kind.NUMBER, padded=base == "year" or "zerofill" in column_type.lower())
+        return ComparedColumn(name, ValueForm.NUMBER, padded=base == "year" or "zerofill" in column_type.lower())
     if base in {"float", "double"}:
-        return Column(name, Kind.DOUBLE)
+        return ComparedColumn(name, ValueForm.DOUBLE)
     size = re.search(r"\((\d+)\)", column_type)
     number = int(size[1]) if size else 0
     if base in {"time", "datetime", "timestamp"}:
-        return Column(name, Kind.TEXT, fraction=number)
+        return ComparedColumn(name, ValueForm.TEXT, fraction=number)
     if base == "bit":
-        return Column(name, Kind.BYTES, bits=number)
-    return Column(name, Kind.BYTES if base in _BYTES or base in _SPATIAL else Kind.TEXT)
+        return ComparedColumn(name, ValueForm.BYTES, bits=number)
+    return ComparedColumn(name, ValueForm.BYTES if base in _BYTES or base in _SPATIAL else ValueForm.TEXT)
 
 
 def number_form(digits: bytes) -> bytes:

@@ -33,7 +33,7 @@ def watch(
     An unavailable source or target is logged, and is tried again in the next round.
 
     Args:
-        config, tables, patience, ignored: as for `verify`.
+        config, tables, patience, ignored: arguments of `verify`.
         report_to: called with each report.
         every: seconds from the end of one comparison to the start of the next.
         stop: checked between two comparisons.

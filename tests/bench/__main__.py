@@ -1,4 +1,4 @@
-"""`python -m tests.bench`: throughput and latency, repeated; a JSON file into one folder for each."""
+"""`python -m tests.bench`: measures throughput and latency repeatedly; writes a JSON file each into one folder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main(
     targets: Sequence[str],
     out: Path,
 ) -> None:
-    """Measure on this machine; exit 1 when a figure is void."""
+    """Measure on this machine; exit 1 if a figure is void."""
     sheets = []
     if only != "latency":
         sheets.append(Sheet(out, "throughput", {"rows": rows}))

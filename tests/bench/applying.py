@@ -35,7 +35,7 @@ from connector.targets.postgres.copy import HEADER, TRAILER, copy_rows
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.postgres.types import bit_count, copy_kind, postgres_type
 from connector.targets.sqlite.target import SqliteTarget
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 from tests.bench.meter import usage
 from tests.bench.recorded import Recording, record
 
@@ -44,7 +44,7 @@ TARGETS = ("nothing", "sqlite", "postgresql", "by hand")
 
 
 class Nothing:
-    """A target that takes everything and keeps only the net rows of each commit, where somebody wants them."""
+    """A target that discards rows, and keeps the net rows of each commit on request."""
 
     token = 1
 
@@ -94,7 +94,7 @@ class _NoLarge:
         pass
 
 
-def _core(target: Target) -> ApplyCore:
+def _core(target: TargetDatabase) -> ApplyCore:
     position = target.claim("bench")
     ledger = EventSequencer[Message, Messages](topic="thl.bench", partitions=1, position=position)
     return ApplyCore(
@@ -111,14 +111,14 @@ def _core(target: Target) -> ApplyCore:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a run took: seconds, CPU seconds of this process, CPU seconds of the server."""
+    """Seconds, CPU seconds of this process and CPU seconds of the server of a run."""
 
     seconds: float
     cpu: float
     server_cpu: float
 
     def figures(self, rows: int) -> dict[str, float]:
-        """Per row and million rows."""
+        """Costs per row and per million rows."""
         return {
             "rows/s": round(rows / self.seconds),
             "cpu s per 1M rows": round(self.cpu / rows * 1e6, 2),
@@ -141,8 +141,8 @@ def _measured(work: Callable[[], None], server: int | None = None, profile: Path
     return Spent(seconds, cpu, usage(server).cpu_seconds - before if server else 0.0)
 
 
-def _filled(log: Recording, target: Target) -> Callable[[], None]:
-    """Apply what comes before; the work that is to be measured."""
+def _filled(log: Recording, target: TargetDatabase) -> Callable[[], None]:
+    """Apply the preparation; return the work to be measured."""
     core = _core(target)
     for batch in log.before:
         core.accept(batch)
@@ -155,11 +155,11 @@ def _filled(log: Recording, target: Target) -> Callable[[], None]:
 
 
 class ByHand:
-    """COPY and merge, written out for one table: what a commit must cost, whoever does it.
+    """COPY and merge written by hand for one table: the least that a commit costs.
 
     Args:
-        dsn: of the database.
-        log: whose net rows are taken; encoded here, before anything is measured.
+        dsn: address of the database.
+        log: log whose net rows are used, encoded before the measurement.
     """
 
     def __init__(self, dsn: str, log: Recording) -> None:
@@ -242,11 +242,11 @@ def run(
     """Every workload on every target, once.
 
     Args:
-        kinds: of `recorded`.
-        targets: of `TARGETS`.
+        kinds: workloads of `recorded`.
+        targets: names in `TARGETS`.
         rows: row changes of each log, about.
-        folder: where logs are kept from run to run; the temporary files' if None.
-        profile: where cProfile's statistics go; its top is printed too.
+        folder: folder of logs kept between runs; None: temporary.
+        profile: file for cProfile's statistics, whose top is printed, too.
 
     Returns:
         "workload to target" → figures; of `nothing`, also how many rows survive the collapse.

@@ -33,7 +33,7 @@ _COMPARED = ("id", "a", "b", "c", "g", "h")
 
 @dataclass(slots=True)
 class Log:
-    """What was seen, by the seconds since the applier's start.
+    """The observations, by seconds since the applier's start.
 
     Args:
         at: seconds.
@@ -48,19 +48,19 @@ class Log:
     memory: dict[str, list[float]] = field(default_factory=lambda: {"driver": [], "JVM": [], "producer": []})
 
     def series(self) -> dict[str, list[float]]:
-        """For the result: JSON has no NaN, so -1 says that nothing was told."""
+        """The result's form of a series: JSON has no NaN, so -1 means unknown."""
         told = [-1.0 if math.isnan(left) else left for left in self.left]
         memory = {f"MB {name}": values for name, values in self.memory.items()}
         return {"s": self.at, "rows behind": self.behind, "estimate s": told, **memory}
 
     def worth(self, done: float) -> float | None:
-        """Median of what was estimated by what it really took, while more than five seconds were left."""
+        """Median ratio of estimated to actual time, while more than five seconds were left."""
         pairs = [(left, done - at) for at, left in zip(self.at, self.left, strict=True)]
         ratios = [left / real for left, real in pairs if real > 5 and not math.isnan(left)]
         return statistics.median(ratios) if ratios else None
 
     def growth(self, name: str) -> float:
-        """Memory at the end by memory when half of what was behind had been caught up with."""
+        """Memory at the end divided by memory when half of the lag was applied."""
         most = max(self.behind)
         begun = self.behind.index(most)
         middle = next(n for n in range(begun, len(self.at)) if self.behind[n] <= most / 2)
@@ -69,7 +69,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Looks at both workers while the applier catches up."""
+    """Observes both workers while the applier catches up."""
 
     producer: Worker
     published: Gauges
@@ -77,7 +77,7 @@ class Watch:
     applied: Gauges
 
     def until_caught_up(self, log: Log, near: float) -> tuple[float, float]:
-        """Seconds after the applier's start of its first row, and of the moment from which it stayed `near` the end."""
+        """Seconds from the applier's start to its first row, and to the time from which it stayed `near` the end."""
         meters = {
             "driver": Meter(self.applier.pid, "python"),
             "JVM": Meter(self.applier.pid, "java"),
@@ -108,7 +108,7 @@ class Watch:
         raise Stuck(f"{log.behind[-1]:.0f} rows are behind after {_PATIENCE:.0f} s\n{self.applier.log_tail()}")
 
     def until_equal(self) -> None:
-        """The load has ended: wait for its last rows."""
+        """Wait for the last rows of the load, which has ended."""
         began = CLOCK.monotonic()
         same = 0
         while same < 3 and CLOCK.monotonic() - began < _PATIENCE:
@@ -123,7 +123,7 @@ class Watch:
 
 
 def run(sheet: Sheet, kind: str, rows: int, rate: int) -> None:
-    """Once."""
+    """Measure once."""
     with site() as place:
         backlog = workload.fill(place.connect, kind, rows)
         service = place.service("late")
@@ -162,7 +162,7 @@ def run(sheet: Sheet, kind: str, rows: int, rate: int) -> None:
 @click.option("--kind", default="oltp", type=click.Choice(workload.KINDS), show_default=True, help="Of the backlog.")
 @out_option
 def main(*, rows: int, rate: int, kind: str, out: Path) -> None:
-    """Measure; exit 1 when source and target are not equal afterwards."""
+    """Measure; exit 1 if source and target differ afterwards."""
     sheet = Sheet(out, "catch-up", {"rows": rows, "rate": rate, "kind": kind})
     run(sheet, kind, rows, rate)
     sys.exit(0 if sheet.valid else 1)

@@ -1,4 +1,4 @@
-"""Tables of source and PostgreSQL target compared by sums that the two servers work out themselves.
+"""Compares tables of source and PostgreSQL target by checksums that both servers compute.
 
 Quick enough for many large tables; only for columns that both servers print alike: integers, decimals, strings.
 """
@@ -20,11 +20,11 @@ _ARGUMENTS = 50  # a function of PostgreSQL has 100 at most
 
 
 def difference(connect: Connect, dsn: str, tables: Sequence[str], columns: Sequence[str]) -> str:
-    """Why tables are not equal; empty when they are.
+    """The reason why tables differ; empty if they are equal.
 
     Args:
         connect: to the source.
-        dsn: of the target.
+        dsn: address of the target.
         tables: `schema.table`; all have the columns.
         columns: those that are compared.
     """

@@ -1,4 +1,4 @@
-"""The course of a run: how many rows were counted when, and what the processes had used by then. Pure."""
+"""The course of a run: rows counted over time, and the resources used by then. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ WARM_SHARE = 4  # … but no more than this part of a run is left out
 
 
 class TooShort(Exception):
-    """A run of too few commits."""
+    """Raised for a run with too few commits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look.
+    """One observation.
 
     Args:
         at: seconds.
@@ -33,7 +33,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Looks in order, the first one with rows first, the last one with all of them.
+    """Observations in order: the first one has rows, the last one has all of them.
 
     Args:
         looks: see above.
@@ -61,7 +61,7 @@ class Course:
 
     @property
     def steady(self) -> Look:
-        """From here on everything is warm, and only what is to be measured is counted.
+        """The observations after the warm-up, which alone are counted.
 
         Where only the last commit comes later, from the commit before it on.
 
@@ -77,7 +77,7 @@ class Course:
         return next(look for look in earlier if look.rows >= warm)
 
     def rates(self) -> list[float]:
-        """Rows per second from each look that saw the count move to the next one, in the steady state.
+        """Rows per second between observations at which the count had changed, in the steady state.
 
         Counts move at commits, so what lies between two such looks is whole.
         """
@@ -87,10 +87,10 @@ class Course:
 
 
 def rate(first: Look, last: Look) -> float:
-    """Rows per second between two looks."""
+    """Rows per second between two observations."""
     return (last.rows - first.rows) / max(last.at - first.at, 1e-9)
 
 
 def cpu(first: Look, last: Look, name: str) -> float:
-    """CPU seconds of a process per million rows between two looks."""
+    """CPU seconds of a process per million rows between two observations."""
     return (last.used[name] - first.used[name]).cpu_seconds / max(last.rows - first.rows, 1) * 1e6

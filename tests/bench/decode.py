@@ -1,4 +1,4 @@
-"""How fast a binary log is decoded from memory, without a server: `python -m tests.bench.decode FILE …`.
+"""`python -m tests.bench.decode FILE …`: decodes a binary log from memory, without a server.
 
 Prints for each file rows, transactions, bytes, and the best of three runs in rows and MB per second, with the CPU
 seconds that a million rows cost.
@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.log.transaction.batch import PositionAdvance, Rows
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.reader import BinlogReader
@@ -20,7 +20,7 @@ RUNS = 3
 
 
 class MemorySource:
-    """Bytes, given as a socket would."""
+    """Bytes in memory, received as from a socket."""
 
     def __init__(self, data: bytes) -> None:
         self._data = memoryview(data)
@@ -37,7 +37,7 @@ class MemorySource:
 
 
 def run(data: bytes, name: str) -> tuple[int, int, float, float]:
-    """Rows, transactions, seconds, CPU seconds."""
+    """Measure; return rows, transactions, seconds and CPU seconds."""
     reader = BinlogReader(
         MemorySource(data), EventFrames(), filters=Filter(Filters()), service="bench", batch_bytes=4 << 20, file=name
     )

@@ -1,4 +1,4 @@
-"""A worker started and watched until it has taken a whole backlog."""
+"""Starts a worker and observes it until it has processed a whole backlog."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 240.0  # seconds without a further row
 
 
 class Stuck(Exception):
-    """A worker counts no further rows."""
+    """Raised if a worker counts no further rows."""
 
 
 def drain(
@@ -30,10 +30,10 @@ def drain(
     parts: dict[str, str],
     before: int = 0,
 ) -> Course:
-    """Start `worker`, look at it until `counter` has reached `goal`, and end it.
+    """Start `worker`, observe it until `counter` has reached `goal`, and end it.
 
     Args:
-        place: whose servers are measured, too.
+        place: site whose servers are measured, too.
         worker, gauges: not started.
         counter: a metric of the worker.
         goal: rows.

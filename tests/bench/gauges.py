@@ -1,4 +1,4 @@
-"""A worker's own metrics, over HTTP."""
+"""Reads a worker's own metrics over HTTP."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """Reads them from the port that the worker was given."""
+    """Reads the metrics at the worker's port."""
 
     port: int
 
     def read(self) -> dict[str, float]:
-        """Metric → value of its first sample; empty while nobody answers."""
+        """Metric → value of its first sample; empty while the worker does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as answer:
                 lines = answer.read().decode().splitlines()
@@ -27,5 +27,5 @@ class Gauges:
         return found
 
     def value(self, name: str) -> float:
-        """One of them; -1 while it cannot be told."""
+        """One metric; -1 if it is unknown."""
         return self.read().get(name, -1.0)

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.growth`: does the time per row or the memory grow with the size of anything?
+"""`python -m tests.bench.growth`: time per row and memory along growing dimensions of a load.
 
 For each shape (rows, rows of a transaction, tables, columns, partitions) a log and a target of its own, after a
 warm-up. Besides the time of all the rows the figures hold the quartiles of what was seen
@@ -27,7 +27,7 @@ AXES = ("rows", "size", "tables", "columns", "partitions")
 
 
 def measure(place: Site, shape: Shape, name: str, warm: int) -> Row:
-    """Both halves at one point."""
+    """Measure producer and applier at one point."""
     file = fill(place.connect, shape, warm)
     backlog = Backlog(warm + shape.rows, warm // 1000 + shape.transactions, warm)
     service = place.service(
@@ -53,7 +53,7 @@ def measure(place: Site, shape: Shape, name: str, warm: int) -> Row:
 
 
 def figures_of(course: Course, half: str, names: Sequence[str]) -> dict[str, float]:
-    """Microseconds per row, by the clock and by the CPU, and memory."""
+    """Microseconds per row by clock and by CPU, and memory."""
     times = sorted(1e6 / speed for speed in course.rates())
     low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else times * 3
     last = course.looks[-1]
@@ -75,7 +75,7 @@ def figures_of(course: Course, half: str, names: Sequence[str]) -> dict[str, flo
 @click.option("--repeats", default=1, show_default=True)
 @out_option
 def main(*, rows: int, warm: int, ten_million: bool, chosen: Sequence[str], repeats: int, out: Path) -> None:
-    """Measure every point; exit 1 when one is void."""
+    """Measure every point; exit 1 if one is void."""
     sheet = Sheet(out, "growth", {"rows": rows, "warm": warm})
     shapes = [shape for shape in axes(rows, ten_million=ten_million) if shape.axis in (*chosen, "base")]
     with site() as place:

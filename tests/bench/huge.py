@@ -1,4 +1,4 @@
-"""`python -m tests.bench.huge`: one transaction of 2 million rows and a row of 16 MiB; memory, and who sees what.
+"""`python -m tests.bench.huge`: one transaction of 2 million rows and a row of 16 MiB; memory and visibility.
 
 Exit 1 unless a reader that polls two of its tables in one snapshot saw none or all of it, source and target are
 equal, and the producer's and the applier's peaks stay within the bounds given.
@@ -26,7 +26,7 @@ _SEEN = "SELECT (SELECT count(*) FROM bench.bulk), (SELECT count(*) FROM bench.o
 
 @dataclass
 class Reader:
-    """Polls two tables in one statement, which is one snapshot, until it saw `goal`."""
+    """Polls two tables in one statement, which is one snapshot, until it has read `goal`."""
 
     place: Site
     goal: tuple[int, int]
@@ -43,7 +43,7 @@ class Reader:
 
 
 def loaded(place: Site) -> bool:
-    """Whether the initial load, of empty tables, is in."""
+    """True if the initial load of empty tables has ended."""
     with psycopg.connect(place.postgres.dsn, autocommit=True) as connection:
         try:
             found = connection.execute("SELECT consistent AND seqno >= 0 FROM thl.thl_position").fetchone()
@@ -53,7 +53,7 @@ def loaded(place: Site) -> bool:
 
 
 def kept(config: Config) -> bool:
-    """Whether what is prepared is in Kafka."""
+    """True if the prepared transaction is in Kafka."""
     with LogReader(config) as reader:
         return reader.prepared().pending.kept.count > 0
 

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.large`: large rows through messages of 1 MiB, in parts; memory, and whether it is all there.
+"""`python -m tests.bench.large`: large rows in parts through messages of 1 MiB; memory and completeness.
 
 Transactions of random sizes (1 KiB to 40 MiB, each power of two as likely) over several schemas, and now and then a row
 of 64 MiB, through topics that take no larger message, to PostgreSQL. Exit 1 unless source and target are equal and both
@@ -33,7 +33,7 @@ DIGEST = 128  # bytes of the pattern that a body repeats
 
 
 def made_small(config: Config, partitions: int) -> None:
-    """The topics that hold rows, as somebody makes them who knows nothing of us."""
+    """Create the topics for rows with Kafka's default message size."""
     admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
     limit = {"max.message.bytes": str(MESSAGE)}
     events = NewTopic(config.topic, partitions, 1, config=limit | {"message.timestamp.type": "LogAppendTime"})
@@ -43,7 +43,7 @@ def made_small(config: Config, partitions: int) -> None:
 
 
 def sizes(count: int, seed: int) -> Iterator[list[int]]:
-    """Of each transaction's rows, in bytes."""
+    """The sizes of each transaction's rows, in bytes."""
     chosen = random.Random(seed)
     for number in range(count):
         if number % max(1, count // 5) == 0:
@@ -55,7 +55,7 @@ def sizes(count: int, seed: int) -> Iterator[list[int]]:
 
 
 def write(connect: Connect, count: int, seed: int) -> int:
-    """All transactions, one after the other.
+    """Execute all transactions in order.
 
     Returns:
         Bytes of the bodies that were written.
@@ -82,7 +82,7 @@ def write(connect: Connect, count: int, seed: int) -> int:
 
 
 def there(dsn: str) -> bool:
-    """Whether the last row is in the target."""
+    """True if the last row is in the target."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         try:
             return connection.execute("SELECT 1 FROM large0.t WHERE id = %s", (END,)).fetchone() is not None
@@ -108,7 +108,7 @@ def main(
     producer_megabytes: int,
     applier_megabytes: int,
 ) -> None:
-    """Measure them."""
+    """Measure large rows."""
     with site() as place:
         schemas = [f"large{number}" for number in range(SCHEMAS)]
         with place.connect() as connection, connection.cursor() as cursor:

@@ -23,7 +23,7 @@ _FIRST = 10**9  # ids of each rate's rows begin at a multiple of this
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Both processes of ours, running, and where."""
+    """A running producer and applier, and their service."""
 
     place: Site
     service: Service
@@ -31,12 +31,12 @@ class Pair:
     applier: Worker
 
     def check(self) -> None:
-        """Raise when one has ended."""
+        """Raise if a process has ended."""
         for worker in (self.producer, self.applier):
             worker.check()
 
     def meters(self) -> dict[str, Meter]:
-        """Of everything that runs."""
+        """The meters of all processes."""
         return {
             "producer": Meter(self.producer.pid),
             "driver": Meter(self.applier.pid, "python"),
@@ -46,7 +46,7 @@ class Pair:
 
 
 def run(sheet: Sheet, rates: Sequence[int], seconds: float, warm: float) -> None:
-    """One start of everything; then each rate for `seconds`, after `warm` seconds of it that are not counted."""
+    """Start everything once; then run each rate for `seconds`, after `warm` seconds that are not counted."""
     with site() as place:
         service = place.service("latency", source={"start": "snapshot"})
         pair = Pair(place, service, service.worker("produce")[0], service.worker("apply")[0])
@@ -65,7 +65,7 @@ def run(sheet: Sheet, rates: Sequence[int], seconds: float, warm: float) -> None
 
 
 def _at(pair: Pair, live: Live, seconds: float, warm: float) -> list[Row]:
-    """One rate."""
+    """Measure one rate."""
     meters = pair.meters()
     witness = Witness(pair.service)
     try:
@@ -101,7 +101,7 @@ def _row(case: str, committed: Mapping[int, int], seen: Mapping[int, int], more:
 
 
 def _await_load(pair: Pair) -> None:
-    """Until the initial load, of empty tables, is in.
+    """Wait for the end of the initial load of empty tables.
 
     Raises:
         TimeoutError: it does not come.

@@ -1,4 +1,4 @@
-"""A live load at a steady rate, made inside the server so that it takes little of the machine; an open loop."""
+"""A live load at a steady rate, generated inside the server to use little of the machine; an open loop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ END"""
 
 
 class Live:
-    """The load while it runs, as a context.
+    """A running load, as a context.
 
     Args:
         connect: to the source.
@@ -55,7 +55,7 @@ class Live:
 
     @property
     def rows(self) -> int:
-        """Row changes that were committed."""
+        """The number of committed row changes."""
         return self.transactions * 3
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What a log holds, counted by a consumer that shares no code with ours: the proof that nothing was lost or doubled."""
+"""Counts the content of a log by a consumer without shared code: proof that nothing is lost or doubled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EPOCH = 3  # the index of `epoch` among the kinds of schemas/fragment.avsc
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Of the finished events of a log.
+    """The counts of a log's finished events.
 
     Args:
         events: that carry rows.
@@ -32,7 +32,7 @@ class Counted:
 
 
 def count(config: Config) -> Counted:
-    """Read all partitions from their beginnings to their ends, committed messages only; every CRC is checked.
+    """Read the committed messages of all partitions from beginning to end, and check every CRC.
 
     Raises:
         ValueError: a message's CRC is wrong.
@@ -74,7 +74,7 @@ def count(config: Config) -> Counted:
 
 
 def _finished(value: bytes) -> tuple[int, int] | None:
-    """Seqno and rows of the event that a message finishes; the fields are the first of schemas/fragment.avsc."""
+    """Seqno and rows of the event that a message finishes, from the first fields of schemas/fragment.avsc."""
     if crc32(value[_OPENING:-_CRC]) != int.from_bytes(value[-_CRC:], "big"):
         raise ValueError("a message's CRC is wrong")
     seqno, at = _long(value, _OPENING)
@@ -93,7 +93,7 @@ def _finished(value: bytes) -> tuple[int, int] | None:
 
 
 def _long(value: bytes, at: int) -> tuple[int, int]:
-    """An Avro long and the place after it."""
+    """Decodes an Avro long; returns it and the next offset."""
     number = shift = 0
     for byte in islice(value, at, at + 10):
         number |= (byte & 0x7F) << shift

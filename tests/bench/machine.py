@@ -1,4 +1,4 @@
-"""What a figure depends on beside our code: the machine and the versions of everything that took part."""
+"""The conditions of a figure beside the code: the machine and the versions of all programs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-from connector.sandbox.fetching.java import java_home
-from connector.sandbox.fetching.mysql_programs import mysql_programs
-from connector.sandbox.fetching.versions import KAFKA_VERSION, POSTGRES_VERSION
+from connector.fetching.java import java_home
+from connector.fetching.mysql_programs import mysql_programs
+from connector.fetching.versions import KAFKA_VERSION, POSTGRES_VERSION
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("confluent-kafka", "pyspark", "pyarrow", "psycopg", "PyMySQL")
 
 
 def describe() -> dict[str, str]:
-    """Names and values, for people."""
+    """Names and values for readers."""
     return {
         "processor": f"{_field('/proc/cpuinfo', 'model name')}, {os.cpu_count()} cores",
         "memory": f"{int(_field('/proc/meminfo', 'MemTotal').split()[0]) / 2**20:.0f} GiB",
@@ -51,7 +51,7 @@ def _mysql() -> str:
 
 
 def _code() -> str:
-    """What of git identifies the code that is measured, whatever else a commit changed."""
+    """The git identity of the measured code, unaffected by other changes of a commit."""
     tree = _output(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD:connector"]).strip() or "unknown"
     changed = _output(["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no", "--", "connector"])
     return f"{tree} + changes" if changed else tree

@@ -1,4 +1,4 @@
-"""Results as Markdown tables, and tables into a document between markers. Pure."""
+"""Renders results as Markdown tables, and puts tables between a document's markers. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Column:
 
     Args:
         title: above it.
-        figure: whose figure it shows, of each row; cases without it show nothing.
+        figure: the shown figure of each row; cases without it stay empty.
     """
 
     title: str
@@ -26,7 +26,7 @@ class Column:
 
 
 def cases(results: Iterable[Result]) -> dict[str, list[Row]]:
-    """All rows that count, by case, in the order in which cases came first."""
+    """All valid rows by case, in the order in which cases came first."""
     found: dict[str, list[Row]] = {}
     for result in results:
         for row in result.rows:
@@ -36,12 +36,12 @@ def cases(results: Iterable[Result]) -> dict[str, list[Row]]:
 
 
 def voids(results: Iterable[Result]) -> list[str]:
-    """What does not count, and why."""
+    """The void rows, with reasons."""
     return [f"{row.case}: {row.void}" for result in results for row in result.rows if row.void]
 
 
 def spread_of(rows: Iterable[Row], figure: str) -> Spread | None:
-    """Of one figure over repeats; None where no row has it."""
+    """The spread of one figure over repeats; None if no row has it."""
     values = [row.figures[figure] for row in rows if figure in row.figures]
     return Spread.of(values) if values else None
 
@@ -49,11 +49,11 @@ def spread_of(rows: Iterable[Row], figure: str) -> Spread | None:
 def table(
     rows: Mapping[str, Sequence[Row]], columns: Sequence[Column], references: Mapping[str, str] | None = None
 ) -> str:
-    """A line a case: median (min–max) of each figure, and how many times the reference's first column it is.
+    """A line per case: median (min–max) of each figure, and the ratio to the reference's first column.
 
     Args:
         rows: case → repeats.
-        columns: what is shown; those of which no case has a figure are left out.
+        columns: the columns; those without any figure are omitted.
         references: case → the case that it is compared with; without any there is no column of ratios.
     """
     shown = [
@@ -76,7 +76,7 @@ def _ratio(rows: Mapping[str, Sequence[Row]], case: str, references: Mapping[str
 
 
 def provenance(results: Sequence[Result]) -> str:
-    """When figures were measured, and with what settings."""
+    """Date and settings of figures."""
     newest = results[-1]
     settings = ", ".join(f"{name} {value}" for name, value in newest.settings.items() if value != "")
     commit = newest.machine.get("commit", "unknown")
@@ -91,7 +91,7 @@ def provenance(results: Sequence[Result]) -> str:
 
 
 def machine(result: Result) -> str:
-    """Where a result was measured, with what versions."""
+    """Machine and versions of a result."""
     told = (f"{name} {value}" for name, value in result.machine.items() if name not in _OF_A_RUN)
     return ", ".join(told) + "."
 
@@ -111,7 +111,7 @@ def replaced(document: str, name: str, text: str) -> str:
 
 
 def marked(document: str) -> list[str]:
-    """The names of its marked places."""
+    """The names of a document's marked places."""
     return re.findall(r"<!-- bench:([a-z-]+) -->", document)
 
 

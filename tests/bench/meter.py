@@ -1,4 +1,4 @@
-"""CPU seconds and resident memory of a process with all its children, as the kernel counts them."""
+"""CPU seconds and resident memory of a process with all its children, from the kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REFRESH = 1.0  # seconds for which a family's list of members is believed
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process family used so far.
+    """The resources that a process family has used.
 
     `resident` and `peak` are sums over the members, `peak` of every member's own VmHWM: an upper bound of the family's
     peak, never below it.
@@ -32,10 +32,10 @@ class Usage:
 
 
 class Meter:
-    """Reads a family again and again at little cost: who belongs to it is looked up once a second only.
+    """Measures a family repeatedly at little cost: its members are looked up once a second only.
 
     Args:
-        pid: its eldest; None: there is none, and nothing is used.
+        pid: root process of the family; None: none, and no usage.
         program: only members whose program's name begins so.
     """
 
@@ -46,7 +46,7 @@ class Meter:
         self._listed = float("-inf")
 
     def read(self) -> Usage:
-        """What it used so far."""
+        """The usage up to now."""
         if self._pid is None:
             return Usage(0.0, 0)
         now = time.monotonic()
@@ -68,7 +68,7 @@ def family(pid: int) -> list[int]:
 
 
 def usage(pid: int, *, name: str = "") -> Usage:
-    """Of `pid` and its children; with `name`, only members whose program is called so."""
+    """The usage of `pid` and its children; with `name` only of members whose program has this name."""
     return Meter(pid, name).read()
 
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/img, made of results."""
+"""The plots of docs/img, made from results."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ Points = dict[float, list[Row]]
 
 
 def _points(results: Sequence[Result], axis: str) -> Points:
-    """Value → repeats, in order; the point that all axes share among them."""
+    """Value → repeats, in order, including the point that all axes share."""
     found: Points = {}
     for case, rows in cases(results).items():
         for row in rows:
@@ -114,7 +114,7 @@ def _memory(panel: Any, points: Points) -> None:
 
 
 def _label(panel: Any) -> None:
-    """Sizes as people write them."""
+    """A size in readable form."""
     panel.xaxis.set_major_formatter(FuncFormatter(_short))
     panel.xaxis.set_minor_locator(NullLocator())
 
@@ -127,7 +127,7 @@ def _short(value: float, _: object = None) -> str:
 
 
 def catch_up(results: Sequence[Result], path: Path) -> None:
-    """The newest run: what is behind, what was estimated, memory."""
+    """The newest run: lag, estimate and memory."""
     row = next(row for result in reversed(results) for row in reversed(result.rows) if row.series)
     at, done = row.series["s"], row.figures["s to caught up"]
     figure, (behind, left, memory) = plt.subplots(3, 1, figsize=(9, 6.5), sharex=True, layout="constrained")
@@ -157,7 +157,7 @@ PLOTS: Mapping[str, Callable[[Sequence[Result], Path], None]] = {"growth": growt
 
 
 def draw(results: Sequence[Result], folder: Path) -> list[Path]:
-    """Draw what was measured; returns the files."""
+    """Draw the measured parts; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     for part, plot in PLOTS.items():

@@ -1,4 +1,4 @@
-"""The end of every run: does the target hold what the source holds? A figure without that is void."""
+"""The comparison of source and target at the end of every run: without it a figure is void."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPERATIONS = "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)::bigint FROM pg_sta
 
 
 def log_proof(config: Config, backlog: Backlog) -> str:
-    """Why a log does not hold a backlog; empty when it does."""
+    """The reason why a log lacks a backlog; empty if it is complete."""
     found = count(config)
     if not found.dense:
         return "the log has holes or doubles"
@@ -39,7 +39,7 @@ class TargetProof:
         self._equal: dict[str, str] = {}  # kind of target → the fingerprint of one that is equal to the source
 
     def check(self, config: Config) -> str:
-        """Why a target is not equal to the source; empty when it is."""
+        """The difference of a target from the source; empty if they are equal."""
         kind = urlsplit(config.target.url.get_secret_value()).scheme
         found = fingerprint(config)
         if kind in self._equal:
@@ -51,7 +51,7 @@ class TargetProof:
 
 
 def differs(config: Config) -> str:
-    """Why source and target are not equal, by `thl verify`; empty when they are."""
+    """The difference of source and target, by `thl verify`; empty if they are equal."""
     report = verify(config)
     if not report.tables:
         return "nothing was compared"
@@ -60,14 +60,14 @@ def differs(config: Config) -> str:
 
 
 def fingerprint(config: Config) -> str:
-    """Of all rows of all tables that a target was given: equal ones are equal multisets of rows."""
+    """A fingerprint of all rows of a target's tables: equal ones mean equal multisets of rows."""
     url = config.target.url.get_secret_value()
     parts = urlsplit(url)
     return _sqlite(unquote(parts.path[1:])) if parts.scheme == "sqlite" else _postgres(url)
 
 
 def operations(config: Config) -> int:
-    """How many rows a PostgreSQL target's tables were given, changed or lost, as its server counts them."""
+    """Rows inserted, updated and deleted in a PostgreSQL target, as its server counts them."""
     with psycopg.connect(config.target.url.get_secret_value(), autocommit=True) as connection:
         found = connection.execute(_OPERATIONS).fetchone()
     return int(found[0]) if found and found[0] is not None else 0

@@ -1,4 +1,4 @@
-"""Logs in memory, as the producer's own encoder writes them: the benchmark's tables without MySQL and Kafka.
+"""Logs in memory, written by the producer's encoder: the benchmark's tables without MySQL and Kafka.
 
 Kept as Arrow files in a folder, because making a million rows in Python takes half a minute. `bulk` and `oltp` are the
 transactions of `workload`; `cold` is a table of rows first, then transactions of two inserts, two updates and a
@@ -47,11 +47,11 @@ Change = tuple[Action, Row | None, Row | None]
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A log.
+    """A recorded log.
 
     Args:
         before: batches that fill the tables, not to be measured.
-        batches: what is measured, in columns partition, offset, value.
+        batches: measured messages, in columns partition, offset, value.
         rows: row changes in `batches`.
     """
 
@@ -61,7 +61,7 @@ class Recording:
 
 
 def record(kind: str, rows: int, folder: Path) -> Recording:
-    """The log of a workload: read from the folder, or made and kept there."""
+    """The log of a workload: read from the folder, or made and stored there."""
     made = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
     paths = [folder / f"thl-{kind}-{rows}-{made}.{part}.arrow" for part in ("before", "measured")]
     if not all(path.exists() for path in paths):
@@ -109,7 +109,7 @@ def _oltp(rows: int) -> Iterator[list[Change]]:
         if gone := there.pop(max(1, n - 6001), None):
             changes.append((Action.DELETE, gone, None))
         for old_key in range(n - 9003, n - 9000):
-            there.pop(old_key, None)  # nobody comes back to it
+            there.pop(old_key, None)  # its key is not used again
         yield changes
 
 
@@ -129,7 +129,7 @@ def _cold(rows: int) -> Iterator[list[Change]]:
 
 
 class _Writer:
-    """One log, from its tables' creation on."""
+    """Writes one log, from the creation of its tables."""
 
     def __init__(self, kind: str) -> None:
         self._layout: TableLayout = layout(f"{workload.SCHEMA}.{kind}", _COLUMNS, ["id"])
@@ -169,7 +169,7 @@ class _Writer:
 
 
 def _runs(changes: list[Change]) -> Iterator[list[Change]]:
-    """Rows of one action that follow each other, as one statement's do."""
+    """Consecutive rows of one action, like those of one statement."""
     run: list[Change] = []
     for change in changes:
         if run and (run[0][0] != change[0] or len(changes) == 5):

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.render`: a folder of results as tables into docs/performance.md and as plots into docs/img.
+"""`python -m tests.bench.render`: puts results as tables into docs/performance.md and as plots into docs/img.
 
 Tables go between `<!-- bench:NAME -->` and `<!-- /bench -->`; a part that was not measured stays as it is.
 """
@@ -23,7 +23,7 @@ from tests.bench.tables import rendered
 @click.option("--images", type=click.Path(path_type=Path), default=ROOT / "docs" / "img")
 @click.option("--dry", is_flag=True, help="Only print the tables.")
 def main(*, folder: Path, document: Path, images: Path, dry: bool) -> None:
-    """Render."""
+    """Render tables and plots."""
     results = load(folder)
     tables = rendered(results)
     if not tables:

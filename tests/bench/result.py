@@ -1,4 +1,4 @@
-"""What a benchmark found, as JSON files in one folder: each run of a part adds one, none is ever changed later."""
+"""Results as JSON files in one folder: each run of a part adds one, and none is changed later."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Row:
     """One measurement.
 
     Args:
-        case: what was measured; the same words in every repeat.
+        case: name of the measurement, equal in every repeat.
         figures: name → value.
         void: why the figures do not count; empty when they do.
         series: name → points over time, for a plot.
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A file's content.
+    """The content of a file.
 
     Args:
         part: which benchmark.
@@ -64,7 +64,7 @@ class Result:
 
 
 class Sheet:
-    """A run's result while it grows: after each row the file holds all that was measured so far.
+    """A run's growing result: after each row the file has all measurements so far.
 
     Args:
         out: the folder.
@@ -78,7 +78,7 @@ class Sheet:
         self._result = Result(part, time.strftime("%Y-%m-%d %H:%M", now), settings, describe())
 
     def add(self, row: Row) -> None:
-        """Keep it, and show it."""
+        """Add a row, and print it."""
         result = self._result
         self._result = Result(result.part, result.at, result.settings, result.machine, (*result.rows, row))
         whole = self._file.with_suffix(".part")
@@ -89,7 +89,7 @@ class Sheet:
 
     @property
     def valid(self) -> bool:
-        """Whether no row is void."""
+        """True if no row is void."""
         return not any(row.void for row in self._result.rows)
 
 
@@ -99,13 +99,13 @@ def load(folder: Path) -> list[Result]:
 
 
 def read(text: str) -> Result:
-    """A file's content."""
+    """The content of a file."""
     found = json.loads(text)
     return Result(**{**found, "rows": tuple(Row(**row) for row in found["rows"])})
 
 
 def comparable(results: Iterable[Result], part: str) -> list[Result]:
-    """Those of a part that were measured as the newest was: settings, processor and code the same. Oldest first."""
+    """Results of a part with the newest one's settings, processor and code, oldest first."""
     of_part = sorted((result for result in results if result.part == part), key=lambda result: result.at)
     return [result for result in of_part if _alike(result, of_part[-1])]
 

@@ -1,4 +1,4 @@
-"""The shapes of a load along which cost may grow, and the load itself: transactions of one shape after a warm-up."""
+"""The dimensions of a load along which cost may grow, and the load: transactions of one shape after a warm-up."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Shape:
         axis: which of the following is varied.
         rows: in all, after the warm-up.
         size: rows of a transaction.
-        tables: of one schema, written in turns, a transaction each.
-        columns: of a table, the key included.
-        partitions: of the log; so many schemas with one table each, written in turns.
+        tables: number of tables of one schema, written in turns, one per transaction.
+        columns: number of columns of a table, including the key.
+        partitions: number of partitions, and of schemas with one table each, written in turns.
     """
 
     axis: str = "base"
@@ -37,7 +37,7 @@ class Shape:
 
     @property
     def value(self) -> int:
-        """Of what is varied."""
+        """The value of the varied dimension."""
         return int(getattr(self, self.axis)) if self.axis != "base" else self.rows
 
     @property
@@ -49,12 +49,12 @@ class Shape:
 
     @property
     def column_names(self) -> list[str]:
-        """Of every table."""
+        """The column names of every table."""
         return ["id", *(f"c{number}" for number in range(1, self.columns))]
 
     @property
     def transactions(self) -> int:
-        """How many there are, the warm-up not counted."""
+        """The number of transactions, without the warm-up."""
         return self.rows // self.size
 
 
@@ -76,7 +76,7 @@ def axes(rows: int, *, ten_million: bool) -> Iterator[Shape]:
 
 
 def fill(connect: Connect, shape: Shape, warm: int) -> str:
-    """A binary log file of its own with the tables, the warm-up and the load.
+    """Write a binary log file with the tables, the warm-up and the load.
 
     Returns:
         The file's name: the log begins with it.

@@ -1,4 +1,4 @@
-"""Servers for one benchmark, and services on them: a log, a target and the two processes of ours between."""
+"""Servers for one benchmark, and services on them: a log, a target, and producer and applier between."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A log of its own on the site's servers, and a target of its own.
+    """A log and a target of its own on the site's servers.
 
     Args:
-        folder: where configurations and logs go.
-        name: of the service.
-        values: what a user would write into thl.yaml.
+        folder: folder of configurations and logs.
+        name: name of the service.
+        values: content of a user's thl.yaml.
     """
 
     folder: Path
@@ -57,7 +57,7 @@ class Service:
 
     @property
     def config(self) -> Config:
-        """What both are configured to."""
+        """The configuration of both workers."""
         file = self.folder / f"{self.name}.yaml"
         file.write_text(yaml.safe_dump(self.values))
         return load_config(file)
@@ -65,7 +65,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What a run has at hand."""
+    """The servers and settings of a run."""
 
     folder: Path
     mysql: MySqlServer
@@ -92,24 +92,24 @@ class Site:
         return Service(self.folder, name, {**values, "service": name})
 
     def retarget(self, service: Service, name: str, target: str) -> Service:
-        """The same log, with another fresh target."""
+        """The same log with another fresh target."""
         target_of = self.service(name, target).values["target"]
         return Service(self.folder, service.name, merged(service.values, {"target": target_of}))
 
     def servers(self) -> dict[str, Meter]:
-        """What the servers use: they share the machine with us."""
+        """The resources used by the servers, which share the machine."""
         pids = {"mysqld": self.mysql.pid, "broker": self.kafka.pid, "postgres": self.postgres.pid}
         return {name: Meter(pid) for name, pid in pids.items()}
 
 
 def merged(values: Values, sections: Mapping[str, Values]) -> Values:
-    """Configuration with some fields of some sections changed."""
+    """The configuration with some fields of some sections changed."""
     return {**values, **{name: {**values.get(name, {}), **changes} for name, changes in sections.items()}}
 
 
 @contextmanager
 def site(mysql_settings: Mapping[str, str] | None = None) -> Iterator[Site]:
-    """Fresh servers with the benchmark's tables, nothing of ours started; all is gone afterwards, on SIGTERM too."""
+    """Fresh servers with the benchmark's tables, no worker started; all is removed afterwards, also on SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="thl-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)

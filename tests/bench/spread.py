@@ -1,4 +1,4 @@
-"""Repeats of a figure: their median, and between what they lay."""
+"""Repeats of a figure: their median, minimum and maximum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LARGE = 10_000  # from here on a figure is shown in thousands, with three digits
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What several measurements of one thing gave."""
+    """The spread of several measurements."""
 
     low: float
     median: float
@@ -19,7 +19,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
-        """Of at least one value.
+        """The spread of at least one value.
 
         Raises:
             ValueError: of none.
@@ -30,7 +30,7 @@ class Spread:
         return cls(found[0], statistics.median(found), found[-1])
 
     def __truediv__(self, reference: Spread) -> float:
-        """How many times the reference's median this median is."""
+        """The ratio of this median to the reference's."""
         return self.median / reference.median
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Spread:
 
 
 def shown(value: float) -> str:
-    """Three significant digits, no more than a benchmark of this kind can tell; whole numbers whole below 10,000."""
+    """Three significant digits, the precision of such a benchmark; whole numbers below 10,000 stay whole."""
     if abs(value) >= LARGE:
         digits = 3 - len(str(int(abs(value))))
         return f"{round(value, digits):,.0f}"

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.starts`: how long until something of ours is there."""
+"""`python -m tests.bench.starts`: start-up times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EPOCH = "thl_epoch"
 
 
 def help_seconds() -> float:
-    """`thl --help`, as a user calls it."""
+    """Seconds of `thl --help`, as a user calls it."""
     command = [str(Path(sys.executable).with_name("thl")), "--help"]
     began = CLOCK.monotonic()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -29,7 +29,7 @@ def help_seconds() -> float:
 
 
 def producer_seconds(service: Service) -> tuple[float, float]:
-    """From the start of `thl produce`, its servers being there, until it is online, and until its rows are acked."""
+    """Seconds from the start of `thl produce` until it is online, and until its rows are acked; servers run."""
     worker, gauges = service.worker("produce")
     began = CLOCK.monotonic()
     worker.start()
@@ -48,7 +48,7 @@ def producer_seconds(service: Service) -> tuple[float, float]:
 
 
 def applier_seconds(service: Service) -> float:
-    """From the start of `thl apply` until a row is visible in its target."""
+    """Seconds from the start of `thl apply` until a row is visible in its target."""
     worker, _ = service.worker("apply")
     dsn = service.config.target.url.get_secret_value()
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -71,7 +71,7 @@ def applier_seconds(service: Service) -> float:
 @click.option("--helps", default=20, show_default=True, help="Of `thl --help`.")
 @out_option
 def main(*, repeats: int, helps: int, out: Path) -> None:
-    """Measure."""
+    """Measure start-up times."""
     sheet = Sheet(out, "starts", {})
     for _ in range(helps):
         sheet.add(Row("thl --help", {"ms": help_seconds() * 1000}))

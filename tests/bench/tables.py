@@ -1,4 +1,4 @@
-"""Which tables there are, made of which results. Pure."""
+"""The tables, and the results that they are made from. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SERVERS = ("mysqld", "broker", "postgres")
 
 
 def throughput(results: Sequence[Result]) -> str:
-    """Rates and memory, then whose CPU it was."""
+    """Rates and memory, then CPU by process."""
     rows = dict(sorted(cases(results).items(), key=lambda item: _STAGES.index(item[0].partition(",")[0])))
     rates = [
         Column("rows/s, steady", "rows/s"),
@@ -37,7 +37,7 @@ _STAGES = ("MySQL to Kafka", "Kafka to PostgreSQL", "Kafka to SQLite")
 
 
 def latency(results: Sequence[Result]) -> str:
-    """Percentiles, then whose CPU it was."""
+    """Percentiles, then CPU by process."""
     rows = dict(sorted(cases(results).items(), key=lambda item: (_rate(item[0]), item[0])))
     times = [Column(f"{cut} ms", f"{cut} ms") for cut in ("p50", "p95", "p99")]
     shares = [Column(name, f"CPU % {name}") for name in (*OURS, *SERVERS)]
@@ -79,7 +79,7 @@ _AXES = {"base": "rows", "size": "rows a transaction"}
 
 
 def catch_up(results: Sequence[Result]) -> str:
-    """How long it took, what it took, and whether it knew."""
+    """Time, resources and quality of the estimate."""
     columns = [
         Column("rows behind", "rows behind"),
         Column("s to the first row", "s to first row"),
@@ -94,7 +94,7 @@ def catch_up(results: Sequence[Result]) -> str:
 
 
 def starts(results: Sequence[Result]) -> str:
-    """Milliseconds."""
+    """Start-up times in milliseconds."""
     return f"{table(cases(results), [Column('ms', 'ms')])}\n\n{provenance(results)}"
 
 
@@ -113,7 +113,7 @@ def tls(results: Sequence[Result]) -> str:
 
 
 def peers(results: Sequence[Result]) -> str:
-    """What others do with the same backlog on the same servers, beside ours: cases are `what, kind: who`."""
+    """Other programs with the same backlog on the same servers, beside the connector: cases are `what, kind: who`."""
     rows = {case: [_with_totals(row) for row in repeats] for case, repeats in sorted(cases(results).items())}
     rates = {case: repeats for case, repeats in rows.items() if "rows/s" in repeats[0].figures}
     times = {case: repeats for case, repeats in rows.items() if case not in rates}
@@ -131,7 +131,7 @@ def peers(results: Sequence[Result]) -> str:
 
 
 def _with_totals(row: Row) -> Row:
-    """A row with two more figures: CPU and memory of everything that is not a server."""
+    """A row with totals: CPU and memory of everything that is not a server."""
     figures = dict(row.figures)
     for total, prefix in (("its own", "CPU s/M "), ("peak", "peak MB ")):
         found = [
@@ -156,7 +156,7 @@ TABLES: Mapping[str, Callable[[Sequence[Result]], str]] = {
 
 
 def rendered(results: Sequence[Result]) -> dict[str, str]:
-    """Part → its tables, of those parts that were measured; `machine` → where the newest was."""
+    """Part → its tables, for the measured parts; `machine` → the machine of the newest."""
     found = {part: comparable(results, part) for part in TABLES}
     tables = {part: TABLES[part](of_part) for part, of_part in found.items() if of_part}
     newest = max((of_part[-1] for of_part in found.values() if of_part), key=lambda result: result.at, default=None)

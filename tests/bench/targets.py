@@ -1,4 +1,4 @@
-"""How fast targets take rows: `python -m tests.bench.targets sqlite|postgresql [rows a batch …]`.
+"""`python -m tests.bench.targets sqlite|postgresql [rows a batch …]`: write rates of targets.
 
 Ten columns, about 220 bytes a row, a key. Bulk: inserts only. Mixed: half inserts, 40 % updates, 10 % deletes.
 Encoding the images is not in the figures.
@@ -22,7 +22,7 @@ from connector.log.transaction.position import TargetPosition
 from connector.sandbox.postgres import PostgresServer
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.sqlite.target import SqliteTarget
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 from tests.support.net import Row, layout, net
 
 TABLE = layout(
@@ -79,7 +79,7 @@ def mixed(batch: int) -> Iterator[NetChanges]:
         yield net(TABLE, inserts=map(row, new), updates=map(row, changed), deletes=map(row, gone))
 
 
-def run(name: str, target: Target, batches: list[NetChanges], batch: int) -> None:
+def run(name: str, target: TargetDatabase, batches: list[NetChanges], batch: int) -> None:
     position = target.claim("bench")
     seqno = position.seqno
     times = []
@@ -98,7 +98,7 @@ def at(seqno: int) -> TargetPosition:
     return TargetPosition(service="bench", log_id=LogId("bench"), seqno=Seqno(seqno), epoch=Epoch(1))
 
 
-def start(make: Callable[[], Target]) -> Target:
+def start(make: Callable[[], TargetDatabase]) -> TargetDatabase:
     target = make()
     target.claim("bench")
     target.begin_snapshot()
@@ -112,7 +112,7 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if kind == "sqlite":
-            make: Callable[[], Target] = lambda: SqliteTarget(folder / "bench.db", SystemClock())  # noqa: E731
+            make: Callable[[], TargetDatabase] = lambda: SqliteTarget(folder / "bench.db", SystemClock())  # noqa: E731
         else:
             server = stack.enter_context(PostgresServer(folder, die_with_parent=True))
             url = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/postgres"

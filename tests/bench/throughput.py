@@ -1,4 +1,4 @@
-"""Rows per second: a filled binary log to Kafka acked, and from there into each target."""
+"""Rows per second: from a filled binary log to acked in Kafka, and from there into each target."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SQLITE_KINDS = ("bulk", "oltp")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be measured.
+    """The measurements of a run.
 
     Args:
         rows: row changes of each backlog.
-        repeats: of each case: a log and a target of its own each time, the same binary log.
+        repeats: repeats of each case, with a new log and target but the same binary log.
         kinds: workloads.
         targets: behind Kafka.
     """
@@ -36,7 +36,7 @@ class Plan:
 
 
 def run(sheet: Sheet, plan: Plan) -> None:
-    """Measure all of it; every kind has fresh servers."""
+    """Measure everything; every kind has fresh servers."""
     for kind in plan.kinds:
         with site() as place:
             backlog = workload.fill(place.connect, kind, plan.rows)
@@ -52,21 +52,21 @@ def run(sheet: Sheet, plan: Plan) -> None:
 
 
 def produced(place: Site, service: Service, kind: str, backlog: Backlog) -> Row:
-    """One producer, from the beginning of the binary log to the end of the backlog."""
+    """Run one producer from the beginning of the binary log to the end of the backlog."""
     worker, gauges = service.worker("produce")
     course = drain(place, worker, gauges, counter=PUBLISHED, goal=backlog.rows, parts=PRODUCER)
     return Row(f"MySQL to Kafka, {kind}", course.figures(), log_proof(service.config, backlog))
 
 
 def applied(place: Site, service: Service, case: str, backlog: Backlog, proof: TargetProof) -> Row:
-    """One applier, from the beginning of the log to the end of the backlog, into a fresh target."""
+    """Run one applier from the beginning of the log to the end of the backlog, into a fresh target."""
     worker, gauges = service.worker("apply")
     course = drain(place, worker, gauges, counter=APPLIED, goal=backlog.rows, parts=APPLIER, before=backlog.before)
     return Row(case, {**course.figures(), **_survivors(service, course)}, proof.check(service.config))
 
 
 def _survivors(service: Service, course: Course) -> dict[str, float]:
-    """How much of what was read met the target's tables: the rest collapsed within a batch."""
+    """The share of read rows that reached the target's tables: the rest was compacted within a batch."""
     config = service.config
     if not config.target.url.get_secret_value().startswith("postgresql"):
         return {}

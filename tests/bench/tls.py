@@ -1,4 +1,4 @@
-"""`python -m tests.bench.tls`: the producer with TLS to the source, required and verified, beside one without."""
+"""`python -m tests.bench.tls`: the producer with required and verified TLS to the source, compared with none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ("bulk", "oltp")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), default=KINDS)
 @out_option
 def main(*, rows: int, repeats: int, kinds: Sequence[str], out: Path) -> None:
-    """Measure plain and TLS in turns, on the same binary log; exit 1 when a figure is void."""
+    """Measure plain and TLS in turns, on the same binary log; exit 1 if a figure is void."""
     sheet = Sheet(out, "tls", {"rows": rows})
     for kind in kinds:
         with write_certificates() as files, site(files.settings) as place:

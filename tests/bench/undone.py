@@ -1,4 +1,4 @@
-"""`python -m tests.bench.undone`: many transactions applied, a part of them undone, applied again; equal at each end.
+"""`python -m tests.bench.undone`: apply many transactions, undo some, apply again; compare each time.
 
 Exit 1 unless the target is what the source was: after the first part, after all, after the undo, and after all again.
 """
@@ -23,7 +23,7 @@ LOOK = 2.0
 
 
 def applied(config: Config, *workers: Worker) -> tuple[int, str]:
-    """Wait until the target is what the source is.
+    """Wait until the target equals the source.
 
     Returns:
         Its seqno, and the fingerprint of its rows.
@@ -41,7 +41,7 @@ def applied(config: Config, *workers: Worker) -> tuple[int, str]:
 
 
 def seqno_of(config: Config) -> int:
-    """Where the target is."""
+    """The target's seqno."""
     found = read_target(config.target.url.get_secret_value(), config.service)
     return -1 if found is None else found.seqno
 
@@ -50,7 +50,7 @@ def seqno_of(config: Config) -> int:
 @click.option("--transactions", default=50_000, show_default=True)
 @click.option("--back", default=20_000, show_default=True, help="So many of them are undone.")
 def main(transactions: int, back: int) -> None:
-    """Forward, back, and forward again."""
+    """Apply, undo, and apply again."""
     with site() as place:
         producer, _ = place.worker("produce")
         applier, _ = place.worker("apply")

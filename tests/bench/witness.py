@@ -1,4 +1,4 @@
-"""Notes when each event was first seen, in Kafka and in the target, by two readers that are not ours."""
+"""Records when each event was first seen, in Kafka and in the target, by two independent readers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _LOOK = 0.002  # seconds
 
 
 class Witness:
-    """Begins to look when it is made; `end` makes what was seen known.
+    """Starts to observe when created; `end` returns the observations.
 
     Args:
-        service: whose log and PostgreSQL target.
+        service: service whose log and PostgreSQL target are read.
     """
 
     def __init__(self, service: Service) -> None:
@@ -40,7 +40,7 @@ class Witness:
             thread.start()
 
     def end(self) -> None:
-        """Look no more, and decode what was read: while looking that would be in the way."""
+        """Stop observing, and decode the messages, which would disturb the observation."""
         self._ended.set()
         for thread in self._threads:
             thread.join()

@@ -1,4 +1,4 @@
-"""The benchmarks' tables and transactions: ten mixed columns, 200-300 bytes a row, made inside the server, seeded.
+"""The benchmarks' tables and transactions: ten mixed columns, 200-300 bytes a row, generated in the server, seeded.
 
 - `bulk`: INSERTs in transactions of 1,000 rows.
 - `oltp`: transactions of five row changes: three inserts, an update of a row 1,000 transactions old, a delete of one
@@ -87,7 +87,7 @@ _BULK_VALUES = _VALUES.format(n="(first + t * size + n)")
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What the source's binary log holds.
+    """The content of the source's binary log.
 
     Args:
         rows: row changes in all.
@@ -101,12 +101,12 @@ class Backlog:
 
 
 def values(n: str) -> str:
-    """The columns after `id` as an SQL list, made from the number that `n` says."""
+    """The columns after `id` as an SQL list, derived from the number `n`."""
     return _VALUES.format(n=n)
 
 
 def create(connect: Connect) -> None:
-    """The tables and procedures, empty; `aid.numbers`, from which rows are made, has a million and is not captured."""
+    """Create tables and procedures, empty; `aid.numbers`, the source of rows, has a million and is not captured."""
     digits = "(SELECT 0 d" + "".join(f" UNION ALL SELECT {n}" for n in range(1, 10)) + ")"
     cross = ", ".join(f"{digits} d{n}" for n in range(6))
     number = "d0.d + 10*d1.d + 100*d2.d + 1000*d3.d + 10000*d4.d + 100000*d5.d"
@@ -130,7 +130,7 @@ _BULKS = {"bulk": "bulk", "warm": "cold"}
 
 
 def fill(connect: Connect, kind: str, rows: int) -> Backlog:
-    """A backlog of about so many row changes that are to be measured."""
+    """Fill a backlog of about this many row changes."""
     if kind == "bulk":
         transactions = max(rows // 1000, 1)
         bulk(connect, first=0, rows=transactions * 1000)
@@ -145,18 +145,18 @@ def fill(connect: Connect, kind: str, rows: int) -> Backlog:
 
 
 def bulk(connect: Connect, *, first: int, rows: int, size: int = 1000) -> None:
-    """`rows` rows in transactions of `size` (at most a million)."""
+    """Insert `rows` rows in transactions of `size` (at most a million)."""
     _call(connect, "CALL bulk(%s, %s, %s)", (first, rows // size, size))
 
 
 def oltp(connect: Connect, *, first: int, transactions: int, connections: int = 2) -> None:
-    """Transactions of five row changes, from several connections."""
+    """Execute transactions of five row changes, from several connections."""
     share = transactions // connections
     _together((connect, "CALL oltp(%s, %s)", (first + number * share * 3, share)) for number in range(connections))
 
 
 def cold(connect: Connect, *, size: int, transactions: int, connections: int = 2) -> None:
-    """A table of `size` rows, then transactions of five row changes all over it, from several connections."""
+    """Fill a table of `size` rows, then change five random rows per transaction, from several connections."""
     _call(connect, "CALL warm(%s, %s, %s)", (0, size // 1000, 1000))
     share = transactions // connections
     _together((connect, "CALL cold(%s, %s, %s)", (size, number * share, share)) for number in range(connections))

@@ -50,9 +50,11 @@ public class Reader {
                     if ((int) fragment.get("fragno") == 0) // begins, or begins again: what was unfinished is given up
                         unfinished.put(partition, new ArrayList<>());
                     var event = unfinished.get(partition);
-                    if (event == null || (int) fragment.get("fragno") != event.size()
-                            || (long) fragment.get("prev_seqno") != previous.getOrDefault(partition, -1L))
-                        throw new IllegalStateException("something is missing before " + message.partition() + "@" + message.offset());
+                    String at = message.topic() + "-" + partition + "@" + message.offset();
+                    if (event == null || (int) fragment.get("fragno") != event.size())
+                        throw broken("fragment_missing", at);
+                    if ((long) fragment.get("prev_seqno") != previous.getOrDefault(partition, -1L))
+                        throw broken("event_missing", at);
                     if (fragment.get("kind").toString().equals("epoch"))
                         continue;
                     event.add(fragment);
@@ -67,12 +69,17 @@ public class Reader {
         }
     }
 
+    /** The error of a broken rule, by the names of docs/internals/log.md. */
+    static IllegalStateException broken(String rule, String at) {
+        return new IllegalStateException("rule=" + rule + (at.isEmpty() ? "" : " at=" + at));
+    }
+
     static GenericRecord decode(GenericDatumReader<GenericRecord> decoder, byte[] value) throws Exception {
         int opening = value[0] == 0 ? REGISTERED : SINGLE_OBJECT;
         var crc = new CRC32();
         crc.update(value, opening, value.length - opening - CHECKSUM);
         if ((int) crc.getValue() != ByteBuffer.wrap(value, value.length - CHECKSUM, CHECKSUM).getInt())
-            throw new IllegalStateException("a checksum is wrong");
+            throw broken("wrong_checksum", "");
         return decoder.read(null, DecoderFactory.get().binaryDecoder(value, opening, value.length - opening, null));
     }
 
@@ -84,7 +91,7 @@ public class Reader {
                 var change = (GenericRecord) each;
                 if (change.getSchema().getName().equals("Chunk")) {
                     if ((long) change.get("start") != parts.size())
-                        throw new IllegalStateException("something is missing");
+                        throw broken("row_parts", "");
                     parts.write(((ByteBuffer) change.get("data")).array());
                     if (parts.size() < (long) change.get("size"))
                         continue;

@@ -83,8 +83,8 @@ def test_replay_from_any_event_with_crashes_converges(place: Place, seed: int) -
         Rig(target, known).core.accept(table(values[starts[first] : starts[first] + 2], offset=starts[first]))
     position = target.claim("shop")
     while position.seqno < events - 1:
-        assert position.consistent is (position.head == NO_SEQNO)
-        assert (position.head, position.seqno < head) in ((head, True), (NO_SEQNO, False))
+        assert position.consistent is (position.rewound_from == NO_SEQNO)
+        assert (position.rewound_from, position.seqno < head) in ((head, True), (NO_SEQNO, False))
         if position.consistent:
             assert place.read(ORDERS) == sorted(states[position.seqno].items())
         rig, start = Rig(target, known), position.offsets[0]
@@ -110,7 +110,7 @@ def taken_back(at: TargetPosition, first: int, offset: int) -> TargetPosition:
         epoch=Epoch(1),
         offsets={0: offset},
         consistent=False,
-        head=max(at.head, at.seqno),
+        rewound_from=max(at.rewound_from, at.seqno),
     )
 
 

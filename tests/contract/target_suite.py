@@ -18,7 +18,7 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import TargetPosition
 from connector.targets.signal_table import SignalTable
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 from tests.support.net import Row, layout, net
 
 USERS = layout("shop.users", ["id int", "name varchar(50)", "mail varchar(50)"], ["id"])
@@ -32,13 +32,13 @@ class Place(Protocol):
 
     Attributes:
         schemaless: whether a table's schema is a part of its name.
-        kinds: what an INT and a SMALLINT are.
+        kinds: the target's types for INT and SMALLINT.
     """
 
     schemaless: bool
     kinds: tuple[str, str]
 
-    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> Target:
+    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> TargetDatabase:
         """A target on it; closed when the test ends."""
 
     def read(self, table: TableLayout) -> list[Row] | None:
@@ -66,7 +66,7 @@ class Place(Protocol):
 class Applier:
     """A claimed target and the next seqno."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: TargetDatabase) -> None:
         self.target = target
         self.position = target.claim("shop")
 
@@ -129,7 +129,7 @@ class TestPosition:
         applier.target.close()
         assert place.open().claim("shop") == applier.position
 
-    def test_each_service_has_its_own(self, place: Place, applier: Applier) -> None:
+    def test_each_service_has_its_own_position(self, place: Place, applier: Applier) -> None:
         assert place.open().claim("other") == TargetPosition(service="other")
         applier.commit()  # not fenced by it
 
@@ -143,7 +143,7 @@ class TestVisibility:
         assert place.read(USERS) == [(1, "ann", None)]
         assert place.read(LOOSE) == [(1, None, None, None)]
 
-    def test_discarded_is_forgotten(self, place: Place, applier: Applier) -> None:
+    def test_discarded_rows_are_forgotten(self, place: Place, applier: Applier) -> None:
         applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
         applier.target.discard()
         applier.rows(net(USERS, inserts=[(2, "bob", None)]))
@@ -180,13 +180,13 @@ class TestRows:
         assert place.read(USERS) == [(2, None, "b"), (3, "cid", None), (4, "dan", "a")]
         assert place.read(LOOSE) == [(1, "x", 0.5, "[]")]
 
-    def test_swapped_keys(self, place: Place, applier: Applier) -> None:
+    def test_keys_are_swapped_in_one_batch(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", "b")]))
         applier.rows(net(USERS, updates=[(1, "bob", "b"), (2, "ann", "a")]))
         applier.rows(net(USERS, deletes=[(1, "bob", "b")], inserts=[(3, "bob", "b")]))
         assert place.read(USERS) == [(2, "ann", "a"), (3, "bob", "b")]
 
-    def test_swapped_unique_values(self, place: Place, applier: Applier) -> None:
+    def test_unique_values_are_swapped_in_one_batch(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", "b")]))
         applier.rows(net(USERS, updates=[(1, "ann", "b"), (2, "bob", "a")]))
         assert place.read(USERS) == [(1, "ann", "b"), (2, "bob", "a")]
@@ -348,7 +348,7 @@ class TestKeyless:
 
 
 class TestFencing:
-    def test_the_older_cannot_stage_or_commit(self, place: Place, applier: Applier) -> None:
+    def test_older_applier_cannot_stage_or_commit(self, place: Place, applier: Applier) -> None:
         newer = Applier(place.open())
         with pytest.raises(Fenced):
             applier.rows(net(USERS, inserts=[(1, "old", None)]))
@@ -361,20 +361,20 @@ class TestFencing:
         with pytest.raises(Fenced):
             applier.target.stage([net(USERS, inserts=[(1, "old", None)])], last=False)
 
-    def test_the_older_cannot_move_the_position(self, place: Place, applier: Applier) -> None:
+    def test_older_applier_cannot_move_the_position(self, place: Place, applier: Applier) -> None:
         newer = Applier(place.open())
         with pytest.raises(Fenced):
             applier.commit()
         applier.target.close()
         assert Applier(place.open()).position == newer.position
 
-    def test_the_older_cannot_do_ddl(self, place: Place, applier: Applier) -> None:
+    def test_older_applier_cannot_execute_ddl(self, place: Place, applier: Applier) -> None:
         Applier(place.open())
         with pytest.raises(Fenced):
             applier.sql("DROP TABLE users")
         assert place.read(USERS) == []
 
-    def test_the_older_cannot_begin_a_snapshot(self, place: Place, applier: Applier) -> None:
+    def test_older_applier_cannot_begin_a_snapshot(self, place: Place, applier: Applier) -> None:
         Applier(place.open())
         with pytest.raises(Fenced):
             applier.target.begin_snapshot()
@@ -440,7 +440,7 @@ class TestSnapshot:
 
 
 class TestAudit:
-    def test_has_a_row_per_event(self, place: Place) -> None:
+    def test_skipped_events_have_a_row_each(self, place: Place) -> None:
         applier = Applier(place.open(audit=True))
         applier.sql(CREATE_USERS)
         applier.rows(net(USERS, inserts=[(1, "ann", None), (2, "bob", None)]))
@@ -502,7 +502,7 @@ class TestNames:
         applier.rows(net(USERS, inserts=[(1, "ann", None)]))
         assert place.read(USERS) == [(1, "ann", None)]
 
-    def test_quotes_dots_and_other_letters(self, place: Place, applier: Applier) -> None:
+    def test_names_with_quotes_dots_and_other_letters_are_applied(self, place: Place, applier: Applier) -> None:
         odd = layout('shop.o"d.d-ü', ['i"d int', "n'm varchar(9)", "select varchar(9)"], ['i"d'])
         applier.sql('CREATE TABLE `o"d.d-ü` (`i"d` INT PRIMARY KEY, `n\'m` VARCHAR(9), `select` VARCHAR(9))')
         applier.rows(net(odd, inserts=[(1, "a", "b"), (2, "c", "d")]))

@@ -17,7 +17,7 @@ from connector.log.compact.metadata_columns import MetadataColumns, metadata_col
 from connector.log.compact.net_changes import once_more
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableLayout
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 from tests.contract.target_again import taken_back
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS, Applier, Place, stops
 from tests.support.fragments import change, column, record, statement
@@ -198,7 +198,7 @@ def test_replayed_rows_keep_their_metadata(place: Place, seed: int) -> None:
     assert read(place, KEYED) == states[49][KEYED]
 
 
-def undone(target: Target, values: list[bytes], starts: list[int], to: int) -> None:
+def undone(target: TargetDatabase, values: list[bytes], starts: list[int], to: int) -> None:
     at = target.claim("shop")
     collapse = Compactor("thl.shop", ALL, known=False)
     for seqno in range(at.seqno, to, -1):

@@ -1,4 +1,4 @@
-"""Every type's values, to the target and back, exactly."""
+"""The contract of every target for values: each type is stored and read back exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`connector.consume` on a real broker: every reader gets the same transactions, from any start."""
+"""`connector.consume` on a real broker: every reader returns the same transactions, from any start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.consume import (
     Consumer,
     ConsumerPosition,
@@ -31,9 +32,9 @@ from connector.consume import (
 )
 from connector.consume.feed import Feed
 from connector.errors import BrokerUnavailable, ConfigError
-from connector.sandbox.fetching import maven
-from connector.sandbox.fetching.java import java_home
-from connector.sandbox.fetching.versions import KAFKA, KAFKA_VERSION
+from connector.fetching import maven
+from connector.fetching.java import java_home
+from connector.fetching.versions import KAFKA, KAFKA_VERSION
 from tests.support.events import BEGAN, SECOND, UUID, Story, shard_in
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker
@@ -350,7 +351,7 @@ def as_told(story: Story) -> list[dict[str, Any]]:
     return [json.loads(json.dumps({"seqno": s, "epoch": e, "changes": c}, default=bytes.hex)) for s, e, c in changes]
 
 
-def test_the_programs_of_the_documentation_run(
+def test_documented_programs_run(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

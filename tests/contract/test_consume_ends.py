@@ -1,4 +1,4 @@
-"""Readers of some shards at a partition's end: a barrier is given behind everything before it, and is not left out."""
+"""Readers of some shards at a partition's end: a barrier is returned after everything before it, and never omitted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Collection
 
 import pytest
 
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.consume import Consumer
-from connector.consume.assembly import Message
+from connector.consume.assembly import ConsumedMessage
 from tests.support.events import Story, shard_in
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker
@@ -44,8 +45,8 @@ def test_a_barrier_after_a_shards_last_event_is_returned_before_the_end(
         assert feed is not None
         messages = feed.messages
 
-        def both_at_once(timeout: float) -> list[Message]:
-            found: list[Message] = []
+        def both_at_once(timeout: float) -> list[ConsumedMessage]:
+            found: list[ConsumedMessage] = []
             while any(feed.offsets[partition] < END for partition in (0, 1)):
                 found += messages(timeout)
             monkeypatch.setattr(feed, "messages", messages)

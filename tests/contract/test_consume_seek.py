@@ -1,4 +1,4 @@
-"""Where an event stands is found on a real broker: past aborted transactions, markers and what was given up."""
+"""Binary search for an event on a real broker, across aborted transactions, markers and given up attempts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import uuid
 
 import pytest
 
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.kafka.log_reader import LogReader
 from connector.log.format.first_fields import first_fields
 from tests.support.events import Story

@@ -14,7 +14,8 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.kafka.records import definition_messages
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName

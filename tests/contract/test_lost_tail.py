@@ -1,4 +1,4 @@
-"""A partition that lost its end: no reader takes that for the end of the log.
+"""A partition that lost its end: every reader reports it as damage, not as the end of the log.
 
 The fault is what an unclean election leaves: the producer's position names an event that its partition does not have.
 """
@@ -17,7 +17,8 @@ import pytest
 from connector.applier.rewind import seqno_of
 from connector.cli import run as thl
 from connector.clock import SystemClock
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.consume import Consumer, LogDamaged, Start
 from connector.inspect.events.follow import Following
 from connector.kafka import tails
@@ -28,7 +29,7 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.spark.source.ends import Ends
 from connector.status.collect import collect
-from connector.status.report import Limits
+from connector.status.report import LagLimits
 from tests.support.events import shard_in
 from tests.support.fragments import change, record
 from tests.support.log_writer import LogWriter
@@ -202,8 +203,10 @@ def test_thl_tail_notices_the_lost_end_at_its_start_and_while_it_waits(
 
 def test_a_spark_stream_does_not_end_before_the_lost_event(log: LogWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("connector.spark.source.ends.PATIENCE", 0.1)
-    with Ends(log.config, SystemClock()) as ends, pytest.raises(LogDamaged, match="lost its tail"):
+    with Ends(log.config, SystemClock()) as ends, pytest.raises(LogDamaged) as lost:
         ends.latest()
+    assert set(lost.value.where) == {"partition", "expected", "found"}
+    assert lost.value.where["found"] != lost.value.where["expected"]
 
 
 def _of_target(log: LogWriter, seqno: int) -> TargetPosition:
@@ -233,5 +236,5 @@ def test_every_reader_of_the_log_notices_the_lost_end(log: LogWriter, look: Call
 def test_status_reports_the_lost_end(log: LogWriter, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'target.db'}"
     config = log.config.model_copy(update={"target": log.config.target.model_copy(update={"url": url})})
-    problems = collect(Config.model_validate(config.model_dump()), Limits()).problems
+    problems = collect(Config.model_validate(config.model_dump()), LagLimits()).problems
     assert any("lost its end" in problem for problem in problems)  # a problem is a message without fields

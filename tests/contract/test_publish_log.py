@@ -19,14 +19,13 @@ from connector.kafka.transactions import Transactions
 from connector.log.ids import LogId, Seqno
 from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.definition import Definitions, TableDefinition
-from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.log.transaction.position import PositionRecord, SnapshotCompleted, SourcePosition
 from connector.log.writing.fragment import Fragment
 from connector.log.writing.online import OnlinePlan, SourceFound, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.producer.publish.publisher import Point, Publisher
 from connector.producer.publish.queue import Work
-from connector.producer.sources.source import SnapshotCompleted
 from tests.contract.test_publish_topics import config_of
 from tests.support import encoding as making
 from tests.support.producing import fragments
@@ -179,7 +178,7 @@ def test_an_event_and_its_table_definition_become_visible_together(config: Confi
     assert seen == [(2, True)]
 
 
-def test_of_several_unpublished_transactions_the_last_moves_the_position(config: Config, log: Log) -> None:
+def test_last_of_several_unpublished_transactions_moves_the_position(config: Config, log: Log) -> None:
     log.online()
     places = [SourcePosition("mysql-bin.000009", 7), SourcePosition("mysql-bin.000009", 8)]
     log.publisher.put([PositionAdvance(place, None) for place in places])

@@ -1,4 +1,4 @@
-"""Prepared transactions on a real Kafka: kept with the position or not at all, read back, taken away."""
+"""Prepared transactions on a real Kafka: stored with the position or not at all, read back, removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.servers.environment import Broker
 PENDING = Pending(
     xid="X'61',X'',1",
     attempt="1.1",
-    pieces=1,
+    batches=1,
     messages=3,
     gtid=None,
     start=SourcePosition("mysql-bin.000002", 4),

@@ -1,4 +1,4 @@
-"""Topics on a real Kafka: made safe, refused when unsafe, never changed behind our back."""
+"""Topics on a real Kafka: created safe, refused when unsafe, never changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.errors import BrokerUnavailable, UnsafeTopic
 from connector.kafka import topics
 from connector.kafka.topics import Topics

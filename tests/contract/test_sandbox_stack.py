@@ -1,4 +1,4 @@
-"""`thl sandbox`: what one process starts, another finds and ends."""
+"""`thl sandbox`: servers started by one process are found and stopped by another."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def running(folder: Path) -> dict[str, bool]:
     return {server["name"]: server["running"] for server in told}
 
 
-def test_up_status_down(folder: Path) -> None:
+def test_sandbox_starts_reports_and_stops_servers(folder: Path) -> None:
     told = thl_sandbox("up", "--folder", folder, "--with", "postgres").output
     assert [line.split()[0] for line in told.splitlines()[:3]] == ["mysql", "kafka", "postgres"]
     assert told.splitlines()[0].endswith(f"password in {folder / 'mysql' / 'password'}")
@@ -93,7 +93,7 @@ def test_up_ends_with_a_configuration_and_commands_that_work(folder: Path, monke
     assert (folder / "thl.yaml").read_text() == "service: mine\n", "what the user changed is kept"
 
 
-def test_down_leaves_alone_who_has_the_pid_now(folder: Path) -> None:
+def test_down_spares_another_process_with_the_recorded_pid(folder: Path) -> None:
     folder.mkdir()
     me = Process.of(os.getpid())
     somebody_before = Process(me.pid, me.started - 1)
@@ -101,6 +101,6 @@ def test_down_leaves_alone_who_has_the_pid_now(folder: Path) -> None:
     assert Stack(folder).down() == []
 
 
-def test_where_nothing_was_started(folder: Path) -> None:
+def test_status_and_down_without_servers_succeed(folder: Path) -> None:
     assert "nothing was started" in thl_sandbox("status", "--folder", folder).output
     assert thl_sandbox("down", "--folder", folder).output == ""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FuturesTimeout
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from random import Random
 
@@ -166,24 +167,29 @@ def place(database: str) -> Iterator[PostgresPlace]:
     made.reader.close()
 
 
-ZERO_DATES = [
-    ("date", "0000-00-00"),
-    ("date", "2024-00-10"),
-    ("date", "2023-02-29"),
-    ("datetime(3)", "0000-00-00 00:00:00.000"),
-    ("timestamp", "0000-00-00 00:00:00"),
-    ("varchar(9)", "a\0b"),
-    ("json", '"\0"'),
+NOT_REPRESENTABLE = [
+    ("date", "0000-00-00", "zero_date"),
+    ("date", "2024-00-10", "zero_date"),
+    ("date", "2023-02-29", "calendar"),
+    ("date", "2023-13-01", "calendar"),
+    ("datetime(3)", "0000-00-00 00:00:00.000", "zero_date"),
+    ("timestamp", "0000-00-00 00:00:00", "zero_date"),
+    ("varchar(9)", "a\0b", "zero_character"),
+    ("json", '"\0"', "zero_character"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "value"), ZERO_DATES)
-def test_value_postgresql_lacks_stops_with_table_key_and_column(place: PostgresPlace, kind: str, value: str) -> None:
+@pytest.mark.parametrize(("kind", "value", "reason"), NOT_REPRESENTABLE)
+def test_value_postgresql_lacks_stops_with_table_key_and_column(
+    place: PostgresPlace, kind: str, value: str, reason: str
+) -> None:
     applier = Applier(place.open())
     applier.sql("CREATE DATABASE shop", f"CREATE TABLE z (id INT PRIMARY KEY, v {kind} NULL)")
     table = layout("shop.z", ["id int", f"v {kind}"], ["id"])
-    with pytest.raises(ValueNotRepresentable, match=r"column v of shop\.z") as caught:
+    with pytest.raises(ValueNotRepresentable) as caught:
         applier.rows(net(table, inserts=[(1, None), (41, value)]))
+    assert (caught.value.where["table"], caught.value.where["column"]) == (table.name, "v")
+    assert caught.value.where["reason"] == reason
     assert caught.value.where["row"] == "id=41"
     assert "thl apply --exclude-table shop.z --reason" in caught.value.hint
     assert ("zero_dates" in caught.value.hint) == ("-00" in value)
@@ -224,7 +230,7 @@ def test_dependent_view_is_named_and_not_retried(place: PostgresPlace, applier: 
 @pytest.mark.parametrize("column", ["xmin", "ctid", "tableoid"])
 def test_system_column_name_is_refused_with_a_hint(applier: Applier, column: str) -> None:
     error = stops(applier, ValueNotRepresentable, f"ALTER TABLE users ADD {column} INT")
-    assert column in error.message
+    assert error.where["column"] == column
     assert "source.filters.tables" in error.hint
 
 
@@ -406,7 +412,7 @@ def test_gtids_are_compared_as_the_log_compares_them(gtids: PostgresPlace) -> No
         ("0-1-18446744073709551615", "0-1-18446744073709551614", True),
     ],
 )
-def test_gtids_at_the_edges(gtids: PostgresPlace, applied: str, wanted: str, expected: bool) -> None:
+def test_gtids_at_the_limits_are_compared(gtids: PostgresPlace, applied: str, wanted: str, expected: bool) -> None:
     assert gtids.reader.execute("SELECT thl.thl_has_gtid(%s, %s)", (applied, wanted)).fetchone() == (expected,)
 
 
@@ -416,7 +422,7 @@ def test_gtids_at_the_edges(gtids: PostgresPlace, applied: str, wanted: str, exp
      "6f1c9a52-0000-11ee-8c99-0242ac120002:t", "6f1c9a52-0000-11ee-8c99-0242ac120002:9223372036854775807"],
 )  # fmt: skip
 def test_malformed_gtid_is_refused_at_once(gtids: PostgresPlace, wrong: str) -> None:
-    with pytest.raises(psycopg.DataError, match=r"GTID|tag"):
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
         gtids.reader.execute("SELECT thl.thl_wait_for_gtid(%s, '1 hour')", (wrong,))
 
 
@@ -477,7 +483,7 @@ def test_concurrent_definitions_are_retryable(place: PostgresPlace) -> None:
         one.execute("PREPARE kept AS SELECT * FROM mine.kept")
         one.execute("EXECUTE kept")
         other.execute("ALTER TABLE mine.kept ADD b int")
-        with pytest.raises(TargetUnavailable, match="cached plan"), translated():
+        with retryable("0A000"):  # feature_not_supported: the cached plan has another result
             one.execute("EXECUTE kept")
         one.execute("BEGIN; CREATE SCHEMA shared")
         with ThreadPoolExecutor(1) as threads:
@@ -485,7 +491,15 @@ def test_concurrent_definitions_are_retryable(place: PostgresPlace) -> None:
             while place.query(f"SELECT pg_blocking_pids({other.info.backend_pid}) = '{{}}'") == [(True,)]:
                 assert not waiting.done()
             one.execute("COMMIT")
-            with pytest.raises(TargetUnavailable, match="pg_namespace_nspname_index"), translated():
+            with retryable("23505"):  # unique_violation, of the index of schema names
                 waiting.result()
-        with pytest.raises(TargetUnavailable, match="already exists"), translated():
+        with retryable("42P06"):  # duplicate_schema
             other.execute("CREATE SCHEMA shared")
+
+
+@contextmanager
+def retryable(sqlstate: str) -> Iterator[None]:
+    with pytest.raises(TargetUnavailable) as raised, translated():
+        yield
+    assert isinstance(raised.value.__cause__, psycopg.Error)
+    assert raised.value.__cause__.sqlstate == sqlstate

@@ -107,7 +107,7 @@ def test_a_commit_survives_a_power_cut(place: SqlitePlace) -> None:
     assert pragmas == ["wal", 2]
 
 
-def test_a_reader_keeps_its_snapshot_while_we_commit(place: SqlitePlace) -> None:
+def test_reader_keeps_its_snapshot_during_a_commit(place: SqlitePlace) -> None:
     applier = Applier(place.open())
     applier.sql(CREATE_USERS)
     reader = sqlite3.connect(place.path, isolation_level=None)

@@ -1,4 +1,4 @@
-"""An append-only table without a key: what is applied twice, or not at all, shows as a row too many or too few."""
+"""An append-only table without a key: an event applied twice or not at all changes its number of rows."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def create(connect: Connect) -> None:
 
 
 def append(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
-    """Four rows, with one from another table in the same transaction."""
+    """Inserts four rows, one of them into another table, in one transaction."""
     entry = next(_numbers)
     cursor.executemany("INSERT INTO journal VALUES (%s, %s)", [(entry, f"line {n}") for n in range(4)])
     cursor.execute("UPDATE products SET rating = %s WHERE id = %s", (entry % 100, random.randrange(1, 200)))
 
 
 def flood(connect: Connect) -> None:
-    """One transaction that needs several Kafka transactions, several batches and several stagings."""
+    """Inserts one transaction that needs several Kafka transactions, batches and stagings."""
     entry = next(_numbers)
     with connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"USE {SCHEMA}")

@@ -1,4 +1,4 @@
-"""The ways in which things are killed, always by kill -9, always under the load."""
+"""The ways in which processes are killed, always by `kill -9` and under load."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ SNAPSHOT: Final = tuple(point for point in faults.PRODUCE if "snapshot" in point
 
 
 def points(target: str) -> list[str]:
-    """Every named point that a process passes with this target."""
+    """Every failpoint that a process passes with this target."""
     return [point for point in faults.POINTS if target == "postgres" or point not in ONLY_POSTGRES]
 
 
 def command(point: str) -> str:
-    """Which of our processes passes it."""
+    """The process that passes a failpoint: produce or apply."""
     return "produce" if point in faults.PRODUCE else "apply"
 
 
 def arm(rig: Rig, point: str, passage: int = 1) -> Worker:
-    """Start a worker that will run into kill -9 at that passage of a point."""
+    """Start a worker that is killed at a passage of a failpoint."""
     name = command(point)
     worker = rig.producer if name == "produce" else rig.applier
     if worker.running:
@@ -60,7 +60,7 @@ def arm(rig: Rig, point: str, passage: int = 1) -> Worker:
 
 
 def crashed(rig: Rig, worker: Worker, point: str) -> None:
-    """Wait until it has."""
+    """Wait until the armed worker has been killed."""
     family: dict[int, psutil.Process] = {}
 
     def ended() -> bool:
@@ -74,14 +74,14 @@ def crashed(rig: Rig, worker: Worker, point: str) -> None:
 
 
 def again(rig: Rig, name: str, **environ: str) -> None:
-    """Start a worker anew."""
+    """Start a worker again."""
     fresh = rig.worker(name, environ)
     rig.become(fresh)
     fresh.start()
 
 
 def crash(rig: Rig, *passages: str) -> None:
-    """One kill after the other at points of one process; `produce.after_commit:3` is the third passage."""
+    """Kill one process at each of these failpoints in turn; `produce.after_commit:3` is the third passage."""
     for passage in passages:
         point, _, number = passage.partition(":")
         crashed(rig, arm(rig, point, int(number or 1)), point)
@@ -89,14 +89,14 @@ def crash(rig: Rig, *passages: str) -> None:
 
 
 def server(rig: Rig, victim: Server, name: str) -> None:
-    """A server, which is started again at once."""
+    """Kill a server and start it again at once."""
     victim.kill()
     victim.start()
     rig.count(name)
 
 
 def process(rig: Rig, worker: Worker, name: str, **environ: str) -> None:
-    """A worker alone, at any moment; what it leaves behind has to end by itself."""
+    """Kill a worker alone, at any moment; its child processes have to end by themselves."""
     rig.bereave(worker)
     worker.expects_crash = True
     signalled(worker, signal.SIGKILL)
@@ -106,7 +106,7 @@ def process(rig: Rig, worker: Worker, name: str, **environ: str) -> None:
 
 
 def jvm(rig: Rig) -> None:
-    """The JVM of the applier: the driver has to end with its reason, for a supervisor to start it again."""
+    """Kill the applier's JVM: the driver has to end with its reason, so that a supervisor can start it again."""
     worker = rig.applier
     worker.expects_crash = True
     (java,) = family(worker, JVM)
@@ -120,7 +120,7 @@ def jvm(rig: Rig) -> None:
 
 
 def executor(rig: Rig) -> None:
-    """One executor of a Spark of several processes; the applier is started on one if it is not."""
+    """Kill one executor of a Spark of several processes; start the applier on such a Spark if needed."""
     if rig.applier.config != rig.cluster_config:
         rig.applier.stop()
         fresh = rig.worker("apply", cluster=True)
@@ -136,7 +136,7 @@ def executor(rig: Rig) -> None:
 
 
 def backend(rig: Rig) -> None:
-    """The backend of PostgreSQL that serves the applier: the server then restarts all of them."""
+    """Kill the PostgreSQL backend that serves the applier: the server then restarts all of them."""
     found: list[int] = []
 
     def serves() -> bool:
@@ -149,7 +149,7 @@ def backend(rig: Rig) -> None:
 
 
 def family(worker: Worker, word: str) -> list[psutil.Process]:
-    """Its descendants with a word in their command line."""
+    """The descendants of a process with a word in their command line."""
     found = []
     for one in descendants(worker):
         try:
@@ -161,7 +161,7 @@ def family(worker: Worker, word: str) -> list[psutil.Process]:
 
 
 def gone(rig: Rig, worker: Worker) -> None:
-    """Wait for the end of a killed process; what it left may still be ending."""
+    """Wait for the end of a killed process and of its children."""
     deadline = CLOCK.monotonic() + 10
     while worker.running:
         assert CLOCK.monotonic() < deadline, f"{worker.name} does not die"

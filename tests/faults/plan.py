@@ -1,4 +1,4 @@
-"""What a soak kills, in which order: made from a seed alone."""
+"""The order in which a soak kills processes and servers, derived from a seed alone."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ EXECUTOR: Final = "executor"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Kills that happen beside each other.
+    """Kills that happen at the same time.
 
     Args:
-        applier: what befalls the applying side: a named point, or a kind of random kill; empty: nothing.
-        passage: at which passage of a named point.
-        other: what befalls the producing side meanwhile.
-        other_passage: likewise.
+        applier: kill of the applying side: a failpoint, or a kind of random kill; empty: none.
+        passage: passage of the failpoint at which it is killed.
+        other: kill of the producing side meanwhile.
+        other_passage: passage of the other side's failpoint.
         moment: seconds to wait before a random kill.
     """
 
@@ -36,12 +36,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One service from its initial load to its proof.
+    """One service from its initial load to the final comparison.
 
     Args:
         snapshot: points at which the producer dies within the initial load, in order.
         steps: under the load.
-        executors: so many executors die at the end.
+        executors: number of executors killed at the end.
     """
 
     snapshot: Sequence[str]
@@ -50,18 +50,18 @@ class Round:
 
     @property
     def kills(self) -> int:
-        """How many."""
+        """The number of kills."""
         each = sum(bool(step.applier) + bool(step.other) for step in self.steps)
         return len(self.snapshot) + each + self.executors
 
 
 def rounds(target: str, seed: int, number: int, *, producer_rounds: int) -> Iterator[Round]:
-    """So many rounds; in each, everything dies once.
+    """A number of rounds, in each of which every process and server is killed once.
 
     Args:
         target: `sqlite` or `postgres`.
-        seed: the same one gives the same rounds.
-        number: of rounds.
+        seed: equal seeds give equal rounds.
+        number: number of rounds.
         producer_rounds: in so many of them, the producer's named points are among it.
     """
     random = Random(f"{seed} {target}")

@@ -1,4 +1,4 @@
-"""What a fault run needs: real servers, a producer and an applier as processes, a load, and the proof at the end.
+"""The setup of a fault run: real servers, producer and applier as processes, a load, and the final comparison.
 
 The proof: every table of source and target equal; every seqno in thl_applied exactly once (it is written in the same
 target transaction as the data); an append-only table without a key equal; nothing left in staging; no process of ours
@@ -49,12 +49,12 @@ SMALL: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class Rig:
-    """Everything that can be killed, and what watches it.
+    """The processes and servers that are killed, and their observers.
 
     Args:
         folder: everything lies here.
         mysql, kafka, postgres: running.
-        seed: of the rows and of the load.
+        seed: seed of the rows and of the load.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Rig:
         self.random = Random(seed)
         self.kills: Counter[str] = Counter()
         self.connect = shop_load.connector(mysql.host, mysql.port, mysql.user, mysql.password)
-        self.load: shop_load.Load | None = None
+        self.load: shop_load.ShopLoad | None = None
         self._began = CLOCK.monotonic()
         self._workers: list[Worker] = []
         self._bereaved: list[psutil.Process] = []
@@ -78,7 +78,7 @@ class Rig:
         self.renew()
 
     def renew(self) -> None:
-        """A new service with a target of its own, on the same servers: nothing of it is started yet."""
+        """Switch to a new service with its own target on the same servers; nothing of it is started yet."""
         self._services += 1
         name = f"{SERVICE}{self._services}"
         if self.postgres:
@@ -111,7 +111,7 @@ class Rig:
         return made
 
     def start(self) -> None:
-        """Producer, applier and load; returns when the initial load is on the target."""
+        """Start producer, applier and load; return when the initial load is on the target."""
         self.producer.start()
         self.applier.start()
         self.resume()
@@ -119,53 +119,53 @@ class Rig:
         self.tell("loaded")
 
     def tell(self, what: str) -> None:
-        """A line for whoever wants to know where the time goes."""
+        """Print a line about the run's progress."""
         print(f"{CLOCK.monotonic() - self._began:7.1f}s  seqno {self.witness.look().seqno:6}  {what}", flush=True)
 
     def count(self, name: str) -> None:
-        """Something was killed."""
+        """Count a kill."""
         self.kills[name] += 1
         self.tell(f"kill -9: {name}")
 
     def resume(self) -> None:
-        """Begin the load, unless it runs."""
+        """Start the load, unless it runs."""
         if self.load is None:
             seed = self.random.randrange(10**6)
-            self.load = shop_load.Load(self.connect, CLOCK, seed=seed, rate=RATE, kinds=(*KINDS, journal.append))
+            self.load = shop_load.ShopLoad(self.connect, CLOCK, seed=seed, rate=RATE, kinds=(*KINDS, journal.append))
             self.load.start(WORKERS)
 
     def pause(self) -> None:
-        """End the load."""
+        """Stop the load."""
         if self.load is not None:
             self.load.stop()
             self.load = None
 
     def flood(self) -> None:
-        """One large transaction."""
+        """Insert one large transaction."""
         journal.flood(self.connect)
 
     def become(self, worker: Worker) -> None:
-        """This one is the producer, or the applier, from now on; the older one is not looked after any more."""
+        """Make this worker the producer or applier from now on; the older one is not checked any more."""
         if worker.name == self.producer.name:
             self.producer = worker
         else:
             self.applier = worker
 
     def bereave(self, worker: Worker) -> None:
-        """Remember the children of a process that is going to die alone."""
+        """Remember the children of a process that will be killed alone."""
         self.mourn(descendants(worker))
 
     def mourn(self, left: Iterable[psutil.Process]) -> None:
-        """Remember processes that have lost the one that started them: they have to end by themselves."""
+        """Remember processes whose parent was killed: they have to end by themselves."""
         self._bereaved += left
 
     def progress(self, events: int = 20) -> None:
-        """Wait until so many further events are applied: nobody is stuck."""
+        """Wait until a number of further events is applied."""
         goal = self.witness.look().seqno + events
         self.until(lambda: self.witness.look().seqno >= goal, f"{events} further events")
 
     def prove(self) -> Report:
-        """Stop the load, wait for the rest, and compare."""
+        """Stop the load, wait for the last rows, and compare source and target."""
         self.pause()
         with self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@GLOBAL.gtid_executed")
@@ -180,7 +180,7 @@ class Rig:
         return report
 
     def finish(self) -> Report:
-        """Prove, end both cleanly, and see that nothing is left: no staging, no process."""
+        """Compare, end both workers cleanly, and check that no staging table and no process is left."""
         report = self.prove()
         for worker in (self.producer, self.applier):
             self.bereave(worker)
@@ -192,11 +192,11 @@ class Rig:
         return report
 
     def orphans(self) -> list[str]:
-        """Processes that have lost the one that started them, and go on."""
+        """Processes that still run after their parent was killed."""
         return [f"{one.pid} {' '.join(one.cmdline())[:80]}" for one in self._bereaved if alive(one)]
 
     def until(self, reached: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
-        """Wait, while producer and applier do what they are expected to."""
+        """Wait for a condition, while producer and applier keep running."""
         deadline = CLOCK.monotonic() + seconds
         while not reached():
             for worker in (self.producer, self.applier):
@@ -209,7 +209,7 @@ class Rig:
             CLOCK.sleep(0.05)
 
     def close(self) -> None:
-        """End everything, whatever its state."""
+        """End everything, in any state."""
         for worker in self._workers:
             self._bereaved += descendants(worker)
             worker.kill()
@@ -226,7 +226,7 @@ class Rig:
 
 @contextmanager
 def rig(folder: Path, target: str, *, seed: int = 1) -> Iterator[Rig]:
-    """Servers up, shop filled, nothing of ours started yet. `target` is `sqlite` or `postgres`."""
+    """Starts the servers and fills the source; `target` is `sqlite` or `postgres`. No worker is started yet."""
     mysql = MySqlServer(folder / "mysql", die_with_parent=True)
     kafka = KafkaBroker(folder / "kafka", die_with_parent=True)
     settings = {"autovacuum_naptime": "1s"}
@@ -247,19 +247,19 @@ def rig(folder: Path, target: str, *, seed: int = 1) -> Iterator[Rig]:
 
 
 def signalled(worker: Worker, number: signal.Signals) -> None:
-    """Send a signal to a worker alone: its JVM gets none."""
+    """Send a signal to a worker alone, without its JVM."""
     assert worker.pid is not None
     os.kill(worker.pid, number)
 
 
 def stopped(worker: Worker) -> bool:
-    """Whether SIGSTOP holds it."""
+    """True if SIGSTOP holds the process."""
     assert worker.pid is not None
     return psutil.Process(worker.pid).status() == psutil.STATUS_STOPPED
 
 
 def descendants(worker: Worker) -> list[psutil.Process]:
-    """Its children, and theirs."""
+    """The children of a process, and theirs."""
     if not worker.running or worker.pid is None:
         return []
     try:
@@ -269,7 +269,7 @@ def descendants(worker: Worker) -> list[psutil.Process]:
 
 
 def alive(process: psutil.Process) -> bool:
-    """Whether it still runs; a zombie does not."""
+    """True if the process runs and is no zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""`python -m tests.faults.soak`: kill everything, many times, under load; then prove that nothing was lost or doubled.
+"""`python -m tests.faults.soak`: kill everything many times under load, then compare source and target.
 
 Every named point of `connector.failpoints` is met three times at least, and producer, driver, JVM, executor, broker,
 MySQL and PostgreSQL die at random moments. A seed fixes what dies and in which order; the load and the clock remain
@@ -25,7 +25,7 @@ TARGETS: Final = ("sqlite", "postgres")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Soak; 0 when everything is proved."""
+    """Run the soak; 0 if every comparison is equal."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.soak", description=__doc__)
     parser.add_argument("--kills", type=int, default=60, help="at least so many; never fewer than three at each point")
     parser.add_argument("--rounds", type=int, help="exactly so many rounds for each target, instead")
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _planned(targets: Sequence[str], seed: int, kills: int, exactly: int | None) -> dict[str, list[plan.Round]]:
-    """The rounds of each target. Of several targets, each has its share of the producer's deaths."""
+    """The rounds of each target; several targets share the kills of the producer."""
     for number in count(exactly or LEAST_ROUNDS):
         shares = [number // len(targets) + (at < number % len(targets)) for at in range(len(targets))]
         planned = {
@@ -100,7 +100,7 @@ def _round(made: Rig, one: plan.Round) -> Report:
 
 
 def _step(made: Rig, step: plan.Step) -> None:
-    """The applier starts with its death ahead of it; while it does, the other side dies."""
+    """Start the applier with its failpoint armed; meanwhile the other side is killed."""
     dying = None
     if "." in step.applier:
         dying = killing.arm(made, step.applier, step.passage)

@@ -1,4 +1,4 @@
-"""Whatever Spark checkpoints lie in the configured folder: the applier goes on from where the target is.
+"""Spark's checkpoints in the configured folder are ignored: the applier resumes at the target's position.
 
 They are real ones, taken from running appliers: an older one of this log, one that is ahead of the target, and one of
 another log. Each is laid where Spark would look if the folder itself were its checkpoint, and beside it under the
@@ -19,9 +19,11 @@ import yaml
 from pydantic import SecretStr
 
 from connector.clock import SystemClock
-from connector.config.model import Config, Kafka, Target
+from connector.config.apply import Target
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.demo.stage import Worker
-from connector.sandbox.fetching.jars import spark_kafka_jars
+from connector.fetching.jars import spark_kafka_jars
 from tests.faults.rig import alive, descendants
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
@@ -31,7 +33,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.faults]
 
 CLOCK = SystemClock()
 CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v INT)"
-DEAD = 4_190_000  # beyond what this machine numbers its processes by, mostly; nobody has this pid for long
+DEAD = 4_190_000  # above the usual pid_max, so no process has it
 
 
 class Log:
@@ -61,12 +63,12 @@ class Log:
         self.applier = Worker("apply", self.file, folder / "apply.log")
 
     def insert(self, count: int) -> None:
-        """So many events of one row."""
+        """Append a number of events of one row."""
         for seqno in range(self.log.seqno + 1, self.log.seqno + 1 + count):
             self.log.events([record(seqno, [change("insert", [(None, [seqno, seqno])])], last_barrier=0)])
 
     def apply(self) -> None:
-        """Start the applier if need be, and wait until the target has everything."""
+        """Start the applier if needed, and wait until the target has every event."""
         self.applier.start()
         deadline = CLOCK.monotonic() + 120
         while self.applied() != list(range(self.log.seqno + 1)):
@@ -76,13 +78,13 @@ class Log:
         assert self.rows() == list(range(1, self.log.seqno + 1))
 
     def checkpoint(self, copy: Path) -> Path:
-        """A copy of what the running applier's Spark has written so far."""
+        """Copy the checkpoint that the running applier's Spark has written so far."""
         offsets, *_ = self.checkpoints.glob("thl-apply-*/thl-apply-*/offsets")  # one of each profile that reads
         assert (offsets.parent / "metadata").exists()
         return Path(shutil.copytree(offsets.parent, copy, ignore_dangling_symlinks=True))
 
     def end(self) -> None:
-        """Kill it, with what it started."""
+        """Kill the applier and its children."""
         left = descendants(self.applier)
         self.applier.kill()
         for one in left:
@@ -116,7 +118,7 @@ def log(kafka_broker: Broker, tmp_path: Path) -> Iterator[Log]:
 
 @pytest.fixture
 def foreign(kafka_broker: Broker, tmp_path: Path) -> Iterator[Path]:
-    """The checkpoint of another log, which is longer than ours."""
+    """The checkpoint of another, longer log."""
     made = Log(tmp_path / "another", kafka_broker.bootstrap)
     made.insert(200)
     made.apply()
@@ -125,7 +127,7 @@ def foreign(kafka_broker: Broker, tmp_path: Path) -> Iterator[Path]:
     yield copy
 
 
-def test_stale_newer_and_foreign_checkpoints_make_no_difference(log: Log, foreign: Path, tmp_path: Path) -> None:
+def test_stale_newer_and_foreign_checkpoints_are_ignored(log: Log, foreign: Path, tmp_path: Path) -> None:
     log.insert(30)
     log.apply()
     stale = log.checkpoint(tmp_path / "stale")

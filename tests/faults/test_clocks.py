@@ -1,4 +1,4 @@
-"""Clocks an hour apart, of source, producer and applier, in both directions: only latencies depend on them.
+"""Clocks of source, producer and applier an hour apart, in both directions: only latencies depend on them.
 
 The brokers and the target keep the machine's clock, so each is an hour away from somebody, too.
 """
@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from connector.applier.applier import Applier
 from connector.clock import SystemClock
-from connector.config.model import Target
+from connector.config.apply import Target
 from connector.kafka.log_reader import LogReader
 from connector.log.ids import Seqno
 from connector.metrics import applied_latency
@@ -29,7 +29,7 @@ HOUR = 3600
 
 
 class WrongClock(SystemClock):
-    """So many seconds ahead."""
+    """A clock that is a number of seconds ahead."""
 
     def __init__(self, ahead: int) -> None:
         self._ahead = ahead
@@ -47,7 +47,7 @@ def bench(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Benc
     return made
 
 
-def test_with_clocks_an_hour_apart_everything_but_latency_is_as_ever(bench: Bench) -> None:
+def test_clocks_an_hour_apart_change_only_latency(bench: Bench) -> None:
     url = f"sqlite:///{bench.folder / 'target.db'}"
     config = bench.config.model_copy(update={"target": Target(url=SecretStr(url), audit=True)})
     latencies = []
@@ -77,7 +77,7 @@ def test_with_clocks_an_hour_apart_everything_but_latency_is_as_ever(bench: Benc
     with LogReader(config) as reader:
         first, *_, second = reader.control().epochs
     assert HOUR < (first.started - second.started) / 1e6 < 2 * HOUR  # the producers' clocks were what they were to be
-    assert latencies[0] == 0  # of an applier whose clock is behind: nobody can tell
+    assert latencies[0] == 0  # unknown for an applier whose clock is behind
     assert latencies[1] > 4 * (HOUR - 600)  # each of four events an hour too much
 
 
@@ -88,6 +88,6 @@ def loading(bench: Bench) -> bool:
 
 
 def latency(bench: Bench) -> float:
-    """The sum of what was observed."""
+    """The sum of the observed latencies."""
     (family,) = applied_latency.labels(bench.service).collect()
     return next(sample.value for sample in family.samples if sample.name.endswith("_sum"))

@@ -1,4 +1,4 @@
-"""Of two producers, and of two appliers, the older writes nothing once the newer has begun, also after a long sleep.
+"""The older of two producers or appliers writes nothing after the newer has begun, also after a long stop.
 
 The older one is awake and the first to see an event, or stopped by SIGSTOP: anywhere, in the middle of an event, a
 COPY, a commit. The newer one takes over and makes progress; the older one continues, and ends with its reason. One
@@ -33,7 +33,7 @@ SLEEPS: Final = (
 
 
 @pytest.mark.parametrize("target", ["postgres", pytest.param("sqlite", marks=pytest.mark.long)])
-def test_the_older_one_writes_nothing_once_the_newer_has_begun(target: str, tmp_path: Path) -> None:
+def test_older_producer_writes_nothing_after_the_newer_begins(target: str, tmp_path: Path) -> None:
     with rig(tmp_path, target) as made:
         made.start()
         _awake_and_first_to_see_an_event(made)
@@ -64,7 +64,7 @@ def test_the_older_one_writes_nothing_once_the_newer_has_begun(target: str, tmp_
 
 
 def _awake_and_first_to_see_an_event(made: Rig) -> None:
-    """Both have the same position, and the newer one sleeps: the token alone keeps the older one from going on."""
+    """Both have the same position and the newer one is stopped: only the token fences the older one."""
     made.prove()
     older, token = made.applier, made.witness.token()
     newer = _newer(made, "apply", SLEEPS[0][1])

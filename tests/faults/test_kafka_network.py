@@ -1,4 +1,4 @@
-"""The network between producer and brokers breaks within what is asked, and within what is answered."""
+"""The network between producer and brokers fails within requests and within responses."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pydantic import SecretStr
 
 from connector.applier.applier import Applier
 from connector.clock import SystemClock
-from connector.config.model import Target
+from connector.config.apply import Target
 from connector.errors import ConnectorError, HistoriesDiffer, LogDamaged
 from connector.kafka.log_reader import LogReader
-from connector.spark.session import Session
+from connector.spark.session import SparkRun
 from tests.faults.witness import Witness
 from tests.support.producing import PATIENCE, SMALL, Bench, check, last_seqno, until
 from tests.support.proxied_kafka import ProxiedBroker, proxied_broker
@@ -59,7 +59,7 @@ def bench(mysql_server: SqlServer, brokers: tuple[ProxiedBroker, Proxy], tmp_pat
 
 
 def ends_a_transaction(chunk: bytes) -> bool:
-    """Whether it is this request alone: its length, and the number of its kind."""
+    """True if the bytes are exactly one EndTxn request: by length and request type."""
     return int.from_bytes(chunk[:4]) == len(chunk) - 4 and int.from_bytes(chunk[4:6]) == END_TRANSACTION
 
 
@@ -73,7 +73,7 @@ CUTS = (
 )
 
 
-def test_however_the_wire_is_cut_every_event_is_there_once(bench: Bench, proxy: Proxy) -> None:
+def test_each_event_is_published_once_after_any_network_fault(bench: Bench, proxy: Proxy) -> None:
     with bench.start() as running:
         until(lambda: last_seqno(bench) >= 2)
         for number, cut in enumerate(CUTS, 1):
@@ -90,7 +90,7 @@ def test_however_the_wire_is_cut_every_event_is_there_once(bench: Bench, proxy: 
 
 @contextmanager
 def load(bench: Bench) -> Iterator[None]:
-    """One row after the other, as long as the block lasts."""
+    """Insert row after row as long as the block lasts."""
     over = Event()
 
     def insert() -> None:
@@ -107,9 +107,9 @@ def load(bench: Bench) -> Iterator[None]:
 
 
 class Applying:
-    """An applier in a thread, on SQLite, and how it ended."""
+    """An applier in a thread, on SQLite, and its outcome."""
 
-    def __init__(self, bench: Bench, spark: Session) -> None:
+    def __init__(self, bench: Bench, spark: SparkRun) -> None:
         self.target = bench.folder / "target.db"
         target = Target(url=SecretStr(f"sqlite:///{self.target}"), audit=True)
         self.config = bench.config.model_copy(update={"target": target})
@@ -137,9 +137,7 @@ class Applying:
         return Witness(self.config.target.url.get_secret_value()).look().seqno
 
 
-def test_who_knows_a_log_refuses_the_one_that_takes_its_place_under_load(
-    bench: Bench, brokers: tuple[ProxiedBroker, Proxy]
-) -> None:
+def test_re_created_log_is_refused_under_load(bench: Bench, brokers: tuple[ProxiedBroker, Proxy]) -> None:
     broker, _ = brokers
     with session(bench.folder / "spark") as spark:
         with bench.start() as running, Applying(bench, spark) as applying, load(bench):
@@ -184,7 +182,7 @@ def log_id(bench: Bench) -> str:
 
 
 def witnessed(applying: Applying) -> dict[str, list[tuple[object, ...]]]:
-    """All that the target holds, but when it was claimed."""
+    """The content of the target, without the time of its claim."""
     with closing(sqlite3.connect(applying.target)) as db:
         return {
             name: db.execute(f'SELECT * FROM "{name}" ORDER BY 1').fetchall()

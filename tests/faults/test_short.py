@@ -1,4 +1,4 @@
-"""A short run of what `make faults` does at length: everything is killed once, under load, and nothing is lost.
+"""A short `make faults`: every process and server is killed once under load, and the target equals the source.
 
 The rig of each target serves all of its kills, so that most of the time goes into dying and coming back.
 """
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(400)]
 
 
 @pytest.mark.long
-def test_mysql_to_sqlite_whatever_is_killed(tmp_path: Path) -> None:
+def test_mysql_to_sqlite_is_equal_after_any_kill(tmp_path: Path) -> None:
     with rig(tmp_path, "sqlite") as made:
         made.start()
         driver = killing.arm(made, "target.before_commit", 3)
@@ -34,7 +34,7 @@ def test_mysql_to_sqlite_whatever_is_killed(tmp_path: Path) -> None:
         assert made.kills.total() == 8
 
 
-def test_mysql_to_postgres_whatever_is_killed(tmp_path: Path) -> None:
+def test_mysql_to_postgres_is_equal_after_any_kill(tmp_path: Path) -> None:
     with rig(tmp_path, "postgres") as made:
         assert made.postgres
         made.start()

@@ -1,4 +1,4 @@
-"""The network between source and producer breaks, and its address comes to be another server's."""
+"""The network between source and producer fails, and another server takes the source's address."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def bench(mysql_server: SqlServer, kafka_broker: Broker, proxy: Proxy, tmp_path:
 
 @pytest.fixture
 def second(tmp_path: Path, mysql_server: SqlServer) -> Iterator[MySqlServer]:
-    """A server with the first one's password, as a copy of it has."""
+    """A server with the first one's password, as a restored copy has it."""
     write_private(tmp_path / "second" / PASSWORD_FILE, mysql_server.password)
     small = {**MYSQL_FAST, "innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "32M", "server_id": "2"}
     with MySqlServer(tmp_path / "second", settings=small, die_with_parent=True) as server:
         yield server
 
 
-def test_a_dump_that_is_cut_within_a_transaction_begins_it_again(bench: Bench, proxy: Proxy) -> None:
+def test_interrupted_dump_reads_the_transaction_again(bench: Bench, proxy: Proxy) -> None:
     with bench.start() as running:
         until(lambda: last_seqno(bench) >= 2)
         for seqno, how in ((3, "reset"), (4, "silence")):
@@ -67,9 +67,7 @@ def test_a_dump_that_is_cut_within_a_transaction_begins_it_again(bench: Bench, p
         assert max(given_up) == epochs[seqno] > min(given_up) >= epochs[seqno - 1]
 
 
-def test_a_server_at_the_sources_address_that_gave_a_gtid_again_is_refused(
-    bench: Bench, proxy: Proxy, second: MySqlServer
-) -> None:
+def test_server_that_reused_a_gtid_is_refused(bench: Bench, proxy: Proxy, second: MySqlServer) -> None:
     first = bench.mysql
     with bench.start() as running:
         until(lambda: last_seqno(bench) >= 2)
@@ -110,7 +108,7 @@ def test_a_server_at_the_sources_address_that_gave_a_gtid_again_is_refused(
     check(bench)
 
 
-def test_an_answer_may_take_longer_than_the_way_to_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_answer_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 5)
     opened = connection.connect(bench.config.source)
     try:
@@ -124,7 +122,7 @@ def test_an_answer_may_take_longer_than_the_way_to_it(bench: Bench, monkeypatch:
 
 
 def become_a_copy(server: MySqlServer, of: SqlServer, schema: str) -> None:
-    """The same rows, and the last transaction under its own GTID: a replica restored from a backup has that."""
+    """Copy the rows and execute the last transaction under its own GTID, like a replica restored from a backup."""
     *_, last = executed(of).rpartition(":")
     number = int(last.rpartition("-")[2])
     source = executed(of).partition(":")[0]
@@ -143,7 +141,7 @@ def give(server: SqlServer, gtid: str, statement: str) -> None:
 
 
 def executed(server: SqlServer) -> str:
-    """With the server that has most recently begun to write at the end."""
+    """The executed GTIDs, with the server that began to write most recently at the end."""
     text = server.run_sql("SELECT @@GLOBAL.gtid_executed").split("\n", 1)[1].replace("\n", "").replace("\\n", "")
     own = server.run_sql("SELECT @@server_uuid").split()[1]
     return ",".join(sorted(text.split(","), key=lambda part: part.strip().startswith(own)))
@@ -156,6 +154,6 @@ def refused_by_digest(told: str, gtid: str) -> None:
 
 
 def records(bench: Bench) -> tuple[object, ...]:
-    """Everything that the log says."""
+    """All records of the log."""
     with LogReader(bench.config) as reader:
         return reader.control(), reader.position(), fragments(bench.config)

@@ -1,4 +1,4 @@
-"""Who has lost the brokers goes online again, but not over a newer one that came meanwhile."""
+"""A producer that lost the brokers goes online again, unless a newer one has taken over."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_older_producer_that_goes_online_again_is_fenced_and_the_newer_one_go
 
 
 def test_a_producer_overtaken_while_going_online_is_fenced(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newer one's work looks like damage; the reason is that it has taken over."""
+    """The newer one's work looks like damage; the reported reason is the takeover."""
     with closing(going_online(config).run()):
         pass
     with ExitStack() as newer:

@@ -1,4 +1,4 @@
-"""The network between applier and PostgreSQL breaks: within a COPY, before a COMMIT arrives, and behind it.
+"""The network between applier and PostgreSQL fails: within a COPY, and before and after a COMMIT arrives.
 
 Of a commit whose answer is lost nobody can tell from here whether it happened: the target is asked.
 """
@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from connector.applier.applier import Applier
 from connector.clock import SystemClock
-from connector.config.model import Target
+from connector.config.apply import Target
 from connector.errors import ConnectorError
 from connector.verify import verify
 from tests.faults.witness import Witness
@@ -32,7 +32,7 @@ MIDDLE = 300_000  # bytes of so many rows, which are more than 600,000
 
 
 def commits(chunk: bytes) -> bool:
-    """Whether it is a COMMIT alone, as a simple query."""
+    """True if the bytes are exactly a COMMIT, as a simple query."""
     return chunk == b"Q\x00\x00\x00\x0bCOMMIT\x00"
 
 
@@ -59,7 +59,7 @@ def proxy(postgres_server: DatabaseServer) -> Iterator[Proxy]:
         yield made
 
 
-def test_however_the_wire_is_cut_every_event_is_applied_once(
+def test_each_event_is_applied_once_after_any_network_fault(
     bench: Bench, postgres_server: DatabaseServer, proxy: Proxy
 ) -> None:
     with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:

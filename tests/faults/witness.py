@@ -1,4 +1,4 @@
-"""An ordinary reader of the target: what it sees while it is written, and what it can prove afterwards."""
+"""An ordinary reader of the target: it observes it during the run and checks it afterwards."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import psycopg
 
-from connector.demo.probe import TargetState
+from connector.demo.probe import TargetProbe
 
-NOTHING = TargetState(-1, False, "", 0)
+NOTHING = TargetProbe(-1, False, "", 0)
 
 
 class Witness:
-    """Looks at a target by its URL, with a connection of its own."""
+    """Reads a target by its URL, with a connection of its own."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -23,10 +23,10 @@ class Witness:
         prefix = "" if self._sqlite else "thl."
         self._position, self._applied = f"{prefix}thl_position", f"{prefix}thl_applied"
 
-    def look(self) -> TargetState:
-        """The position now; nothing while the target, or its server, is not there."""
+    def look(self) -> TargetProbe:
+        """Read the position; None while the target or its server is absent."""
         found = self._query(f"SELECT seqno, consistent, gtid_set FROM {self._position}")
-        return TargetState(found[0][0], bool(found[0][1]), found[0][2] or "", 0) if found else NOTHING
+        return TargetProbe(found[0][0], bool(found[0][1]), found[0][2] or "", 0) if found else NOTHING
 
     def token(self) -> int:
         """The fencing token of the last claim; 0 before the first."""
@@ -34,7 +34,7 @@ class Witness:
         return int(found[0][0]) if found else 0
 
     def prove_applied_once(self) -> None:
-        """Every seqno up to the position's has its one row, written in the transaction that applied it."""
+        """Check that every seqno up to the position has one row, written in the transaction that applied it."""
         ((count, distinct, low, high),) = self._query(
             f"SELECT count(*), count(DISTINCT seqno), min(seqno), max(seqno) FROM {self._applied}"
         )
@@ -42,13 +42,13 @@ class Witness:
         assert high == self.look().seqno
 
     def tokens(self) -> list[int]:
-        """Who applied, in the order of the seqnos: a token for each run of events."""
+        """The fencing tokens in the order of the seqnos, one for each run of events."""
         found = self._query(f"SELECT token FROM {self._applied} ORDER BY seqno")
         tokens = [row[0] for row in found]
         return [token for at, token in enumerate(tokens) if at == 0 or token != tokens[at - 1]]
 
     def staged(self) -> list[str]:
-        """Tables of staging that are there; to be asked when no applier runs."""
+        """The staging tables that exist; call it when no applier runs."""
         if self._sqlite:
             return [name for (name,) in self._query("SELECT name FROM sqlite_master WHERE name LIKE '%stag%'")]
         return [name for (name,) in self._query("SELECT relname FROM pg_class WHERE relname LIKE '%thl\\_stag%'")]

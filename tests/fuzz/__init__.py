@@ -1,1 +1,1 @@
-"""The readers against damaged binary logs and wrong messages, for as long as one likes: `make fuzz`."""
+"""The readers against damaged binary logs and invalid messages, for a given time: `make fuzz`."""

@@ -1,4 +1,4 @@
-"""`make fuzz`: damaged logs through the reader until the time is over.
+"""`make fuzz`: reads damaged logs until the time is over.
 
 Each ends in transactions or in one of our errors: no other exception, no crash, no silence, no more memory than is
 granted. Which lines of Python a log reaches guides the search; the compiled code tells none, but it calls Python for
@@ -25,13 +25,13 @@ SECONDS = 30  # that one may take: the machine may do something else meanwhile
 
 
 def read(data: bytes) -> None:
-    """Whatever is not one of our errors goes through."""
+    """Read a log; anything but a connector error is raised."""
     read_whole(data)
     read_raw(data)
 
 
 def mutated(data: bytes, longest: int, seed: int) -> bytes:
-    """The log with some more damage."""
+    """The log with further damage."""
     draw = random.Random(seed)
     for _ in range(draw.choice((1, 1, 2, 4))):
         data = changed(data, draw.choice(SEEDS), draw)
@@ -42,7 +42,7 @@ SEEDS = seeds()
 
 
 def main() -> None:
-    """Ends the process: 0 when the time is over, another code when a log was found that the reader does not bear."""
+    """Fuzz and exit: 0 if the time is over, another code if a log raised an unexpected error."""
     parser = argparse.ArgumentParser(prog="make fuzz")
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--megabytes", type=int, default=1024, help="memory of the process")

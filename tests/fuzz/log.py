@@ -1,4 +1,4 @@
-"""`make fuzz`: messages of the log that are wrong, with a right checksum, through every reader of it.
+"""`make fuzz`: invalid messages of the log with a right checksum, through every reader.
 
 Each is read, or is one of our errors with its place: no other exception, no crash, no second that a message takes. What
 a reader does not bear ends the run, and is shown with the seed that makes it again.
@@ -18,7 +18,7 @@ SLOW = 5.0  # seconds that one may take: the machine may do something else meanw
 
 
 def main() -> None:
-    """Ends the process: 0 when the time is over, 1 when something was found."""
+    """Fuzz and exit: 0 if the time is over, 1 if something was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.log")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument(

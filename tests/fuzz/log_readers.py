@@ -1,4 +1,4 @@
-"""Messages of the log's topics through every reader of them, each of which ends in what it reads or in our error."""
+"""Messages of the log's topics through every reader; each ends with a result or a connector error."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from connector.applier import undo
-from connector.consume.assembly import Assembly, Message, WholeLog
-from connector.consume.decoding import Decoder
+from connector.consume.assembly import Assembly, ConsumedMessage, WholeLog
+from connector.consume.decoding import MessageDecoder
 from connector.consume.fragments import Fragments
 from connector.errors import ConnectorError
 from connector.inspect.events.decoding import body_of, chunks, fragment_of, header_of
@@ -35,7 +35,7 @@ from tests.support.fragments import batch
 
 TOPIC = "thl.s"
 AT = f"{TOPIC}-0@0"
-DECODER = Decoder(TOPIC)
+DECODER = MessageDecoder(TOPIC)
 COLUMNS = metadata_columns((one, f"_{one}") for one in ("seqno", "gtid", "commit_time", "event_id", "server_id"))
 EPOCHS = tuple(
     EpochRecord(epoch=Epoch(n), first_seqno=Seqno(0), source_id="db:3306", server_uuid="u", started=0, reason="online")
@@ -47,7 +47,7 @@ Reader = Callable[[bytes], object]
 
 
 def scan(value: bytes) -> list[Any]:
-    """As Spark's tasks and the driver read a batch."""
+    """Read a batch as Spark's tasks and the driver do."""
     return list(Scanner(TOPIC).scan(batch([value])))
 
 
@@ -56,7 +56,7 @@ def heads(value: bytes) -> object:
 
 
 def statements(value: bytes) -> object:
-    """Of definitions, as the applier reads them."""
+    """Read the definitions as the applier does."""
     return [one.statements(TOPIC) for found in scan(value) for one in found]
 
 
@@ -89,10 +89,12 @@ def consumed(value: bytes) -> object:
 
 
 def assembled(value: bytes) -> object:
-    """As a consumer of the whole log that begins with it."""
+    """Read the whole log from this message as a consumer does."""
     ledger: EventSequencer[Fragments, Any] = EventSequencer(topic=TOPIC, partitions=1, position=BEGIN, history=HISTORY)
     assembly = Assembly(WholeLog(ledger, "s", LOG_ID), DECODER, TOPIC, 1 << 20)
-    return [(list(map(str, event.changes)), event.commit_time) for event in assembly.accept(Message(0, 0, value))]
+    return [
+        (list(map(str, event.changes)), event.commit_time) for event in assembly.accept(ConsumedMessage(0, 0, value))
+    ]
 
 
 def joined(value: bytes) -> object:
@@ -104,7 +106,7 @@ def joined(value: bytes) -> object:
 
 
 def listed(value: bytes) -> object:
-    """As `thl list` prints it in every layout."""
+    """Print it as `thl list` does, in every layout."""
     out = io.BytesIO()
     fragment = fragment_of(value, AT)
     whole = {**fragment, "changes": list(chunks(AT).whole(fragment["fragno"], fragment["changes"]))}
@@ -119,7 +121,7 @@ VIEWS = [(Layout.JSON, Part.ALL), (Layout.JSON, Part.HEADERS), *((Layout.TUNGSTE
 
 
 def undone(value: bytes) -> object:
-    """As `thl undo` turns an event round, which it has read as the applier does."""
+    """Invert an event as `thl undo` does."""
     collapse = Compactor(TOPIC)
     scan(value)
     undo.compact_inverse(collapse, TOPIC, [value])
@@ -145,7 +147,7 @@ MESSAGE_READERS: dict[str, Reader] = {
 
 
 def read_message(value: bytes) -> Iterator[ConnectorError]:
-    """Each reader's error, if it had one.
+    """Read a message with each reader; return their errors.
 
     Raises:
         AssertionError: an error does not say where.
@@ -159,7 +161,7 @@ def read_message(value: bytes) -> Iterator[ConnectorError]:
 
 
 def read_record(record: Record) -> Iterator[ConnectorError]:
-    """The same of a record of another topic."""
+    """Read a record of another topic; return the errors."""
     topic, key, value = record
     try:
         match topic:

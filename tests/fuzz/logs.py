@@ -1,4 +1,4 @@
-"""What the fuzzer begins with, and how it changes it."""
+"""The fuzzer's initial logs, and its mutations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADER = 19
 
 
 def statements() -> bytes:
-    """Everything that statement and mixed format write, with checksums."""
+    """A log with everything that statement and mixed format write, with checksums."""
     log = LogWriter()
     log.begin()
     log.event(5, struct.pack("<BQ", 2, 41))
@@ -49,7 +49,7 @@ def old(version: int) -> bytes:
 
 
 def rare() -> bytes:
-    """A statement's text beside its rows, JSON told as a difference, XA transactions, heartbeats of both versions."""
+    """A log with statement texts beside rows, JSON differences, XA transactions and both heartbeat versions."""
     log = LogWriter()
     document = b"\x00" + struct.pack("<HHHHBH", 1, 12, 11, 1, 5, 7) + b"a"  # {"a": 7}
     value = struct.pack("<I", len(document)) + document
@@ -79,7 +79,7 @@ def rare() -> bytes:
 
 
 def seeds() -> list[bytes]:
-    """Whole logs."""
+    """The initial logs."""
     recorded = [path.read_bytes() for path in sorted(RECORDED.iterdir()) if path.suffix[1:].isdigit()]
     return [*recorded, statements(), rare(), old(1), old(3)]
 
@@ -128,7 +128,7 @@ def changed(data: bytes, other: bytes, draw: random.Random) -> bytes:
 
 
 def resealed(data: bytes) -> bytes:
-    """With places and checksums made right again, so that damage is met behind them."""
+    """The log with positions and checksums made right again, so that the damage is decoded."""
     log = bytearray(data)
     for start, end in events(data):
         if end - start >= HEADER:

@@ -1,4 +1,4 @@
-"""What the fuzzer of the log's readers begins with, and how it changes it: messages whose checksum stays right."""
+"""The initial messages of the fuzzer of the log's readers, and its mutations, with right checksums."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from connector.kafka.prepared_records import closing_record
 from connector.kafka.records import control_message, definition_messages, position_message
 from connector.log.epochs.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.epochs.fork import Forked, Range
-from connector.log.format.partition_map import ShardRule
+from connector.log.format.shard_rule import ShardRule
 from connector.log.ids import Action, Epoch, LogId, Seqno
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.log.transaction.pending import Kept, Pending
+from connector.log.transaction.pending import Pending, PendingChecksum
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.producer.encode.stored import messages as stored
 from tests.support import fragments as made
@@ -91,7 +91,7 @@ def record_seeds() -> list[Record]:
         last_barrier=Seqno(3),
         snapshot=False,
         server_uuid="uuid",
-        prepared=Kept(1, 7),
+        prepared=PendingChecksum(1, 7),
     )
     epoch = EpochRecord(
         epoch=Epoch(2),
@@ -104,12 +104,12 @@ def record_seeds() -> list[Record]:
         forked=Forked("u:1", (Range(Seqno(1), Seqno(2)),)),
         filters="f",
     )
-    offline = OfflineRequest(epoch=Epoch(2), asked_at=1, asked_by="a@b", because="")
+    offline = OfflineRequest(epoch=Epoch(2), asked_at=1, asked_by="a@b", reason="")
     tables = Definitions({layout.name: TableDefinition(layout, "utf8mb4", "")}, {"shop": "utf8mb4"})
     partitions = PartitionMap(2, 3, ShardRule("table", (("a", "b"),)), (Seqno(4),))
     rows = Rows(layout, Action.INSERT, b"\x00\x02\x04\x02\x02\x06\x02x\x00", array("Q", [9]), b"", b"", "INSERT")
-    pending = Pending(xid="X'61'", attempt="1:2", pieces=1, messages=1, gtid="u:5", start=place, time=7)
-    prepared = closing_record(pending, Kept(1, 0))
+    pending = Pending(xid="X'61'", attempt="1:2", batches=1, messages=1, gtid="u:5", start=place, time=7)
+    prepared = closing_record(pending, PendingChecksum(1, 0))
     assert prepared.value is not None
     control = [control_message(one) for one in (LogRecord(LOG_ID, 0), partitions, epoch, offline)]
     control += [(key, value) for key, value in definition_messages(tables) if value is not None]
@@ -122,13 +122,13 @@ def record_seeds() -> list[Record]:
 
 
 def changed(message: bytes, other: bytes, draw: random.Random) -> bytes:
-    """A message with some damage behind its opening, its checksum made right again."""
+    """A message with damage after its first fields and a right checksum."""
     at = OPENING[message[0]]
     return message[:at] + resealed(damaged(message[at:-CHECK], other[OPENING[other[0]] : -CHECK], draw))
 
 
 def changed_record(record: Record, other: Record, draw: random.Random) -> Record:
-    """A record with some damage: of bytes, or of what stands where a value of JSON should."""
+    """A record with damaged bytes, or with another value in its JSON."""
     topic, key, value = record
     if topic == "stored":
         return topic, key, value[:1] + resealed(damaged(value[1:-CHECK], value[1:-CHECK], draw))
@@ -167,7 +167,7 @@ def damaged(data: bytes, other: bytes, draw: random.Random) -> bytes:
 
 
 def replaced(value: bytes, draw: random.Random) -> bytes:
-    """JSON with something else somewhere in it."""
+    """JSON with one value replaced."""
     places: list[str] = []
     marked = json.dumps(_numbered(json.loads(value), places))
     chosen = draw.choice(places)
@@ -178,7 +178,7 @@ def replaced(value: bytes, draw: random.Random) -> bytes:
 
 
 def _numbered(value: object, places: list[str]) -> object:
-    """Every value of the tree replaced by a mark; `places` holds the mark and what stood there."""
+    """Replace every value of the tree by a mark; `places` has each mark and its value."""
     if _has_more(value) and isinstance(value, dict):
         return {key: _numbered(item, places) for key, item in value.items()}
     if _has_more(value) and isinstance(value, list):
@@ -189,5 +189,5 @@ def _numbered(value: object, places: list[str]) -> object:
 
 
 def _has_more(value: object) -> bool:
-    """Whether a value has others in it."""
+    """True if a value contains others."""
     return isinstance(value, dict | list) and bool(value)

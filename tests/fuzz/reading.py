@@ -1,20 +1,20 @@
-"""A log from memory through the reader and into text; and through what keeps it is, for an archive."""
+"""Reads a log from memory to text, and as raw events for an archive."""
 
 from __future__ import annotations
 
 from itertools import count
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import ConnectorError
 from connector.inspect.formats.json_event import JsonPrinter
 from connector.inspect.formats.tungsten_event import TungstenPrinter
 from connector.log.ids import Seqno
 from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.xa import Prepared
+from connector.mysql.binlog.events.column_names import NumberingResolver
 from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
 from connector.mysql.binlog.raw import RawEvents
 from connector.mysql.binlog.reader import BinlogReader
-from connector.mysql.schema_history.column_names import NumberingResolver
 from connector.mysql.transforms.filters import Filter
 from tests.fuzz.logs import events
 
@@ -24,7 +24,7 @@ MAGIC = 4
 
 
 class Bytes:
-    """A log in memory, given in parts."""
+    """A log in memory, received in parts."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -38,11 +38,11 @@ class Bytes:
         return len(part)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""
 
 
 def read_whole(data: bytes) -> tuple[list[int], ConnectorError | None]:
-    """Where the transactions end that came whole, and what ended the reading."""
+    """The ends of the whole transactions, and the error that ended the reading."""
     reader = BinlogReader(
         Bytes(data),
         EventFrames(),
@@ -56,7 +56,7 @@ def read_whole(data: bytes) -> tuple[list[int], ConnectorError | None]:
     try:
         while not reader.ended:
             for item in reader.read():
-                piece = item.piece if isinstance(item, Prepared) else item
+                piece = item.batch if isinstance(item, Prepared) else item
                 if not isinstance(piece, TransactionBatch):
                     continue
                 for printer in printers:
@@ -71,7 +71,7 @@ def read_whole(data: bytes) -> tuple[list[int], ConnectorError | None]:
 
 
 def read_raw(data: bytes) -> ConnectorError | None:
-    """Keep a log as it is, from a file and from a stream: only whole events of it are kept, in order.
+    """Archive a log from a file and from a stream: only whole events are stored, in order.
 
     Returns:
         What ended it, as a file.
@@ -91,7 +91,7 @@ def read_raw(data: bytes) -> ConnectorError | None:
 
 
 def _packet(event: bytes, number: int) -> bytes:
-    """As a server sends it."""
+    """An event in a packet, as a server sends it."""
     return (len(event) + 1).to_bytes(3, "little") + bytes([number % 256, 0]) + event
 
 

@@ -1,1 +1,1 @@
-"""Realistic faults put into the code one by one: each must make a test fail. `python -m tests.mutants`."""
+"""Realistic defects put into the code one by one: each must make a test fail. `python -m tests.mutants`."""

@@ -1,4 +1,4 @@
-"""One fault, how it gets into a copy of the project, and whether the tests notice it there."""
+"""One defect, its place in a copy of the project, and the outcome of its tests there."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A change of the code that a test has to notice.
+    """A change of the code that a test has to detect.
 
     Args:
-        name: of the fault, as words-with-dashes.
+        name: name of the defect, as words-with-dashes.
         was, now: a piece of the code, and what stands in its place: see mutants.toml.
         tests: names of test files.
         servers: whether these tests start servers.
@@ -48,7 +48,7 @@ class Mutant:
     servers: bool = False
 
     def place(self, root: Path) -> tuple[Path, re.Match[str]]:
-        """The file and place of the pattern under a checkout.
+        """The file of a checkout that has the pattern, and its offset.
 
         Raises:
             LookupError: it is not there, or more than once.
@@ -65,7 +65,7 @@ class Mutant:
         return found[0]
 
     def selection(self, root: Path) -> list[str]:
-        """The tests, as pytest takes them.
+        """The tests as pytest arguments.
 
         Raises:
             LookupError: there is no such file, or there are several.
@@ -86,7 +86,7 @@ def mutants() -> tuple[Mutant, ...]:
 
 
 def copy_of(folder: Path) -> Path:
-    """A copy of the project, compiled modules included, with the same times of files: nothing is compiled again."""
+    """Copy the project with compiled modules and file times, so that nothing is compiled again."""
     return Path(shutil.copytree(ROOT, folder, ignore=_LEFT_OUT, symlinks=True))
 
 
@@ -116,7 +116,7 @@ def judge(mutant: Mutant, copy: Path) -> tuple[Verdict, str]:
 
 
 def unmutated(mutants: Iterable[Mutant], copy: Path) -> subprocess.CompletedProcess[str]:
-    """Run the tests of all given mutants on the code as it is: a test that fails anyway kills nothing."""
+    """Run the tests of all given mutants on the unchanged code: a test that fails there detects nothing."""
     return _pytest(sorted({test for mutant in mutants for test in mutant.selection(copy)}), copy)
 
 

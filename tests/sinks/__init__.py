@@ -1,1 +1,1 @@
-"""Others' sinks, fed by `spark_apps/rows.py`: `make sinks`. They are fetched by maven and start a JVM or two each."""
+"""Foreign sinks fed by `spark_apps/rows.py`: `make sinks`. Maven fetches them; each starts one or two JVMs."""

@@ -1,4 +1,4 @@
-"""Debezium's own JDBC sink on Kafka Connect, fed by rows.py: PostgreSQL's rows are MySQL's, after kills with -9."""
+"""Debezium's JDBC sink on Kafka Connect, fed by rows.py: PostgreSQL's rows equal MySQL's after `kill -9`."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ IN_POSTGRES = (
 
 @dataclass
 class Place:
-    """What the bench's Connect wants to know."""
+    """The settings of the benchmark's Connect."""
 
     kafka: Broker
     folder: Path
 
 
 def rows_app(bench: Bench, *options: str, **environ: str) -> subprocess.CompletedProcess[bytes]:
-    """One run of rows.py, to its end, however that comes."""
+    """One run of rows.py until it ends, in any way."""
     sets = [f"service={bench.service}", f"kafka.bootstrap={bench.kafka.bootstrap}", "kafka.replication=1",
             f"apply.checkpoint_dir={bench.folder / 'spark'}"]  # fmt: skip
     command = [sys.executable, "spark_apps/rows.py", *(part for one in sets for part in ("--set", one))]

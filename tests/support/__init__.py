@@ -1,1 +1,1 @@
-"""What several tests share."""
+"""Code that several test suites share."""

@@ -1,4 +1,4 @@
-"""Pieces of a transaction, their rows written by an encoder that is not ours."""
+"""Transaction batches whose rows are written by an encoder of the tests."""
 
 from __future__ import annotations
 

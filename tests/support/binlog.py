@@ -1,4 +1,4 @@
-"""Reading what `capture` gives with a reader that is not ours: fastavro."""
+"""Reads binary logs with the connector, and their rows with fastavro."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from typing import Any
 
 import fastavro
 
-from connector.config.model import Filters, Source
+from connector.config.filters import Filters
+from connector.config.source import Source
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch
+from connector.log.transaction.position import StreamStart
 from connector.log.transaction.xa import Logged
+from connector.mysql.binlog.byte_source import ByteSource
+from connector.mysql.binlog.events.column_names import ColumnNameResolver
+from connector.mysql.binlog.frames import PacketFrames
 from connector.mysql.binlog.reader import BinlogReader
-from connector.mysql.server.dump import StreamStart, open_stream
+from connector.mysql.server.dump import open_stream
 from connector.mysql.transforms.filters import Filter
 from tests.support.servers.environment import SqlServer
 
@@ -35,7 +40,7 @@ ROW = _row_schema()
 
 
 def images(rows: Rows) -> list[tuple[Image, Image]]:
-    """Before and after of every row; also that the end offsets are those of the rows."""
+    """Decodes before and after of every row; checks that the end offsets are those of the rows."""
     stream = io.BytesIO(rows.data)
     found = []
     for end in rows.ends:
@@ -83,6 +88,15 @@ def source_of(server: SqlServer, **settings: Any) -> Source:
     )
 
 
+def reader_of_stream(
+    stream: ByteSource, filters: Filter, *, batch_bytes: int = 1 << 20, resolver: ColumnNameResolver | None = None
+) -> BinlogReader:
+    """A reader of a server's dump."""
+    return BinlogReader(
+        stream, PacketFrames(), filters=filters, service="test", batch_bytes=batch_bytes, resolver=resolver
+    )
+
+
 def read_from(
     server: SqlServer,
     start: StreamStart,
@@ -93,9 +107,9 @@ def read_from(
     seconds: float = 60,
     **settings: Any,
 ) -> list[Logged]:
-    """Read a server's log until what was found is enough."""
+    """Reads a server's log until a condition on the items holds."""
     stream = open_stream(source_of(server, **settings), start)
-    reader = BinlogReader.from_stream(stream, filters=filters, service="test", batch_bytes=batch_bytes)
+    reader = reader_of_stream(stream, filters, batch_bytes=batch_bytes)
     found: list[Logged] = []
     deadline = time.monotonic() + seconds
     try:

@@ -1,4 +1,4 @@
-"""`thl binlog` run in this process, and logs for it to read."""
+"""Runs `thl binlog` in this process, and writes logs for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UUID = bytes(range(16))
 
 
 class Told(NamedTuple):
-    """What a run left."""
+    """The exit code and output of a run."""
 
     code: int
     out: bytes
@@ -57,7 +57,7 @@ def gtid(log: LogWriter, number: int, *, committed: int = 1_700_000_000_000_000)
 
 
 def transactions(log: LogWriter, *numbers: int, gtids: bool = True) -> list[int]:
-    """A transaction of one row for each number, committed in that second; returns where each begins, and the end."""
+    """Writes a one-row transaction per number, committed in that second; returns their starts, and the end."""
     starts = []
     for number in numbers:
         starts.append(len(log.data))

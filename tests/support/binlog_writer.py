@@ -1,4 +1,4 @@
-"""A binary log written by the tests: a few kinds of events, as MySQL's format documentation describes them."""
+"""Writes binary logs: a few kinds of events, as MySQL's format documentation describes them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class ColumnDef:
 
     Args:
         code: the type's code. STRING with the real type in `meta` for enum and set.
-        meta: its metadata.
+        meta: metadata of the type.
         unsigned: None for columns that are no numbers.
         collation: None for columns that are no text; of labels for enum and set.
-        labels: of enum and set.
+        labels: labels of an ENUM or SET.
     """
 
     code: int
@@ -45,7 +45,7 @@ class ColumnDef:
 
 
 class LogWriter:
-    """Appends events; `data` is the file, `server_id` what the next events say."""
+    """Appends events; `data` is the file, `server_id` that of the next events."""
 
     server_id = 1
 
@@ -150,7 +150,7 @@ def read_back(log: LogWriter | bytes, folder: Path) -> list[Logged]:
 
 
 def through(folder: Path, column: ColumnDef, values: Sequence[bytes | None]) -> list[object]:
-    """What the reader makes of values of one column, a row each."""
+    """The values that the reader decodes for one column, a row each."""
     log = LogWriter()
     log.begin()
     log.table_map([column])

@@ -1,4 +1,4 @@
-"""A certificate authority and a server's certificate for one run: MySQL's own are made for no host's name."""
+"""A certificate authority and a server certificate for one run: MySQL's own name no host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Certificates:
     """Files in PEM.
 
     Args:
-        authority: what a client verifies the server with.
+        authority: file by which a client verifies the server.
         certificate, key: the server's.
         client: a client's, both in one file.
     """
@@ -35,13 +35,13 @@ class Certificates:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What MySQL is to be started with."""
+        """MySQL's settings for these certificates."""
         return {"ssl_ca": str(self.authority), "ssl_cert": str(self.certificate), "ssl_key": str(self.key)}
 
 
 @contextmanager
 def write_certificates() -> Iterator[Certificates]:
-    """Make them for loopback, good for a day; they are gone afterwards."""
+    """Writes certificates for loopback, valid for a day."""
     authority_key, server_key, client_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     authority_name = _name("benchmark's authority")
     authority = (

@@ -1,4 +1,4 @@
-"""A clock for tests of what waits."""
+"""A clock for tests of waiting code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Slept:
-    """A clock that only sleeping moves."""
+    """A clock that advances only by sleeping."""
 
     seconds: float = 0.0
 

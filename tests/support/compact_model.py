@@ -1,4 +1,4 @@
-"""A table as the source has it, and a table as net operations make it: two models that must agree."""
+"""Two models of a table that must agree: the source's rows, and the rows after applying net changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ assert SCHEMA is not None
 
 
 def decoded(images: Images, columns: int) -> list[Row]:
-    """By fastavro, not by our own decoder."""
+    """Decodes images with fastavro instead of the connector."""
     rows, start = [], 0
     for end in images.ends:
         one = BytesIO(bytes(images.data[start:end]))
@@ -29,7 +29,7 @@ def decoded(images: Images, columns: int) -> list[Row]:
 
 
 class Keyed:
-    """A target's table with a primary key: refuses what a database would refuse."""
+    """A target table with a primary key: refuses what a database would refuse."""
 
     def __init__(self, key: Sequence[int]) -> None:
         self.key = tuple(key)
@@ -51,7 +51,7 @@ class Keyed:
 
 
 class Partly(Keyed):
-    """One whose changes may tell some columns alone: as `net_changes.Partial` asks of a target."""
+    """A keyed target table for changes of some columns, as in `net_changes.Partial`."""
 
     def do(self, net: NetChanges) -> None:
         width = len(net.layout.columns)
@@ -76,7 +76,7 @@ class Partly(Keyed):
             self.rows[self.of(row)] = row
 
     def _told(self, images: Images, net: NetChanges) -> list[tuple[dict[int, int | float | str | bytes | None], Row]]:
-        """Of each image the columns that it tells, and the key of its row."""
+        """The columns that each image has, and the key of its row."""
         width = len(net.layout.columns)
         found = []
         for row in decoded(images, width + 1 + len(self.key)):
@@ -89,7 +89,7 @@ class Partly(Keyed):
 
 
 class Counted:
-    """A target's table without a key."""
+    """A target table without a key."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self.rows = Counter(rows)

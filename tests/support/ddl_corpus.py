@@ -1,4 +1,4 @@
-"""Every DDL statement that the tests contain: in their texts, in their SQL files, and those that are made at random."""
+"""All DDL statements of the tests: in their texts, in their SQL files, and generated ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORMS = (
 
 @cache
 def statements() -> tuple[str, ...]:
-    """Each of them once."""
+    """Each statement once."""
     found = dict.fromkeys(one for text in _texts() for one in _within(text))
     for form in _FORMS:
         for text in _strings(ROOT / form):
@@ -54,7 +54,7 @@ def _strings(path: Path) -> Iterator[str]:
 
 
 def _within(text: str) -> Iterator[str]:
-    """The statements of a text; those of a template with its fields' names in place of them."""
+    """The statements of a text; in a template the names of its fields stand for their values."""
     text = re.sub(r"\{(\w+)\}", r"\1", text)
     for one in dict.fromkeys((text, *text.split(";"))):
         if len(one) < 10_000 and _STATEMENT.match(one):

@@ -1,4 +1,4 @@
-"""A grid of column types and forms of DEFAULT, and sessions to say them in.
+"""A grid of column types and forms of DEFAULT, and sessions in which to execute them.
 
 Each form is said to a server in ALTER TABLE … ADD COLUMN; what a row then holds is read from the server's own log. A
 form that the server refuses is no case.
@@ -265,10 +265,10 @@ IMPLICIT = [
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """How a client speaks.
+    """The settings of a client's session.
 
     Args:
-        name: of the session.
+        name: name of the session.
         client: the character set, as pymysql calls it.
         settings: said before the first statement.
     """
@@ -341,7 +341,7 @@ ORDINARY = [
 
 
 def definitions(*, mariadb: bool = False) -> Iterator[str]:
-    """Every column of the grid, without its name."""
+    """Every column definition of the grid, without a name."""
     types = {**TYPES, **MARIADB_TYPES} if mariadb else TYPES
     for type_, groups in types.items():
         for form in dict.fromkeys(form for group in groups for form in group):
@@ -352,7 +352,7 @@ def definitions(*, mariadb: bool = False) -> Iterator[str]:
 
 
 def sample(found: Iterator[str], share: int, seed: str) -> Iterator[str]:
-    """One of so many, always the same."""
+    """A sample of the grid, always the same."""
     for definition in found:
         if zlib.crc32(f"{seed} {definition}".encode()) % share == 0:
             yield definition

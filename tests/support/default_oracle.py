@@ -1,4 +1,4 @@
-"""Asks a server, form by form, what ADD COLUMN gives to a row that is there, and holds our answer against it.
+"""Compares the values that ADD COLUMN gives to existing rows with those of a server, form by form.
 
 The answer of the server is the row in its binary log, as we read it anyway; so is what it logs of the session.
 """
@@ -13,11 +13,10 @@ from typing import Any
 
 import pymysql
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import ConnectorError
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import TableName
-from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.schema_history.table_history import TableHistory
 from connector.mysql.server import connection as capture
 from connector.mysql.server.dump import open_stream
@@ -27,9 +26,9 @@ from connector.mysql.server.source_state import end_position
 from connector.mysql.snapshot.information_schema import read_definitions
 from connector.mysql.transforms.filters import Filter
 from connector.targets.ddl.plan import plan
-from connector.targets.operations import AlterTable, Filled
+from connector.targets.operations import AlterTable, KnownValue
 from connector.targets.target_schema import TargetSchema
-from tests.support.binlog import changes, images, source_of
+from tests.support.binlog import changes, images, reader_of_stream, source_of
 from tests.support.default_forms import Session
 from tests.support.mysql import connect
 from tests.support.servers.environment import SqlServer
@@ -42,24 +41,35 @@ AT_ONCE = 40  # columns of one table
 
 @dataclass(slots=True)
 class Answer:
-    """What a server did with a form that it took.
+    """A server's result for a form that it accepted.
 
     Args:
         definition: the column's, without its name.
-        sql, options: of the statement, as logged.
-        existing: what the row holds that was there.
-        inserted: what a row gets that gives the column no value.
+        sql, options: the statement, as logged.
+        alter: the ALTER COLUMN … SET DEFAULT behind it; "" for none.
+        existing: value in the existing row.
+        inserted: value in a row inserted without the column.
     """
 
     definition: str
     sql: str = ""
+    alter: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     existing: Any = None
     inserted: Any = None
 
 
-def ask(server: SqlServer, session: Session, definitions: Iterable[str]) -> tuple[list[Answer], Counter[str]]:
-    """Say every form in a session: the answers, and how many were refused with which error."""
+def ask(
+    server: SqlServer, session: Session, definitions: Iterable[str], *, altering: bool = False
+) -> tuple[list[Answer], Counter[str]]:
+    """Executes every form in a session; returns the results, and the number of refusals by error.
+
+    Args:
+        server: the server.
+        session: the session.
+        definitions: the forms.
+        altering: whether a statement of its own gives the column its default.
+    """
     connection = connect(server, charset=session.client)
     cursor = connection.cursor()
     for setting in session.settings:
@@ -75,7 +85,7 @@ def ask(server: SqlServer, session: Session, definitions: Iterable[str]) -> tupl
     # Some sessions let in any bytes.
     facts = read_facts(beside)
     told = Filter(Filters(do=(SCHEMA,)), keep_invalid_text=(f"{SCHEMA}.*.*",), unlogged_options=facts.unlogged_options)
-    naming = None if facts.tells_names else TableHistory(read_definitions(beside, told), told)
+    naming = None if facts.logs_column_names else TableHistory(read_definitions(beside, told), told)
     answers: dict[str, Answer] = {}
     refused: Counter[str] = Counter()
     columns: int | None = None
@@ -86,29 +96,32 @@ def ask(server: SqlServer, session: Session, definitions: Iterable[str]) -> tupl
             columns = 0
         copy = ", ALGORITHM=COPY" if zlib.crc32(definition.encode()) % 4 == 0 else ""
         try:
-            cursor.execute(f"ALTER TABLE t ADD COLUMN c{number} {definition}{copy}")
+            kind, _, default = definition.partition(" DEFAULT ") if altering else (definition, "", "")
+            cursor.execute(f"ALTER TABLE t ADD COLUMN c{number} {kind}{copy}")
+            columns += 1
+            if default:
+                cursor.execute(f"ALTER TABLE t ALTER COLUMN c{number} SET DEFAULT {default}")
         except (pymysql.MySQLError, UnicodeEncodeError) as error:
             refused[str(error.args[0])] += 1
             continue
         answers[f"c{number}"] = Answer(definition)
-        columns += 1
         if columns == AT_ONCE:
             _finish(cursor)
             columns = None
     if columns is not None:
         _finish(cursor)
-    reader = BinlogReader.from_stream(
-        open_stream(source_of(server), start), filters=told, service="test", batch_bytes=1 << 20, resolver=naming
-    )
+    reader = reader_of_stream(open_stream(source_of(server), start), told, resolver=naming)
     end = end_position(beside)
     found = []
     while reader.position != end:
         found += reader.read()
     reader.close()
     for change in changes(found):
-        if isinstance(change, Statement) and "ADD COLUMN" in change.sql:
+        if isinstance(change, Statement) and "ADD COLUMN" in change.sql and change.sql.split()[5] in answers:
             answer = answers[change.sql.split()[5]]
             answer.sql, answer.options = change.sql, dict(change.options)
+        elif isinstance(change, Statement) and "ALTER COLUMN" in change.sql:
+            answers[change.sql.split()[5]].alter = change.sql
         elif isinstance(change, Rows) and change.layout.name == TABLE:
             _note(change, answers)
     cursor.execute(f"DROP DATABASE {SCHEMA}")
@@ -118,7 +131,7 @@ def ask(server: SqlServer, session: Session, definitions: Iterable[str]) -> tupl
 
 
 def _finish(cursor: Any) -> None:
-    """The row that was there, and a new one that gives no column a value, in the log."""
+    """Reads the existing row, and inserts one that gives no column a value."""
     cursor.execute("UPDATE t SET k = 2")
     cursor.execute("SET @mode = @@sql_mode, sql_mode = ''")
     cursor.execute("INSERT IGNORE INTO t (id, k) VALUES (2, 2)")
@@ -141,10 +154,10 @@ def _note(change: Rows, answers: dict[str, Answer]) -> None:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a grid came to.
+    """The counts of a grid.
 
     Args:
-        equal: how many forms of which we say what the server does.
+        equal: number of forms for which connector and server agree.
         stopped: those of which we say nothing, with the server's value, and why.
         wrong: all others.
     """
@@ -155,7 +168,7 @@ class Outcome:
 
 
 def judge(answers: Iterable[Answer]) -> Outcome:
-    """Hold our answers against the server's."""
+    """Compares the connector's values with the server's."""
     outcome = Outcome()
     before = plan(Statement(SCHEMA, CREATE), TargetSchema(), 0).target_schema
     for answer in answers:
@@ -164,13 +177,13 @@ def judge(answers: Iterable[Answer]) -> Outcome:
         except ConnectorError as error:
             outcome.stopped[answer.definition] = f"{answer.existing!r}: {error.message}"
             continue
-        except Exception as error:  # noqa: BLE001 - a form that breaks us is told beside the others
+        except Exception as error:  # noqa: BLE001 - a form that fails unexpectedly is reported beside the others
             outcome.wrong[answer.definition] = repr(error)
             continue
         assert isinstance(operation, AlterTable)
         origin, known = operation.origins[-1], operation.after.defaults_of()
         name = operation.after.columns[-1].name
-        if not isinstance(origin, Filled):
+        if not isinstance(origin, KnownValue):
             outcome.stopped[answer.definition] = f"{answer.existing!r}: {origin}"
         elif not same(origin.value, answer.existing):
             outcome.wrong[answer.definition] = f"{origin.value!r}, not {answer.existing!r}"
@@ -182,5 +195,5 @@ def judge(answers: Iterable[Answer]) -> Outcome:
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Equal to the sign of a zero."""
+    """True if two values are equal, including the sign of zero."""
     return type(ours) is type(theirs) and repr(ours) == repr(theirs)

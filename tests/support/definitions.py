@@ -1,4 +1,4 @@
-"""Random definitions of a few tables, of which a server refuses many."""
+"""Random definitions of a few tables, many of which a server refuses."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ATTRIBUTES = (
 
 
 class Statements:
-    """Statements about a few tables, of which many are refused by the server."""
+    """Generates statements about a few tables, many of which the server refuses."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

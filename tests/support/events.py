@@ -1,4 +1,4 @@
-"""A log with everything that its readers must know, on several partitions; and what they must make of it."""
+"""A log with all cases that its readers must handle, on several partitions, and the expected events."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ UUID = "6f1c9a52-0000-11ee-8c99-0242ac120002"
 
 
 def shard_in(partition: int, partitions: int) -> str:
-    """The name of a shard that is in this partition."""
+    """The name of a shard that belongs to this partition."""
     return next(name for n in range(99) if partition_of(ShardId(name := f"shop{n}"), partitions) == partition)
 
 
 @dataclass
 class MemoryLog:
-    """A log as the events of `LogWriter` make it, in memory: offset and message by partition."""
+    """A log in memory, as the events of `LogWriter` make it: offsets and messages by partition."""
 
     partitions: int = 1
     log_id: str = "f" * 32
@@ -71,11 +71,11 @@ def values(shard: str, number: int) -> list[Any]:
 
 @dataclass
 class Story:
-    """Writes events as a producer does that has one run after the other.
+    """Writes events as one producer after another does.
 
     Args:
         log: empty.
-        expected: of each finished event its seqno, epoch, shard and changes.
+        expected: seqno, epoch, shard and changes of each finished event.
     """
 
     log: LogWriter | MemoryLog
@@ -87,7 +87,7 @@ class Story:
     def fragments(
         self, shard: str, count: int, rows: int, kind: str = "transaction", parts: int = 1
     ) -> list[dict[str, Any]]:
-        """The next event's: `count` changes, each in a fragment, or in several where it comes in parts."""
+        """The next event's fragments: `count` changes, one in each, or in several if in parts."""
         seqno, partition = self.seqno + 1, partition_of(ShardId(shard), self.log.partitions)
         result: list[dict[str, Any]] = []
         for number in range(count * parts):
@@ -126,7 +126,7 @@ class Story:
         cut: bool = False,
         parts: int = 1,
     ) -> None:
-        """An event, in as many Kafka transactions as it has fragments if `cut`."""
+        """Writes an event, with `cut` in as many Kafka transactions as it has fragments."""
         fragments = self.fragments(shard, count, rows, kind, parts)
         whole = fragments if parts == 1 else self.fragments(shard, count, rows, kind)
         partition = partition_of(ShardId(shard), self.log.partitions)
@@ -141,18 +141,18 @@ class Story:
         self.expected.append((self.seqno, self.log.epoch, shard, changes))
 
     def given_up(self, shard: str, count: int = 2, parts: int = 1) -> None:
-        """The next event's first fragments, committed, and then the producer dies; another one goes online."""
+        """Commits the next event's first fragments; then the producer ends and another goes online."""
         partition = partition_of(ShardId(shard), self.log.partitions)
         self.log.events(self.fragments(shard, count + 1, 1, parts=parts)[:count], partition)
         self.log.online()
 
     def aborted(self, shard: str, count: int = 3) -> None:
-        """A Kafka transaction that does not commit."""
+        """Writes a Kafka transaction that is aborted."""
         partition = partition_of(ShardId(shard), self.log.partitions)
         self.log.raw(*map(by_epoch, self.fragments(shard, count, 1)), partition=partition, abort=True)
 
     def tell(self) -> None:
-        """The whole of it: fragments, aborted transactions, given up events on other partitions, epochs, barriers."""
+        """Writes everything: fragments, aborted transactions, given up attempts, epochs, barriers."""
         shards = [shard_in(partition, self.log.partitions) for partition in range(self.log.partitions)]
         self.log.online()
         self.event("#UNKNOWN", kind="ddl")
@@ -172,6 +172,6 @@ class Story:
         self.log.online()
         self.event("#UNKNOWN")
         self.event(shards[-1])
-        # Last, what is not finished: nobody may give it.
+        # Last, an unfinished event, which no reader may return.
         partition = partition_of(ShardId(shards[0]), self.log.partitions)
         self.log.events(self.fragments(shards[0], 3, 1)[:2], partition)

@@ -1,4 +1,4 @@
-"""Fragments as the log has them, written by fastavro from the schema: not by our own encoder."""
+"""Fragments written by fastavro from the schema, without the connector's encoder."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def statement(sql: str, schema: str = "shop", options: Mapping[str, str] | None 
 
 
 def whole(item: dict[str, Any]) -> bytes:
-    """A change as the bytes that are cut where no message has room for it."""
+    """The bytes of a change that are cut into parts if no message has room for it."""
     out = io.BytesIO()
     schemaless_writer(out, CHANGE, item)
     return out.getvalue()
 
 
 def in_parts(item: dict[str, Any], count: int) -> list[dict[str, Any]]:
-    """A change in so many parts, each to be alone in its fragment."""
+    """A change in a number of parts, each to be alone in its fragment."""
     data = whole(item)
     cuts = [number * len(data) // count for number in range(count + 1)]
     return [{"start": start, "size": len(data), "data": data[start:stop]} for start, stop in pairwise(cuts)]
@@ -105,18 +105,18 @@ def record(seqno: int, changes: Sequence[dict[str, Any]] = (), **fields: Any) ->
 
 
 def encoded(fields: dict[str, Any]) -> bytes:
-    """As a producer without a registry does."""
+    """Encodes as a producer without a registry does."""
     return PREFIX + _body(fields)
 
 
 def registered(fields: dict[str, Any], schema: str = FINGERPRINT) -> bytes:
-    """As one with a registry does."""
+    """Encodes as a producer with a registry does."""
     told = {**fields, "metadata": {**fields["metadata"], "schema": schema}}
     return b"\0" + NUMBER.to_bytes(4, "big") + _body(told)
 
 
 def by_epoch(fields: dict[str, Any]) -> bytes:
-    """As the producers of a log do of which every second one has a registry."""
+    """Encodes as producers of a log do of which every second one has a registry."""
     return encoded(fields) if fields["epoch"] % 2 else registered(fields)
 
 
@@ -128,7 +128,7 @@ def _body(fields: dict[str, Any]) -> bytes:
 
 
 def marker(epoch: int, first: int, last_finished: int, *, log_id: str, tail: int | None = None) -> dict[str, Any]:
-    """An epoch's marker on a partition whose last event is `tail`, the log's last one if not given."""
+    """An epoch's marker on a partition whose last event is `tail`; default: the log's last one."""
     return record(
         first,
         kind="epoch",
@@ -151,6 +151,6 @@ def batch(values: Sequence[bytes | None], *, partition: int = 0, offset: int = 0
 
 
 def scanned(values: Sequence[bytes], *, topic: str = "t", partition: int = 0, offset: int = 0) -> list[Message]:
-    """Each message by itself."""
+    """Scans each message by itself."""
     found = Scanner(topic).scan(batch(values, partition=partition, offset=offset))
     return [message for messages in found for message in messages]

@@ -1,4 +1,4 @@
-"""What several tests of a real source do: databases of their own, and an initial load straight into a target."""
+"""Databases, users and initial loads for tests of a real source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from connector.config.model import Filters, Source
+from connector.config.filters import Filters
+from connector.config.source import Source
 from connector.log.compact.net_changes import Ddl, Images, NetChanges
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch
@@ -21,7 +22,7 @@ from connector.mysql.server.connection import connect, query
 from connector.mysql.server.source_facts import SourceFacts
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 from tests.support.binlog import images
 from tests.support.servers.environment import SqlServer
 
@@ -30,7 +31,7 @@ EVERYTHING = [sql for sql in (Path(__file__).parent / "everything.sql").read_tex
 
 @contextmanager
 def a_database(server: SqlServer, name: str) -> Iterator[tuple[Source, str]]:
-    """A source section that captures a new database alone, and the database's name; it is dropped afterwards."""
+    """A source section that captures only a new database, and its name; it is dropped afterwards."""
     database = f"{name}_{uuid.uuid4().hex[:8]}"
     server.run_sql(f"CREATE DATABASE {database} DEFAULT CHARACTER SET utf8mb4")
     try:
@@ -40,14 +41,14 @@ def a_database(server: SqlServer, name: str) -> Iterator[tuple[Source, str]]:
 
 
 def as_source(server: SqlServer, do: tuple[str, ...] = (), **more: Any) -> Source:
-    """The server as the administrator sees it."""
+    """The server as source section of the administrator."""
     values = {"user": server.user, "password": server.password, **more}
     return Source(host=server.host, port=server.port, filters=Filters(do=do), **values)
 
 
 @contextmanager
 def a_user(server: SqlServer, *grants: str, **source: Any) -> Iterator[Source]:
-    """A source section of a new user with some privileges; he is dropped afterwards."""
+    """A source section of a new user with some privileges; the user is dropped afterwards."""
     name = f"u{uuid.uuid4().hex[:8]}"
     server.run_sql(f"CREATE USER {name} IDENTIFIED BY 'sécret€'")
     for grant in grants:
@@ -59,7 +60,7 @@ def a_user(server: SqlServer, *grants: str, **source: Any) -> Iterator[Source]:
 
 
 def checked(source: Source, *, snapshot: bool = False, replica_uuid: str = "") -> SourceFacts:
-    """What preflight says."""
+    """Runs preflight."""
     connection = connect(source)
     try:
         return preflight(connection, source, snapshot=snapshot, replica_uuid=replica_uuid)
@@ -68,7 +69,7 @@ def checked(source: Source, *, snapshot: bool = False, replica_uuid: str = "") -
 
 
 def run(source: Source, database: str, *statements: str) -> None:
-    """Statements, one by one, with nothing strict about them."""
+    """Executes statements one by one, in a session without strict mode."""
     connection = connect(source)
     try:
         query(connection, f"USE {database}")
@@ -79,14 +80,14 @@ def run(source: Source, database: str, *statements: str) -> None:
 
 
 def values(rows: Rows) -> list[list[Any]]:
-    """The after images; there are no others."""
+    """The after images of inserts."""
     found = images(rows)
     assert all(before is None for before, _ in found)
     return [after for _, after in found if after is not None]
 
 
 def take(source: Source) -> list[TransactionBatch]:
-    """A whole initial load."""
+    """Reads a whole initial load."""
     snapshot = Snapshot(source, Filter(source.filters))
     snapshot.open()
     try:
@@ -96,7 +97,7 @@ def take(source: Source) -> list[TransactionBatch]:
 
 
 def loaded(source: Source) -> dict[TableName, list[list[Any]]]:
-    """A whole initial load, by table."""
+    """Reads a whole initial load, by table."""
     tables: dict[TableName, list[list[Any]]] = {}
     for piece in take(source):
         for change in piece.changes:
@@ -105,8 +106,8 @@ def loaded(source: Source) -> dict[TableName, list[list[Any]]]:
     return tables
 
 
-def load_into(target: Target, source: Source, service: str = "default") -> TargetPosition:
-    """An initial load without a log: every event of it is one commit on the target."""
+def load_into(target: TargetDatabase, source: Source, service: str = "default") -> TargetPosition:
+    """Applies an initial load without a log: each event is one commit on the target."""
     position = replace(target.claim(service), log_id=LogId("0" * 32), epoch=Epoch(1))
     for piece in take(source):
         assert piece.begin is not None
@@ -135,7 +136,7 @@ def load_into(target: Target, source: Source, service: str = "default") -> Targe
 
 
 def _inserts(rows: Rows) -> NetChanges:
-    """The images alone: a Row is 0 (no before), 2 (an after), the count of values, the values, 0."""
+    """The images alone: a Row is 0 (no before), 2 (an after), the number of values, the values, 0."""
     data, ends, at = bytearray(), array("Q"), 0
     framing = 2 + (1 if len(rows.layout.columns) < 64 else 2)
     for end in rows.ends:

@@ -1,4 +1,4 @@
-"""Short ways to make the values these tests speak of."""
+"""Short constructors of the values of these tests."""
 
 from __future__ import annotations
 

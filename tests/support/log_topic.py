@@ -1,4 +1,4 @@
-"""A log's topics, written as a producer would, without one."""
+"""Writes a log's topics as a producer would, without one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.inspect.events.decoding import fragment_of
 from connector.kafka.records import ControlRecord, control_message, position_message
 from connector.log.format.first_fields import first_fields
@@ -79,7 +80,7 @@ class Log:
         self.producer.abort_transaction(30) if abort else self.producer.commit_transaction(30)
 
     def _linked(self, partition: int, value: bytes) -> bytes:
-        """The message as one of this partition: it names the finished event before its own; a marker names the log."""
+        """The message with the finished event before its own in this partition; a marker names the log."""
         fields = fragment_of(value, f"{self.topic}-{partition}")
         fields["prev_seqno"] = self.tails[partition]
         if fields["kind"] == "epoch":
@@ -88,7 +89,7 @@ class Log:
 
     @property
     def position(self) -> PositionRecord:
-        """What a producer would say, as far as its readers want to know."""
+        """Writes a producer's position, with the fields that readers use."""
         place = SourcePosition("b.1", 4)
         last = max(self.tails.values())
         finished = Finished(
@@ -103,7 +104,7 @@ class Log:
                               tails=dict(self.tails))  # fmt: skip
 
     def control(self, *records: ControlRecord) -> None:
-        """Write what the control topic says."""
+        """Writes records of the control topic."""
         self.producer.begin_transaction()
         for one in records:
             key, value = control_message(one)

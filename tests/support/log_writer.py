@@ -1,4 +1,4 @@
-"""A log on a real Kafka, written without our producer: fastavro's fragments, control and position as it writes them.
+"""Writes a log on a real Kafka without the producer: fragments by fastavro, control and position records.
 
 Every second epoch frames its messages as with a schema registry.
 """
@@ -27,7 +27,7 @@ class LogWriter:
     Args:
         config: the service and its brokers.
         log_id: 32 hex digits.
-        partitions: of the event topic.
+        partitions: number of partitions of the event topic.
     """
 
     def __init__(self, config: Config, *, log_id: str = "f" * 32, partitions: int = 1) -> None:
@@ -60,11 +60,11 @@ class LogWriter:
 
     @property
     def seqno(self) -> int:
-        """The last finished event."""
+        """The seqno of the last finished event."""
         return self._last["seqno"] if self._last else -1
 
     def online(self) -> None:
-        """A new epoch, a marker on every partition."""
+        """Begins a new epoch, with a marker on every partition."""
         self.epoch += 1
         control: list[LogRecord | PartitionMap | EpochRecord] = []
         if self.epoch == 1:
@@ -92,7 +92,7 @@ class LogWriter:
     def events(
         self, records: Sequence[dict[str, Any]], partition: int = 0, *, abort: bool = False, lost: bool = False
     ) -> None:
-        """Fragments, as `fragments.record` makes them; or an aborted transaction with them.
+        """Writes fragments made by `fragments.record`, or an aborted transaction with them.
 
         What is `lost` was acknowledged and is not in its partition any more: as after an unclean election.
         """
@@ -107,7 +107,7 @@ class LogWriter:
         self._end(abort=abort)
 
     def raw(self, *values: bytes, partition: int = 0, abort: bool = False) -> None:
-        """Any messages."""
+        """Writes any messages."""
         self._producer.begin_transaction()
         for value in values:
             self._produce(value, partition)

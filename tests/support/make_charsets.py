@@ -1,4 +1,4 @@
-"""Asks a MySQL server what every character of the multi-byte sets is, and writes `mysql/values/multibyte/*.bin`.
+"""Asks a MySQL server for every character of the multi-byte sets; writes `mysql/values/multibyte/*.bin`.
 
     python -m tests.support.make_charsets      starts a server of the sandbox, writes tables and facts
 
@@ -31,12 +31,12 @@ Pairs = Mapping[bytes, str]
 
 
 def lenient(server: SqlServer) -> Any:
-    """A session in which ill-formed text is cut with a warning, not refused."""
+    """A session in which invalid text is cut with a warning, not refused."""
     return connect(server, init_command="SET sql_mode = '', cte_max_recursion_depth = 100000")
 
 
 def candidates(charset: str) -> Iterator[str]:
-    """SQL that gives byte strings `b` of up to three bytes, of which some are characters; a statement a length."""
+    """SQL for byte strings `b` of up to three bytes, some of which are characters; a statement per length."""
     yield f"SELECT CHAR(n) AS b FROM {NUMBERS.format(255)}"
     yield f"SELECT {two_bytes('')} AS b FROM {NUMBERS.format(65535)}"
     if LONGEST[charset] == 3:
@@ -44,7 +44,7 @@ def candidates(charset: str) -> Iterator[str]:
 
 
 def candidates_of_four() -> Iterator[str]:
-    """The same for gb18030's characters of four bytes."""
+    """SQL for gb18030's candidates of four bytes."""
     last = "n >> 8 BETWEEN 0x81 AND 0xFE AND n & 255 BETWEEN 0x30 AND 0x39"
     for first in range(0x81, 0xFF):
         for second in range(0x30, 0x3A):
@@ -52,12 +52,12 @@ def candidates_of_four() -> Iterator[str]:
 
 
 def two_bytes(before: str) -> str:
-    """SQL for the two bytes of a number, others in front of them."""
+    """SQL for the two bytes of a number, after others."""
     return f"UNHEX(CONCAT('{before}', LPAD(HEX(n), 4, '0')))"
 
 
 def with_meaning(charset: str, sql: str) -> str:
-    """SQL that gives those of the candidates that are characters, as bytes `b`, as text `c` and in UTF-32 as `u`."""
+    """SQL for the candidates that are characters: as bytes `b`, as text `c` and in UTF-32 as `u`."""
     return (
         f"SELECT b, c, u FROM (SELECT b, c, CONVERT(c USING utf32) AS u FROM"
         f" (SELECT b, CONVERT(b USING {charset}) AS c FROM ({sql}) raw) text"
@@ -67,7 +67,7 @@ def with_meaning(charset: str, sql: str) -> str:
 
 
 def characters(cursor: Any, charset: str) -> tuple[dict[bytes, str], int]:
-    """Every character of a set with its meaning, and how many are another one after there and back."""
+    """Every character of a set with its code point, and the number of those that do not convert back."""
     found: dict[bytes, str] = {}
     others = 0
     for sql in [*candidates(charset), *(candidates_of_four() if LONGEST[charset] == 4 else ())]:
@@ -80,12 +80,12 @@ def characters(cursor: Any, charset: str) -> tuple[dict[bytes, str], int]:
 
 
 def number(char: bytes) -> int:
-    """Which of gb18030's characters of four bytes it is."""
+    """The number of a gb18030 character of four bytes."""
     return ((char[0] - 0x81) * 10 + char[1] - 0x30) * 1260 + (char[2] - 0x81) * 10 + char[3] - 0x30
 
 
 def four_bytes(number: int) -> bytes:
-    """A character of gb18030 by its number."""
+    """The gb18030 character of a number."""
     number, last = divmod(number, 10)
     number, third = divmod(number, 126)
     first, second = divmod(number, 10)
@@ -93,7 +93,7 @@ def four_bytes(number: int) -> bytes:
 
 
 def place(char: bytes) -> int:
-    """Where a character's code is in the table of its set."""
+    """The index of a character in the table of its set."""
     lower = char[0] & 0x7F
     if len(char) == 1:
         return lower
@@ -132,13 +132,13 @@ def packed(made: array[int]) -> bytes:
 
 
 def digest(pairs: Pairs) -> str:
-    """Of all characters and their meanings, in the order of their bytes."""
+    """A digest of all characters and code points, in the order of their bytes."""
     lines = "".join(f"{raw.hex()} {ord(char):x}\n" for raw, char in sorted(pairs.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def make(server: SqlServer) -> None:
-    """Write tables and facts."""
+    """Writes tables and facts."""
     connection = lenient(server)
     cursor = connection.cursor()
     cursor.execute("SELECT VERSION()")

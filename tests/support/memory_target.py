@@ -1,4 +1,4 @@
-"""A target in memory that holds the contract: what is staged is invisible, a commit shows all of it at once."""
+"""A target in memory that fulfils the contract: staged rows are invisible, a commit shows all at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.compact_model import Counted, Keyed
 
 
 class MemoryTarget:
-    """Tables by name; `log` tells what was asked of it, `seen` what showed after every commit."""
+    """Tables by name; `log` has the calls, `seen` the content after every commit."""
 
     def __init__(self) -> None:
         self.tables: dict[str, Keyed | Counted] = {}

@@ -1,4 +1,4 @@
-"""A session of a test, beside ours: it writes what we are to read, and says what we should have read."""
+"""A session of a test beside the connector's, for changes and expected values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.servers.environment import SqlServer
 
 
 def connect(server: SqlServer, *, charset: str = "utf8mb4", **options: Any) -> Any:
-    """A session that commits by itself; the options are pymysql's."""
+    """A session with autocommit; the options are pymysql's."""
     return pymysql.connect(
         host=server.host,
         port=server.port,

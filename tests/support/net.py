@@ -1,4 +1,4 @@
-"""Net operations from Python rows, encoded by a small Avro writer of the tests' own."""
+"""Net changes from Python rows, encoded by a small Avro writer of the tests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def value(item: int | float | str | bytes | None) -> bytes:
 
 
 def images(rows: Iterable[Row]) -> Images:
-    """Full images."""
+    """Images with all columns."""
     data, ends = bytearray(), array("Q")
     for row in rows:
         for item in row:
@@ -60,7 +60,7 @@ def net(
     moved: Sequence[tuple[Told, Row]] = (),
     added: Sequence[Told] = (),
 ) -> NetChanges:
-    """Net operations on a table; of some rows only columns that are named, and the key under which they stand."""
+    """Net changes of a table; rows may have only some columns, and the key under which they are stored."""
     made = [images(rows) for rows in (inserts, updates, deletes)]
     result = NetChanges(layout, *made, changes=0)
     if changed or moved or added:
@@ -74,7 +74,7 @@ def net(
 
 
 def told(layout: TableLayout, values: Told, base: Row) -> Row:
-    """An image of `connector.log.compact.net_changes.Partial`; the key is always told."""
+    """An image of `connector.log.compact.net_changes.Partial`, which always has the key."""
     names = [column.name for column in layout.columns]
     key = dict(zip((names[index] for index in layout.key), base, strict=True)) if base else {}
     values = {**key, **values}
@@ -84,7 +84,7 @@ def told(layout: TableLayout, values: Told, base: Row) -> Row:
 
 
 def column(text: str) -> Column:
-    """A column from `name type [unsigned] [not null]`; of text in utf8mb4."""
+    """A column from `name type [unsigned] [not null]`; text is in utf8mb4."""
     name, kind, *rest = text.split()
     base, _, labels = kind.partition("(")
     named = tuple(re.findall(r"'([^']*)'", labels)) if base in ("enum", "set") else ()
@@ -107,5 +107,5 @@ def layout(name: str, columns: Sequence[str], key: Sequence[str] = ()) -> TableL
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """Rows sorted whatever database they came from: NULLs first, numbers before text."""
+    """Rows sorted alike for every database: NULLs first, numbers before text."""
     return sorted(rows, key=lambda row: [(item is not None, isinstance(item, str), item) for item in row])

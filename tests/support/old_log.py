@@ -1,4 +1,4 @@
-"""Binary logs of old versions, written byte by byte as MySQL's format documentation describes them.
+"""Writes binary logs of old versions byte by byte, as MySQL's format documentation describes them.
 
 No server that runs here writes them: 3.23 wrote version 1, 4.0 and 4.1 version 3, 5.0 and early 5.1 version 4 with
 other lengths of the fixed parts.
@@ -39,7 +39,7 @@ class OldLog:
 
 
 def described(lengths: dict[int, int], *, types: int = 27, header: int = 19, server: bytes = b"5.0.96-log") -> bytes:
-    """A file of version 4 without checksums that begins with a format description of its own.
+    """A file of version 4 without checksums, with the given format description.
 
     Args:
         lengths: of the fixed parts, by type, where they are not those that 5.0 and 5.1 have.

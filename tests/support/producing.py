@@ -1,4 +1,4 @@
-"""`thl produce` as a process, and what its log holds."""
+"""Runs `thl produce` as a process, and reads its log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SMALL = {  # so that a few thousand rows are many pieces, fragments and Kafka tr
 
 
 def until(what: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    """Wait for something to become true."""
+    """Wait for a condition."""
     give_up = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < give_up, "waited in vain"
@@ -45,7 +45,7 @@ def until(what: Callable[[], bool], seconds: float = PATIENCE) -> None:
 
 @dataclass
 class Bench:
-    """One service of its own on the servers of the tests."""
+    """One service on the servers of the tests."""
 
     mysql: SqlServer
     kafka: Broker
@@ -85,7 +85,7 @@ class Bench:
         )
 
     def insert_many(self, rows: int) -> None:
-        """One transaction."""
+        """Inserts many rows in one transaction."""
         self.sql(
             f"SET SESSION cte_max_recursion_depth = {rows + 1}; INSERT INTO {self.service}.t (v) "
             f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) "
@@ -96,7 +96,7 @@ class Bench:
         return Producing.start(self, environ, options)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The table on the source."""
+        """The rows of the table on the source."""
         lines = self.sql(f"SELECT id, v FROM {self.service}.t ORDER BY id").splitlines()[1:]
         return [(int(line.split("\t")[0]), line.split("\t")[1]) for line in lines]
 
@@ -127,7 +127,7 @@ class Producing:
         return self
 
     def loaded(self) -> Producing:
-        """Wait for the initial load to end: what is written before may be in it, and is no event of its own then."""
+        """Wait for the end of the initial load: rows written before it may be part of it instead of an event."""
         self.online()
         until(lambda: " loaded service=" in self.text or self.process.poll() is not None)
         assert self.process.poll() is None, self.text
@@ -138,7 +138,7 @@ class Producing:
         return self.log.read_text()
 
     def ended(self) -> int:
-        """Wait for it to end by itself."""
+        """Wait for the process to end by itself; return its exit code."""
         try:
             return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -188,7 +188,7 @@ def fragments(config: Config, partition: int = 0, *, isolation: str = "read_comm
 
 
 def finished(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The events that are whole, each as its fragments; what was given up is left out."""
+    """The whole events, each as its fragments, without given up attempts."""
     events: list[list[dict[str, Any]]] = []
     current: list[dict[str, Any]] = []
     for record in records:
@@ -204,7 +204,7 @@ def finished(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def table_of(events: list[list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
-    """A keyed table as the events leave it: keys are the first column."""
+    """The keyed table after the events; the first column is the key."""
     rows: dict[Any, tuple[Any, ...]] = {}
     for event in events:
         if event[0]["metadata"].get("snapshot") == "begin":
@@ -221,7 +221,7 @@ def table_of(events: list[list[dict[str, Any]]]) -> list[tuple[Any, ...]]:
 
 
 def last_seqno(bench: Bench) -> int:
-    """The last finished event's; -1 where there is none, or no log yet."""
+    """The seqno of the last finished event; -1 if there is none, or no log yet."""
     try:
         with LogReader(bench.config) as reader:
             position = reader.position()
@@ -231,7 +231,7 @@ def last_seqno(bench: Bench) -> int:
 
 
 def check(bench: Bench) -> list[list[dict[str, Any]]]:
-    """Every finished event once, seqnos dense, the rows those of the source."""
+    """Checks that each event is finished once, seqnos are dense, and the rows equal the source's."""
     events = finished(fragments(bench.config))
     assert [event[0]["seqno"] for event in events] == list(range(len(events)))
     assert table_of(events) == bench.rows()

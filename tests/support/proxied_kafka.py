@@ -1,4 +1,4 @@
-"""A broker whose clients come through a proxy; with itself it speaks directly."""
+"""A broker whose clients connect through a proxy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.proxy import Proxy
 
 
 class ProxiedBroker:
-    """See above; `tests.support.servers.environment.Broker`."""
+    """A broker with its proxy; a `tests.support.servers.environment.Broker`."""
 
     def __init__(self, folder: Path, proxy: Proxy, *, port: int, clients: int) -> None:
         controller = free_port()
@@ -31,7 +31,7 @@ class ProxiedBroker:
         self.start, self.stop, self.kill = self._broker.start, self._broker.stop, self._broker.kill
 
     def rebuild(self) -> None:
-        """Begin anew with nothing, at the same address."""
+        """Start again with empty data at the same address."""
         self.kill()
         shutil.rmtree(self._broker.data)
         self.start()
@@ -39,7 +39,7 @@ class ProxiedBroker:
 
 @contextmanager
 def proxied_broker(folder: Path) -> Iterator[tuple[ProxiedBroker, Proxy]]:
-    """Start one; it is ended with the block."""
+    """Start a broker that is ended with the block."""
     port, clients = free_port(), free_port()
     with Proxy((HOST, clients)) as proxy:
         broker = ProxiedBroker(folder / "kafka", proxy, port=port, clients=clients)

@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback whose wires can be cut: by a reset or by silence, in the middle of a word or behind it.
+"""A TCP proxy on loopback that cuts connections: by a reset or by silence, within or after given bytes.
 
 What passes is not looked at, but by who arms a cut. A cut happens once, on the first connection that comes to it.
 """
@@ -32,15 +32,15 @@ How = Literal["reset", "silence", "lost answer"]
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """When and how a connection's wire is cut.
+    """When and how a connection is cut.
 
     Args:
-        way: of the bytes that are counted, or looked at.
-        after: so many bytes of one connection, since the cut was armed, still pass.
-        at: or: the first chunk of which this is true.
-        how: `reset`: the rest does not pass, and both ends are told so. `silence`: the rest does not pass, nothing is
-            read any more, and nobody is told. `lost answer`: the chunk passes as a whole, and when the other end
-            answers to it, the answer does not pass, and both ends are reset: what was asked for is done.
+        way: direction of the bytes that are counted or compared.
+        after: bytes of one connection that still pass after the cut was armed.
+        at: alternative to `after`: cut at the first chunk for which this is true.
+        how: `reset`: the rest does not pass, and both ends are reset. `silence`: the rest does not pass, nothing is
+            read any more, and no end is notified. `lost answer`: the chunk passes as a whole, but not the answer to
+            it, and both ends are reset: the request has been executed.
     """
 
     way: Way
@@ -49,7 +49,7 @@ class Cut:
     at: Callable[[bytes], bool] | None = None
 
     def passing(self, counted: int, chunk: bytes) -> int | None:
-        """How much of a chunk passes before the cut; None when it does not happen in it."""
+        """The number of bytes of a chunk that pass before the cut; None if it is not in this chunk."""
         if self.at is not None:
             return 0 if self.at(chunk) else None
         return self.after - counted if counted + len(chunk) > self.after else None
@@ -59,13 +59,13 @@ class Proxy:
     """Listens on a port of its own and connects to a server.
 
     Args:
-        server: where each new connection goes; may be changed.
+        server: target of new connections; may be changed.
     """
 
     def __init__(self, server: tuple[str, int]) -> None:
         self.server = server
         self._listener = socket.socket()
-        # Inherited by what is accepted, so that little of what nobody reads any more looks as if it had arrived.
+        # Inherited by accepted sockets, so that few unread bytes look as if they had arrived.
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, CHUNK)
         self._listener.bind((HOST, 0))
         self._listener.listen()
@@ -81,7 +81,7 @@ class Proxy:
         Thread(target=self._accept, daemon=True).start()
 
     def arm(self, cut: Cut) -> None:
-        """The next connection that comes to it is cut."""
+        """Cut the next connection."""
         with self._lock:
             self._cut = cut
             for wire in self._wires:
@@ -89,18 +89,18 @@ class Proxy:
 
     @property
     def armed(self) -> bool:
-        """Whether the cut is still to come."""
+        """True until the cut has happened."""
         return self._cut is not None
 
     def reset(self) -> None:
-        """Reset every connection there is."""
+        """Reset all connections."""
         with self._lock:
             wires, self._wires = self._wires, []
         for wire in wires:
             wire.reset()
 
     def close(self) -> None:
-        """Listen no more; reset what is connected. May be repeated."""
+        """Stop listening and reset all connections. May be repeated."""
         self._closed.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -134,7 +134,7 @@ class Proxy:
             wire.start()
 
     def judge(self, wire: _Wire, way: Way, chunk: bytes) -> tuple[int, How | None]:
-        """How much of a chunk passes, and whether the wire is then cut."""
+        """The number of bytes of a chunk that pass, and whether the connection is then cut."""
         with self._lock:
             cut, passing = self._cut, None
             if cut is not None and cut.way is way:
@@ -151,13 +151,13 @@ class Proxy:
 
 
 class _Wire:
-    """One connection: a thread for each way."""
+    """One connection: a thread for each direction."""
 
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self._proxy = proxy
         self._ends = {Way.UP: (client, server), Way.DOWN: (server, client)}
         self.counted = 0  # since a cut was armed, of its way
-        self._silent = False  # also once it is reset: the end that one thread meets is not told as an orderly one
+        self._silent = False  # also after a reset: no thread then reports an orderly end
         self._answers: Way | None = None  # of which way nothing may pass any more
         for end in (client, server):
             end.settimeout(None)

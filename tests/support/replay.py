@@ -1,4 +1,4 @@
-"""Executes what `thl binlog` printed on a MySQL: statements with their options, rows by their images."""
+"""Executes the output of `thl binlog` on a MySQL: statements with their options, rows by their images."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAIN = frozenset(
     }
 )  # fmt: skip
 QUOTED = frozenset({"character_set_client", "time_zone"})
-# What is told of the statement, and what the transaction's own BEGIN and COMMIT say.
+# Facts about the statement, and those that the transaction's own BEGIN and COMMIT express.
 TOLD = frozenset(
     {"autocommit", "catalog", "collation_database", "default_table_encryption", "error_code", "invoker", "suppress_use"}
 )
@@ -84,7 +84,7 @@ class Replay:
         self._do(sql)
 
     def _rows(self, change: dict[str, Any]) -> None:
-        """Images as MySQL prints them; a row is found by its first column."""
+        """Executes changes of rows from images as MySQL prints them; a row is found by its first column."""
         table = change["table"]
         with self._connection.cursor() as cursor:
             cursor.execute(

@@ -1,4 +1,4 @@
-"""A source that does what a test tells it: which transactions it has, and where its connection breaks."""
+"""A source that follows a script: its transactions, and where its connection breaks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAYOUT = making.TableLayout(making.TableName("a", "t"), (making.Column("c", "var
 
 
 def transaction(number: int, *, pieces: int = 1, rows: int = 5, text: str = "x") -> list[TransactionBatch]:
-    """Transaction `number` (from 1), each piece with rows of its own."""
+    """Transaction `number` (from 1), each batch with rows of its own."""
     begin = replace(
         making.BEGIN, gtid=f"{UUID}:{number}", start=SourcePosition("mysql-bin.000002", 1000 * number), metadata={}
     )
@@ -38,7 +38,7 @@ def transaction(number: int, *, pieces: int = 1, rows: int = 5, text: str = "x")
 
 @dataclass
 class ScriptedStream:
-    """Gives pieces one at a time."""
+    """Returns batches one at a time."""
 
     source: ScriptedSource
     rest: list[tuple[int, int, TransactionBatch]]
@@ -51,7 +51,7 @@ class ScriptedStream:
         number, index, piece = self.rest[0]
         if (number, index) in self.source.breaks:
             self.source.breaks.remove((number, index))
-            raise SourceUnavailable("the script says so")
+            raise SourceUnavailable("the script breaks the stream", transaction=number, piece=index)
         if number in self.source.lost:
             self.rest = [item for item in self.rest if item[0] != number]
             return [PositionAdvance(SourcePosition("mysql-bin.000002", 1000 * number + 900), f"{UUID}:{number}")]
@@ -64,7 +64,7 @@ class ScriptedStream:
 
 @dataclass
 class ScriptedLoad:
-    """One row, and a failure in its middle where the script has one."""
+    """One row, and a failure in the middle if the script has one."""
 
     source: ScriptedSource
 
@@ -91,7 +91,7 @@ class ScriptedLoad:
 
 @dataclass
 class ScriptedSource:
-    """What the producer sees as its source.
+    """The source that the producer sees.
 
     Args:
         stop: set when a stream has given everything.

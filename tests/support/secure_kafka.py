@@ -1,4 +1,4 @@
-"""A broker that also listens with TLS and asks for a password, and what clients of both kinds have to say to it."""
+"""A broker that also listens with TLS and passwords, and the configuration of its clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from connector.config.model import Kafka
+from connector.config.kafka import Kafka
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.ports import free_port
 from connector.sandbox.settings import HOST
@@ -25,7 +25,7 @@ class SecureBroker:
     """A running broker.
 
     Args:
-        bootstrap: of the listener with TLS and password.
+        bootstrap: address of the listener with TLS and password.
         authority: the file with which its certificate is verified.
         plain: the listener without either, on which everybody may do everything.
     """
@@ -35,7 +35,7 @@ class SecureBroker:
     plain: str
 
     def kafka(self, *, user: str = USER, password: str = PASSWORD, authority: Path | None = None) -> Kafka:
-        """The section of the configuration that a user would write."""
+        """The `kafka` section of a client's configuration."""
         trusted = str(authority or self.authority)
         return Kafka(
             bootstrap=self.bootstrap,
@@ -62,7 +62,7 @@ class SecureBroker:
 
 @contextmanager
 def secure_broker(folder: Path, others: Sequence[str] = ()) -> Iterator[SecureBroker]:
-    """Start one; it is ended with the block.
+    """Start a broker that is ended with the block.
 
     Args:
         folder: for its files.
@@ -91,7 +91,7 @@ def secure_broker(folder: Path, others: Sequence[str] = ()) -> Iterator[SecureBr
 
 
 def _chained(certificates: Certificates, folder: Path) -> Path:
-    """Key and certificate in one file, as Kafka wants them."""
+    """Key and certificate in one file, the format that Kafka reads."""
     folder.mkdir(parents=True, exist_ok=True)
     both = folder / "keystore.pem"
     both.write_bytes(certificates.key.read_bytes() + certificates.certificate.read_bytes())

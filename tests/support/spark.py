@@ -1,4 +1,4 @@
-"""A Spark of the tests' own, and what reads by it in each mode."""
+"""The Spark session of the tests, and readers in each mode."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 from pyspark import SparkContext
 
 from connector.clock import SystemClock
-from connector.config.model import Apply, Kafka
-from connector.sandbox.fetching.jars import spark_kafka_jars
-from connector.spark.session import Session
+from connector.config.apply import Apply
+from connector.config.kafka import Kafka
+from connector.fetching.jars import spark_kafka_jars
+from connector.spark.session import SparkRun
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.micro_batches import MicroBatches
 
-Reader = Callable[[Session, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
+Reader = Callable[[SparkRun, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
 
 
-def session(folder: Path, **settings: Any) -> Session:
-    """A small session; the settings are those of `apply`."""
+def session(folder: Path, **settings: Any) -> SparkRun:
+    """A small session with the settings of `apply`."""
     apply = Apply(checkpoint_dir=folder, heap="512m", **settings)
-    return Session(apply, "tests", jars=tuple(spark_kafka_jars()))
+    return SparkRun(apply, "tests", jars=tuple(spark_kafka_jars()))
 
 
 def end_jvm() -> None:
-    """End this process's JVM, if it has one: what it was started with is every later session's, too."""
+    """End this process's JVM, if it has one: later sessions would inherit its settings."""
     gateway = SparkContext._gateway
     if gateway is not None:
         gateway.shutdown()
@@ -34,11 +35,11 @@ def end_jvm() -> None:
         SparkContext._gateway = SparkContext._jvm = None
 
 
-def in_batches(spark: Session, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> MicroBatches:
+def in_batches(spark: SparkRun, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> MicroBatches:
     return MicroBatches(spark, kafka, topic=topic, offsets=offsets, max_messages=50, poll_messages=20, queue_batches=2)
 
 
-def continuously(spark: Session, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> Continuous:
+def continuously(spark: SparkRun, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> Continuous:
     return Continuous(spark, kafka, topic=topic, offsets=offsets, clock=SystemClock())
 
 

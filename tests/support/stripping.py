@@ -1,4 +1,4 @@
-"""A man in the middle who takes TLS out of a MySQL server's greeting, as who wants to read a password would."""
+"""A man in the middle that removes TLS from a MySQL server's greeting."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _TLS: Final = 0x0800  # CLIENT_SSL
 
 
 class Stripped:
-    """What came to the port, and what it was answered.
+    """The bytes received and sent by the proxy.
 
     Args:
-        port: where it listens.
+        port: listening port.
     """
 
     def __init__(self, port: int) -> None:
@@ -27,7 +27,7 @@ class Stripped:
 
 @contextmanager
 def stripping(server: tuple[str, int]) -> Iterator[Stripped]:
-    """Listen; pass on the server's greeting without its offer of TLS, and keep what the client then says."""
+    """Listens; passes on the server's greeting without its TLS flag, and records the client's answer."""
     with socket.create_server((HOST, 0)) as listener:
         found = Stripped(listener.getsockname()[1])
         thread = Thread(target=_serve, args=(listener, server, found), daemon=True)

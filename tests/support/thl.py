@@ -1,4 +1,4 @@
-"""`python -m tests.support.thl`: the `thl` command, whether its script is installed or not.
+"""`python -m tests.support.thl`: the `thl` command, with or without its installed script.
 
 With CLOCK_OFF_BY in the environment its machine's clock is so many seconds wrong.
 """

@@ -1,4 +1,4 @@
-"""A history of tables that follows a real server, and a walk of random definitions that holds it against the server."""
+"""A table history that follows a real server, and random definitions that compare the two."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from contextlib import suppress
 
 import pymysql
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.log.transaction.batch import Rows, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item, Redefined
 from connector.log.transaction.layout import TableName
-from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.schema_history.table_history import TableHistory
 from connector.mysql.server import connection as capture
 from connector.mysql.server.dump import open_stream
@@ -20,18 +19,18 @@ from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import end_position
 from connector.mysql.snapshot.information_schema import read_definitions
 from connector.mysql.transforms.filters import Filter
-from tests.support.binlog import images, source_of
+from tests.support.binlog import images, reader_of_stream, source_of
 from tests.support.definitions import OTHER, SCHEMA, Statements
 from tests.support.mysql import connect
 from tests.support.servers.environment import SqlServer
 
 
 class Watched:
-    """A server, a session that changes it, and a history that follows.
+    """A server, a session that changes it, and a table history that follows.
 
     Args:
         server: a MySQL or a MariaDB.
-        metadata: of rows; None: a server that has none to set.
+        metadata: binlog_row_metadata; None: the server has no such variable.
     """
 
     def __init__(self, server: SqlServer, metadata: str | None = "MINIMAL") -> None:
@@ -52,12 +51,8 @@ class Watched:
         self.filter = Filter(Filters(do=(SCHEMA, OTHER)), unlogged_options=read_facts(self.beside).unlogged_options)
         self.known = self.dictionary()
         self.history = TableHistory(self.known, self.filter)
-        self.reader = BinlogReader.from_stream(
-            open_stream(source, end_position(self.beside)),
-            filters=self.filter,
-            service="test",
-            batch_bytes=1 << 20,
-            resolver=self.history,
+        self.reader = reader_of_stream(
+            open_stream(source, end_position(self.beside)), self.filter, resolver=self.history
         )
 
     def tell(self, metadata: str | None) -> None:
@@ -72,7 +67,7 @@ class Watched:
         return read_definitions(self.beside, self.filter)
 
     def read(self) -> list[Item]:
-        """All that the server has written; the changes it told of make what we know."""
+        """Reads the new log of the server; its changes of definitions update `known`."""
         end = end_position(self.beside)
         found: list[Item] = []
         while self.reader.position != end:
@@ -101,7 +96,7 @@ def rows_of(found: Iterable[Item]) -> list[Rows]:
 
 
 def known_of(found: Definitions) -> tuple[object, ...]:
-    """Without the words in which it is said why a table is not known."""
+    """The known tables without the reasons why a table is unknown."""
     unknown = {name for name, table in found.tables.items() if table.unknown}
     return {name: table for name, table in found.tables.items() if name not in unknown}, unknown, found.schemas
 
@@ -115,15 +110,15 @@ def walk(
     said: Callable[[str], str] = str,
     passing: bool = False,
 ) -> tuple[int, int]:
-    """After each statement that the server takes, the history is the dictionary, and rows have its layouts.
+    """Checks after each accepted statement that history and dictionary are equal, and rows have these layouts.
 
     Args:
         watched: the server and the history.
         statements: to choose from.
-        count: how many are tried.
+        count: number of statements to try.
         reasons: why a table may be unknown to the history; it is dropped then.
-        said: how a statement is said to this server in its mode.
-        passing: what is unknown may have got another name, which the history does not know.
+        said: form of a statement in this server's mode.
+        passing: an unknown table may have been renamed without the history's knowledge.
 
     Returns:
         How many statements were taken, and how many changes of rows were compared.

@@ -1,4 +1,4 @@
-"""`make wheel`: builds the wheel into dist/, and tries it in an empty environment away from the checkout.
+"""`make wheel`: builds the wheel into dist/, and tests it in an empty environment outside the checkout.
 
 The wheel is built from the tracked files alone, gets the manylinux tag that its modules allow (auditwheel), holds no
 sources of compiled modules, and is installed beside the pinned packages of the cache.
@@ -26,15 +26,15 @@ target: {url: "sqlite:///target.db"}
 """
 _SOURCES: Final = {".c", ".h", ".pyx", ".pxd"}
 _NEEDED: Final = ("spark_apps/apply.py", "connector/schemas/fragment.avsc", "connector/py.typed",
-                  "connector/sandbox/fetching/checksums.txt")  # fmt: skip
+                  "connector/fetching/checksums.txt")  # fmt: skip
 
 
 class Unfit(Exception):
-    """The wheel is not what it should be."""
+    """Raised when the wheel lacks something or has too much."""
 
 
 def build(work: Path) -> Path:
-    """Build the wheel and give it its tag; the file in dist/."""
+    """Build the wheel and set its tag; return the file in dist/."""
     source, repairing = work / "source", work / "repairing"
     _run("git", "-C", ROOT, "checkout-index", "--all", f"--prefix={source}/")
     _run(*_pip(sys.executable, "wheel"), "--no-index", "--no-deps", "--no-build-isolation", "-w", work, source)
@@ -111,7 +111,7 @@ def _run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> None:
 
 
 def main() -> int:
-    """Build and try; say what there is."""
+    """Build and test the wheel; print its contents."""
     try:
         with tempfile.TemporaryDirectory(prefix="thl-wheel-") as folder:
             wheel = build(Path(folder))

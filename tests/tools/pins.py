@@ -1,7 +1,7 @@
-"""`make pins`: what is fetched from outside, with checksums, as it is there now.
+"""`make pins`: writes the pins and checksums of everything that is fetched.
 
 `hashes.txt` has the packages of `constraints.txt` with the hashes of their files for each Python that the project runs
-on, in groups that are fetched apart; `connector/sandbox/fetching/checksums.txt` has everything else. Look at the
+on, in groups that are fetched apart; `connector/fetching/checksums.txt` has everything else. Look at the
 difference before you commit it.
 """
 
@@ -22,8 +22,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from connector.errors import SandboxError
-from connector.sandbox.fetching import checksums
-from connector.sandbox.fetching.versions import JDK_WHEEL
+from connector.fetching import checksums
+from connector.fetching.versions import JDK_WHEEL
 from tests.support.servers.fetch import FETCHABLE
 from tests.tools import wheels
 
@@ -72,7 +72,7 @@ def groups() -> dict[str, str]:
 
 
 def _closure(names: Iterable[str]) -> set[str]:
-    """Packages and what they require here, extras left out but those that are asked for."""
+    """Packages and their requirements, with only the extras that are asked for."""
     found: set[tuple[str, str]] = set()
     waiting = [(canonicalize_name(name), "") for name in names]
     while waiting:
@@ -87,7 +87,7 @@ def _closure(names: Iterable[str]) -> set[str]:
 
 
 def _met(requirements: Path, found: dict[str, set[str]], options: list[str]) -> set[str]:
-    """Ask pip which files it would take; return the packages that have a source distribution alone."""
+    """Ask pip for the files that it would install; return the packages that have only a source distribution."""
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
         command = [sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed", "--no-deps"]
         command += [*options, f"--report={report.name}", "-r", str(requirements)]
@@ -106,7 +106,7 @@ def _met(requirements: Path, found: dict[str, set[str]], options: list[str]) -> 
 
 
 def main() -> None:
-    """Write both files, from fresh copies of everything."""
+    """Write both files from fresh downloads."""
     root = Path(__file__).parents[2]
     Path(root, "hashes.txt").write_text(hashes(root / "constraints.txt"))
     with tempfile.TemporaryDirectory() as empty, checksums.recording() as found:

@@ -1,4 +1,4 @@
-"""One line of progress on a terminal; elsewhere a line for each step that took time."""
+"""One line of progress on a terminal; elsewhere a line for each step that took some time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _WORTH_TELLING: Final = 1.0
 
 
 class Progress:
-    """Shows how far the steps are and what is being waited for.
+    """Shows the progress of the steps, and which ones are running.
 
     Args:
-        out: where.
+        out: output stream.
     """
 
     def __init__(self, out: TextIO = sys.stderr) -> None:
@@ -26,7 +26,7 @@ class Progress:
         self._shown = False
 
     def show(self, share: float, waiting: Sequence[str]) -> None:
-        """Redraw the line: a share from 0 to 1, and the names of what runs."""
+        """Redraw the line: a share from 0 to 1, and the names of the running steps."""
         if not self._terminal:
             return
         full = round(_BAR * share)
@@ -36,7 +36,7 @@ class Progress:
         self._shown = True
 
     def ended(self, name: str, seconds: float) -> None:
-        """A step has ended; told where there is no line to watch."""
+        """Print the end of a step if there is no progress line."""
         if not self._terminal and seconds > _WORTH_TELLING:
             self.say(f"{name}: {seconds:.0f} s")
 
@@ -46,7 +46,7 @@ class Progress:
         print(text, file=self._out, flush=True)
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._shown:
             print("\r\x1b[K", end="", file=self._out, flush=True)
             self._shown = False

@@ -30,7 +30,7 @@ class Step:
         needs: names of the steps that must have ended.
         seconds: about how long it takes on two cores with nothing cached; weighs the bar.
         key: what the step depends on. A step whose last success had the same key is not run; empty: always run.
-        optional: its failure is reported, and fails nothing.
+        optional: a failure is reported and does not fail the run.
         environment: added to this process's.
     """
 
@@ -60,8 +60,8 @@ class StepFailed(Exception):
     """A step ended with an error.
 
     Args:
-        step: its name.
-        code: its exit code.
+        step: name of the step.
+        code: exit code of its command.
         log: the file with its output.
     """
 
@@ -78,7 +78,7 @@ class StepFailed(Exception):
 
 
 def run(steps: Sequence[Step], state: Path, progress: Progress) -> None:
-    """Run what is not done yet.
+    """Run the steps that are not done yet.
 
     Args:
         steps: with everything that they need among them.

@@ -14,14 +14,14 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from connector.sandbox.fetching.cache import Cache
+from connector.fetching.cache import Cache
 
 HASHES: Final = Path(__file__).parents[2] / "hashes.txt"
 GROUP: Final = "# group: "
 
 
 def pins(group: str) -> list[str]:
-    """The lines of a group, with their hashes; the same for every order in which pip would find them."""
+    """The lines of a group, with their hashes, in an order that does not depend on pip."""
     found: dict[str, list[str]] = {}
     current: list[str] = []
     for line in HASHES.read_text().splitlines():
@@ -53,7 +53,7 @@ def collect(group: str) -> Path:
 
 
 def install(group: str) -> None:
-    """Install a group's wheels. Python compiles what is imported, when it is imported."""
+    """Install a group's wheels. Python compiles modules when they are imported."""
     wheels = [str(file) for file in sorted(collect(group).glob("*.whl"))]
     _pip("install", "--no-index", "--no-deps", "--no-compile", *wheels)
 
@@ -63,7 +63,7 @@ def _pip(*words: str) -> None:
 
 
 def main() -> int:
-    """Run the command of this module's first lines; pip has said what failed."""
+    """Run the command that the module's docstring describes; pip has printed its errors."""
     action, group = sys.argv[1:]
     try:
         {"collect": collect, "install": install}[action](group)

@@ -1,1 +1,1 @@
-"""Every value of the binary log three ways: our reader, MySQL's `mysqlbinlog`, and what a SELECT said."""
+"""Every value of the binary log three ways: the connector, MySQL's `mysqlbinlog`, and a SELECT."""

@@ -1,4 +1,4 @@
-"""`python -m tests.torture`: many values three ways, in every setting; what was compared, and what was not equal."""
+"""`python -m tests.torture`: many values three ways, in every setting; prints counts and differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from connector.sandbox.fetching.versions import MARIADB_VERSION
+from connector.fetching.versions import MARIADB_VERSION
 from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
 from tests.support.servers.settings import MARIADB_OLDER
@@ -22,7 +22,7 @@ from tests.torture.three_ways import MARIADB_SETTINGS, SETTINGS, compare
     "--mariadb", type=click.Choice([MARIADB_VERSION, MARIADB_OLDER]), help="This MariaDB, instead of a MySQL."
 )
 def main(*, rows: int, seed: int, mariadb: str | None) -> None:
-    """Compare; exit 1 when anything is not equal."""
+    """Compare; exit 1 if anything differs."""
     values = 0
     wrong: list[str] = []
     settings = MARIADB_SETTINGS if mariadb else SETTINGS

@@ -1,4 +1,4 @@
-"""The columns of the torture table: random values of each type, and how three readers' words for one are made equal.
+"""The columns of the torture table: random values of each type, and the common form of the three readers' values.
 
 Without geometry and vectors, which mysqlbinlog cannot print (tests/integration/binlog/test_types.py has them).
 """
@@ -24,10 +24,10 @@ class Column:
     """One column.
 
     Args:
-        sql: its type.
+        sql: SQL type.
         make: a random value as SQL.
-        said: what is selected, `v` standing for the column.
-        of_select, of_ours, of_peer: the same value from a SELECT, from `thl binlog`'s JSON, from mysqlbinlog's line.
+        said: SQL expression to select, with `v` for the column.
+        of_select, of_ours, of_peer: common form of a value from a SELECT, from `thl binlog`'s JSON, from mysqlbinlog.
         near: mysqlbinlog prints six digits only.
     """
 
@@ -41,7 +41,7 @@ class Column:
 
 
 def columns() -> list[Column]:
-    """All of them."""
+    """All columns."""
     found = [_integer(name, size, unsigned) for name, size in INTEGERS for unsigned in (False, True)]
     found += [
         _decimal(digits, scale) for digits, scale in ((1, 0), (9, 9), (10, 2), (18, 9), (38, 20), (65, 0), (65, 30))
@@ -90,7 +90,7 @@ def _integer(name: str, size: int, unsigned: bool) -> Column:
         return str(rng.choice([low, high, 0, 1, rng.randint(low, high), rng.randint(low, high) >> rng.randrange(bits)]))
 
     def of_peer(text: bytes) -> int:
-        """It does not know signs, and prints both readings of a negative number."""
+        """The value from mysqlbinlog, which does not know signs and prints both readings of a negative number."""
         number = int(text.split()[0])
         return number % 2**bits if unsigned else number
 
@@ -283,7 +283,7 @@ def _unquoted(text: bytes) -> bytes:
 
 
 def _unescaped(text: bytes) -> bytes:
-    """What mysqlbinlog printed behind a backslash: a letter's meaning in C, or xNN."""
+    """Resolves mysqlbinlog's backslash escapes: a C escape letter, or xNN."""
     return _ESCAPE.sub(lambda found: _MEANING.get(found[1]) or bytes([int(found[1][1:], 16)]), _unquoted(text))
 
 

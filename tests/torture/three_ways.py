@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from connector.fetching.mysql_programs import tool
 from connector.mysql.server.mariadb_state import is_mariadb
-from connector.sandbox.fetching.mysql_programs import tool
 from tests.support.mysql import connect
 from tests.support.servers.environment import SqlServer
 from tests.support.servers.mariadb_client import mariadb_binlog
@@ -34,7 +34,7 @@ Snapshot = dict[int, Image]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How the server logs."""
+    """The settings of the server's log."""
 
     row_image: str = "FULL"
     checksum: str = "CRC32"
@@ -75,16 +75,16 @@ class Row:
 
     @property
     def key(self) -> int:
-        """Its row's."""
+        """The key of its row."""
         return int((self.before or self.after or {})[KEY])
 
 
 @dataclass(slots=True)
 class Comparison:
-    """What was compared, and what was not equal.
+    """The number of compared values, and the differences.
 
     Args:
-        table: its columns.
+        table: columns of the table.
     """
 
     table: Sequence[Column]
@@ -134,9 +134,9 @@ def compare(server: SqlServer, setting: Setting, rows: int, seed: int) -> Compar
 
     Args:
         server: MySQL or MariaDB, whose files are on this machine.
-        setting: how it logs.
+        setting: the server's log settings.
         rows: to insert; half of them are changed, some deleted.
-        seed: of the values.
+        seed: seed of the values.
     """
     rng = random.Random(seed)
     table = columns()
@@ -175,7 +175,7 @@ def _session(server: SqlServer, setting: Setting) -> Any:
 
 
 def _work(cursor: Any, table: Sequence[Column], rows: int, rng: random.Random) -> Iterator[None]:
-    """Insert, change, delete; yields behind each transaction."""
+    """Insert, change, delete; yields after each transaction."""
 
     def value(column: Column) -> str:
         return "NULL" if rng.random() < 0.05 else column.make(rng)
@@ -205,14 +205,14 @@ def _work(cursor: Any, table: Sequence[Column], rows: int, rng: random.Random) -
 
 
 def _select(cursor: Any, table: Sequence[Column]) -> dict[int, Image]:
-    """Every row, by its key; a number is kept as it came."""
+    """Every row by its key; numbers stay as received."""
     shown = ", ".join(re.sub(r"\bv\b", f"c{number}", column.said) for number, column in enumerate(table))
     cursor.execute(f"SELECT id, {shown} FROM {SCHEMA}.t")
     return {row[0]: dict(enumerate(row[1:])) for row in cursor.fetchall()}
 
 
 def _files(cursor: Any) -> list[Path]:
-    """The file with what was written."""
+    """The log file with the written rows."""
     cursor.execute("SHOW BINARY LOGS")
     name = cursor.fetchall()[-1][0]
     cursor.execute("FLUSH BINARY LOGS")
@@ -222,7 +222,7 @@ def _files(cursor: Any) -> list[Path]:
 
 
 def _ours(logs: Sequence[Path]) -> list[list[Row]]:
-    """The row changes of each transaction."""
+    """The row changes of each transaction, as the connector decodes them."""
     command = [sys.executable, "-m", "connector", "binlog", *map(str, logs), "--do", SCHEMA]
     told = subprocess.run(command, capture_output=True, check=True)
     found = []

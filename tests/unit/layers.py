@@ -1,4 +1,4 @@
-"""The rules of the house about imports, as a table and a walk over the source.
+"""The rules for imports between layers, as a table, and the check of the source against it.
 
     log  <-  ddl  <-  kafka, mysql, targets  <-  producer, spark  <-  applier  <-  everything else
 
@@ -22,27 +22,30 @@ LAYERS = (("log",), ("ddl",), ("kafka", "mysql", "targets"), ("producer", "spark
 LAYER = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 # Pure, so that targets may have it: what bytes mean in MySQL's character sets and types.
 VALUES = "mysql.values"
-# The comparison of source and target shares no code with what may have made them differ.
-COMPARISON = ("log", "mysql.server", "mysql.transforms")
+# The comparison of source and target shares no code with what may have made them differ: only how one connects to the
+# source and asks for its state, what identifies tables and positions, and the filters.
+COMPARISON = ("log.gtid", "log.transaction", "mysql.server.connection", "mysql.server.privileges",
+              "mysql.server.snapshot_point", "mysql.server.source_state", "mysql.transforms")  # fmt: skip
 FOUNDATION = ("addresses", "clock", "config", "errors", "failpoints", "metrics", "patterns",
               "private_files", "redaction", "retrying", "schema")  # fmt: skip
 PURE_FOUNDATION = ("errors", "patterns")
 PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cython", "dataclasses", "datetime",
                   "enum", "functools", "itertools", "libc", "re", "struct", "typing", "zlib"))  # fmt: skip
 
-# Those that look at a running service from outside, with drivers of their own, so that they share nothing with it.
+# Those that look at a running service from outside may use the drivers themselves: `verify`, `demo` and `sandbox` share
+# no target with it; `status` takes the connections and the signal table from `targets`.
 OUTSIDE = ("connector/verify/*", "connector/status/*", "connector/demo/*", "connector/sandbox/*")
 HOMES: dict[str, tuple[str, ...]] = {
     "confluent_kafka": ("connector/kafka/*",),
     "confluent_kafka.Consumer": ("connector/kafka/consumer.py",),
     "pymysql": ("connector/mysql/*", *OUTSIDE),
     "pymysqlreplication": ("connector/mysql/*", *OUTSIDE),
-    "pyspark": ("connector/spark/*", "spark_apps/*", "connector/sandbox/*"),
+    "pyspark": ("connector/spark/*", "spark_apps/*"),
     "psycopg": ("connector/targets/postgres/*", *OUTSIDE),
     "sqlite3": ("connector/targets/sqlite/*", *OUTSIDE),
 }
 ENVIRONMENT = ("connector/config/loading.py", "connector/cli.py", "connector/commands/*", "connector/failpoints.py",
-               "connector/sandbox/*")  # fmt: skip
+               "connector/fetching/*", "connector/sandbox/*")  # fmt: skip
 TIME_OF = {"time": None, "datetime": ("now", "utcnow", "today"), "date": ("today",)}
 
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?c?import[ \t]+(\((?:[^)]*)\)|[^\n#]+)", re.MULTILINE)
@@ -63,7 +66,7 @@ def violations(root: Path) -> list[str]:
             found += [f"{name}:{line}: {what}" for what in _judge(name, module)]
         if tree:
             found += [f"{name}:{line}: {what}" for line, what in _judge_calls(name, tree)]
-    return found + _circles(root)
+    return [*found, *_circles(root)]
 
 
 def folder_imports(root: Path) -> dict[str, set[str]]:
@@ -80,13 +83,36 @@ def folder_imports(root: Path) -> dict[str, set[str]]:
     return dict(arrows)
 
 
-def _circles(root: Path) -> list[str]:
-    try:
-        TopologicalSorter(folder_imports(root)).prepare()
-    except CycleError as error:
-        circle = " <- ".join(error.args[1])
-        return [f"{error.args[1][0]}:0: folders import each other in a circle: {circle}"]
-    return []
+def room_imports(root: Path) -> dict[str, set[str]]:
+    """The rooms (folders of `connector`) that each room imports; the foundation is no room."""
+    rooms = {path.parent.name for path in root.glob("connector/*/__init__.py")} - {"config"}
+    arrows: dict[str, set[str]] = {room: set() for room in rooms}
+    for name, imports, _ in _sources(root):
+        for _, module in imports:
+            top, _, rest = module.partition(".")
+            if top == "connector" and _room(name) in rooms:
+                arrows[_room(name)] |= {rest.split(".")[0]} & rooms - {_room(name)}
+    return arrows
+
+
+def _circles(root: Path) -> Iterator[str]:
+    """Circles of folders, at each depth: a folder counts there with all that it contains."""
+    arrows = folder_imports(root)
+    deepest = max((folder.count("/") + 1 for here, theres in arrows.items() for folder in (here, *theres)), default=0)
+    for depth in range(2, deepest + 1):
+        seen: dict[str, set[str]] = defaultdict(set)
+        for here, theres in arrows.items():
+            seen[_cut(here, depth)] |= {_cut(there, depth) for there in theres} - {_cut(here, depth)}
+        try:
+            TopologicalSorter(seen).prepare()
+        except CycleError as error:
+            circle = " <- ".join(error.args[1])
+            yield f"{error.args[1][0]}:0: folders import each other in a circle: {circle}"
+            return
+
+
+def _cut(folder: str, depth: int) -> str:
+    return "/".join(folder.split("/")[:depth])
 
 
 def _sources(root: Path) -> Iterator[tuple[str, list[Import], ast.Module | None]]:

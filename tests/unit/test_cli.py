@@ -1,4 +1,4 @@
-"""How commands are found, and how errors reach the operator."""
+"""The loading of commands, and the output of errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_help_lists_every_command_without_importing_one() -> None:
         assert f"  {name} " in done.stdout
 
 
-def test_the_producer_starts_without_what_only_appliers_need(tmp_path: Path) -> None:
+def test_producer_does_not_import_modules_of_the_applier(tmp_path: Path) -> None:
     script = (
         "import sys; from connector import cli; from connector.producer import producer as produce\n"
         "class Stopped:\n"
@@ -58,7 +58,7 @@ def test_every_command_can_be_imported(name: str) -> None:
     assert isinstance(command, click.Command)
 
 
-def test_our_errors_are_a_message_and_an_exit_code(
+def test_connector_error_is_a_message_and_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("THL_DEBUG", raising=False)
@@ -81,7 +81,7 @@ def test_a_defect_is_one_line_and_a_traceback_only_when_asked_for(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_wrong_flag_is_clicks_own_message(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_option_prints_clicks_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["--nonsense"]) == 2
     assert "--nonsense" in capsys.readouterr().err
     assert cli.run(["nonsense"]) == 2
@@ -96,7 +96,7 @@ def test_a_wrong_flag_is_clicks_own_message(capsys: pytest.CaptureFixture[str]) 
         (["--exclude-table", "items", "--reason", "why"], "SCHEMA.TABLE"),
     ],
 )
-def test_what_is_not_applied_has_a_reason_and_a_whole_name(
+def test_skip_and_exclude_need_a_reason_and_a_full_name(
     arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.run(["apply", *arguments]) == 2
@@ -126,7 +126,7 @@ def test_log_lines_carry_their_fields() -> None:
     assert json.loads(JsonFormatter().format(record))["epoch"] == 3
 
 
-def test_a_lost_connection_to_the_jvm_is_told_by_the_error_alone() -> None:
+def test_lost_jvm_connection_prints_only_the_error() -> None:
     script = (
         "import socket, threading; from connector.logs import set_up_logs\n"
         "from py4j.java_gateway import GatewayParameters, JavaGateway\n"
@@ -144,6 +144,6 @@ def test_a_lost_connection_to_the_jvm_is_told_by_the_error_alone() -> None:
     assert (done.stdout, done.stderr) == ("raised\n", "")
 
 
-def test_an_archive_without_a_file_is_not_called_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_of_an_empty_archive_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["archive", str(tmp_path), "--verify"]) == ConfigError.exit_code
     assert "no binary log file" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""docker/compose.yaml is a compose file, and says what the sandbox's settings say."""
+"""docker/compose.yaml is a valid compose file with the sandbox's settings."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import yaml
 
 from connector.config.loading import load
 from connector.errors import SandboxError
+from connector.fetching import versions
 from connector.sandbox import settings
-from connector.sandbox.fetching import versions
 from tests.support.servers import compose
 from tests.support.servers import settings as servers
 from tests.support.servers.environment import VARIABLE, kafka_for_tests, mysql_for_tests, postgres_for_tests
@@ -38,11 +38,11 @@ def options(words: list[str]) -> dict[str, str]:
     return {name.replace("-", "_"): value for name, value in pairs}
 
 
-def test_it_follows_the_compose_specification(document: dict[str, Any]) -> None:
+def test_compose_file_follows_the_specification(document: dict[str, Any]) -> None:
     jsonschema.Draft7Validator(json.loads(SCHEMA.read_text())).validate(document)
 
 
-def test_the_schema_would_notice_a_mistake(document: dict[str, Any]) -> None:
+def test_schema_refuses_a_wrong_compose_file(document: dict[str, Any]) -> None:
     wrong = {**document, "services": {"mysql": {**document["services"]["mysql"], "portz": []}}}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft7Validator(json.loads(SCHEMA.read_text())).validate(wrong)
@@ -86,7 +86,7 @@ def test_the_password_of_the_set_can_be_chosen(monkeypatch: pytest.MonkeyPatch) 
     assert (compose.MYSQL.password, compose.MARIADB.password, compose.POSTGRES.password) == ("chosen", "chosen", "thl")
 
 
-def test_the_broker_takes_messages_as_large_and_makes_no_topics_by_itself(services: dict[str, Any]) -> None:
+def test_broker_has_the_sandbox_message_size_and_creates_no_topics(services: dict[str, Any]) -> None:
     file, place, _ = services["kafka"]["volumes"][1].split(":")
     properties = yaml.safe_load((compose.FILE.parent / file).read_text())
     assert place == "/etc/redpanda/.bootstrap.yaml"
@@ -112,7 +112,7 @@ def test_the_connector_is_pointed_at_the_servers_of_the_set(services: dict[str, 
     assert config.target.url.get_secret_value() == expected
 
 
-def test_with_the_compose_stack_tests_get_its_facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_compose_stack_provides_its_servers_to_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(VARIABLE, "compose")
     assert mysql_for_tests(tmp_path) is compose.MYSQL
     assert postgres_for_tests(tmp_path) is compose.POSTGRES
@@ -124,8 +124,9 @@ def test_with_the_compose_stack_tests_get_its_facts(monkeypatch: pytest.MonkeyPa
 
 def test_an_unknown_stack_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(VARIABLE, "kubernetes")
-    with pytest.raises(SandboxError, match="kubernetes"):
+    with pytest.raises(SandboxError) as refused:
         mysql_for_tests(tmp_path)
+    assert refused.value.where == {"variable": VARIABLE, "stack": "kubernetes"}
 
 
 @pytest.fixture
@@ -154,6 +155,6 @@ def test_docker_starts_kills_and_reaches_the_servers(docker: Path) -> None:
     ]
 
 
-def test_what_docker_says_is_in_the_error(docker: Path) -> None:
+def test_output_of_docker_is_in_the_error(docker: Path) -> None:
     with pytest.raises(SandboxError, match="no engine"):
         compose.KAFKA.stop()

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from connector import cli
-from connector.commands.command import Command
+from connector.commands.grammar.command import Command
 from connector.config.loading import find_field, load
 from tests.unit.commands.test_earlier_forms import COMMANDS, parsed
 
@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[2]
 TOP: Final = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "README.md")]
 DOCUMENTS: Final = sorted([*TOP, *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/README.md")])
 INSIDE: Final = [ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("docs/internals/[a-z]*.md"))]
-GENERATED: Final = {"commands.md", "configuration.md", "reference-commands.md"}
+GENERATED: Final = {"commands.md", "configuration.md", "command-line.md"}
 WRITTEN: Final = [page for page in DOCUMENTS if page.name not in GENERATED]
 
 ROOMS: Final = sorted(folder.name for folder in (ROOT / "connector").iterdir() if (folder / "__init__.py").is_file())

@@ -12,7 +12,7 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_error_says_when_it_is_raised_and_if_retryable(kind: type[errors.ConnectorError]) -> None:
+def test_every_error_documents_when_it_is_raised_and_if_retryable(kind: type[errors.ConnectorError]) -> None:
     text = kind.__doc__ or ""
     assert "Raised" in text.splitlines()[0]
     assert re.search(r"(^|\. )Retryable" if kind.retry else r"Not\s+retryable", text)

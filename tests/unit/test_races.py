@@ -1,4 +1,4 @@
-"""A test that passes when it is repeated is told, and makes the run fail."""
+"""A test that passes only when repeated is named and fails the run."""
 
 from __future__ import annotations
 

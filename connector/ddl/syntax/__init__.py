@@ -1,8 +1,18 @@
 """The grammar of MySQL's and MariaDB's DDL: text in, syntax tree out.
 
-The tree     `ast` (statements), `clauses` (of ALTER TABLE), `ast_table` (keys, constraints, options), `ast_column`
-             (columns, their types, attributes and defaults; names and spans)
-Parsing      `tokens` → `reader` (a cursor over them) → `parse` (statements), `parse_alter`, `parse_table`,
-             `parse_options`, `parse_column`, `parse_type`, `parse_default`, `parse_parts` (of several of these);
-             `type_names` (of types and character sets)
+- `ast`: the tree: statements.
+- `clauses`: the tree: clauses of ALTER TABLE.
+- `ast_table`: the tree: keys, constraints, options.
+- `ast_column`: the tree: columns, their types, attributes and defaults; names and spans.
+- `tokens`: cuts text into tokens.
+- `reader`: a cursor over tokens.
+- `parse`: parses statements.
+- `parse_alter`: parses the clauses of ALTER TABLE.
+- `parse_table`: parses CREATE TABLE, keys and constraints.
+- `parse_options`: parses options of tables.
+- `parse_column`: parses columns.
+- `parse_type`: parses types.
+- `parse_default`: parses defaults.
+- `parse_parts`: parses expressions, parts of indexes, the other end of a foreign key.
+- `type_names`: names of types and character sets.
 """

@@ -1,11 +1,11 @@
-"""The syntax tree of one DDL statement: its parts and their places in the text, independent of any table.
+"""The syntax tree of one DDL statement: its parts and their spans in the text, independent of any table.
 
-`parse` makes it, and nothing else reads tokens. What looks at it (schema changes, affected tables, dropped and renamed
-columns, cascading foreign keys, a target's plans) goes through `Command`, `Clause`, `TableItem` and `Attribute` with
-`match` and `assert_never`: mypy names every place that has not considered a new kind.
+Only `parse` reads tokens. Visitors (schema changes, affected tables, dropped and renamed columns, cascading foreign
+keys, a target's plans) match `Command`, `Clause`, `TableItem` and `Attribute` with `match` and `assert_never`, so that
+mypy names every visitor that does not handle a new kind.
 
-A part that the grammar does not have is `NotUnderstood` where it stands. Each visitor decides whether it needs that
-part, and raises `Unsupported` with its reason if it does.
+A part that the grammar does not know is a `NotUnderstood` node. A visitor that needs the part raises `Unsupported` with
+the reason.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from connector.ddl.syntax.ast_column import (
     TableReference,
 )
 from connector.ddl.syntax.ast_table import (
+    Index,
     LikeTable,
     TableBody,
     TableItem,
@@ -33,10 +34,10 @@ from connector.ddl.syntax.tokens import Token
 
 @dataclass(frozen=True, slots=True)
 class OtherStatement:
-    """Accounts, views, triggers, temporary tables …: no rows that the log has, nor definitions of them.
+    """A statement about accounts, views, triggers, temporary tables …, whose rows are not in the log.
 
     Args:
-        doubt: why that is not certain; "" where it is.
+        doubt: the reason why this is not certain; "" if it is.
     """
 
     doubt: str = ""
@@ -53,7 +54,7 @@ class CreateSchemaStatement:
 
 @dataclass(frozen=True, slots=True)
 class AlterSchemaStatement:
-    """ALTER DATABASE; `schema` None: the session's."""
+    """ALTER DATABASE; `schema` None: the session's default schema."""
 
     schema: Name | None
     options: SchemaOptions | NotUnderstood
@@ -68,14 +69,14 @@ class DropSchemaStatement:
 
 @dataclass(frozen=True, slots=True)
 class SchemaOptions:
-    """Options of a schema; `charset` "" where they name none."""
+    """Options of a schema; `charset` is "" if they name none."""
 
     charset: str
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTableStatement:
-    """CREATE TABLE; the body is not understood where it is a SELECT, too."""
+    """CREATE TABLE; a body with a SELECT is `NotUnderstood`, too."""
 
     table: TableReference
     optional: bool
@@ -92,7 +93,7 @@ class AlterTableStatement:
 
     @property
     def clauses(self) -> tuple[Clause, ...]:
-        """Its clauses, in order."""
+        """The clauses, in order."""
         return tuple(clause for part in self.parts for clause in part.clauses)
 
 
@@ -122,23 +123,33 @@ class TruncateTableStatement:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndexStatement:
-    """CREATE INDEX … ON."""
+    """CREATE INDEX … ON.
+
+    Args:
+        table: the table.
+        parts: the columns and expressions of the index.
+        index: the index.
+        replace: true if it replaces an index of the same name: MariaDB's OR REPLACE.
+    """
 
     table: TableReference
     parts: IndexParts
+    index: Index
+    replace: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DropIndexStatement:
-    """DROP INDEX … ON; `primary`: of the primary key."""
+    """DROP INDEX name ON; `primary`: drops the primary key."""
 
     table: TableReference
     primary: bool
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateSequenceStatement:
-    """MariaDB's CREATE SEQUENCE: a table of one row, which it writes as rows."""
+    """MariaDB's CREATE SEQUENCE: a table of one row, which is logged as rows."""
 
     table: TableReference
     optional: bool
@@ -169,7 +180,7 @@ Command = (
 
 
 def defined_items(command: Command) -> Iterator[TableItem | UnknownClause]:
-    """Every definition of a column, key or constraint that a statement brings, and every part that may be one."""
+    """Yield every definition of a column, key or constraint in a statement, and every part that may be one."""
     match command:
         case CreateTableStatement(_, _, _, body):
             match body:
@@ -211,11 +222,11 @@ class ParsedStatement:
     """One reading of one statement.
 
     Args:
-        sql: the text.
-        tokens: all of them.
-        command: what the statement is.
-        variables: those that MariaDB's SET STATEMENT … FOR sets before it.
-        rest: what stands behind a statement that should have ended.
+        sql: the statement's text.
+        tokens: all tokens.
+        command: the root node.
+        variables: the variables of MariaDB's SET STATEMENT … FOR before it.
+        rest: unexpected text after the statement; None: none.
     """
 
     sql: str
@@ -225,15 +236,15 @@ class ParsedStatement:
     rest: NotUnderstood | None = None
 
     def text(self, span: SourceSpan) -> str:
-        """The text of a part."""
+        """Return the text of a part."""
         return self.sql[span.start : span.end]
 
-    def places(self, span: SourceSpan) -> range:
-        """The places in `tokens` of a part's tokens."""
+    def token_indexes(self, span: SourceSpan) -> range:
+        """Return the indexes in `tokens` of a part's tokens."""
         first, last = (bisect_left(self.tokens, end, key=lambda token: token.at) for end in span)
         return range(first, last)
 
     def within(self, span: SourceSpan) -> tuple[Token, ...]:
-        """The tokens of a part."""
-        places = self.places(span)
-        return self.tokens[places.start : places.stop]
+        """Return the tokens of a part."""
+        indexes = self.token_indexes(span)
+        return self.tokens[indexes.start : indexes.stop]

@@ -1,4 +1,4 @@
-"""The syntax tree of a column's definition, and the nodes that stand in every part of a statement."""
+"""The syntax tree of a column's definition, and the nodes that all parts of a statement use."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ class SourceSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """A part that the grammar does not have, with the message for those who need it."""
+    """A part that the grammar does not know, with the message for visitors that need it."""
 
     span: SourceSpan
     reason: str
 
     def stop(self) -> NoReturn:
-        """Refuse the statement for it."""
+        """Refuse the statement because of this part."""
         raise Unsupported(self.reason)
 
 
 def stop(what: str) -> NoReturn:
-    """Refuse a statement that is read but whose meaning is not known."""
+    """Refuse a statement that was parsed, but whose effect is not known."""
     raise Unsupported(f"DDL not understood: {what}")
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A column's name where the text has it; `text` without quotes."""
+    """A column's name with its span; `text` has no quotes."""
 
     span: SourceSpan
     text: str
@@ -44,7 +44,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """A table's name where the text has it; `name` with the default schema."""
+    """A table's name with its span; `name` includes the default schema."""
 
     span: SourceSpan
     name: TableName
@@ -59,9 +59,17 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class IndexColumn:
-    """A column that an index, a foreign key or partitions are over."""
+    """A column of an index, a foreign key or a partitioning.
+
+    Args:
+        column: the column's name.
+        length: the prefix length in characters or bytes; 0 for the whole column.
+        descending: true for descending order.
+    """
 
     column: Name
+    length: int = 0
+    descending: bool = False
 
 
 IndexPart = IndexColumn | Expression
@@ -70,7 +78,7 @@ IndexParts = tuple[IndexPart, ...] | NotUnderstood
 
 @dataclass(frozen=True, slots=True)
 class ReferenceAction:
-    """`ON event action`; the action "" where it is not known."""
+    """`ON event action`; the action is "" if it is not known."""
 
     event: str
     action: str
@@ -78,7 +86,7 @@ class ReferenceAction:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The other end of a foreign key; `schema` is "" where the text names none."""
+    """The other end of a foreign key; `schema` is "" if the text names none."""
 
     span: SourceSpan
     schema: str
@@ -95,13 +103,13 @@ class Literal:
     """A constant default.
 
     Args:
-        kind: a token's: string, number, hex or bits.
-        text: the token's; of a string without quotes and escapes.
-        negative: whether a minus stands before it.
-        charset: the character set that it is said to be in: _latin1'a'; "" for that of the session.
-        type: DATE, TIME or TIMESTAMP of a string with such a word before it, else "".
-        parts: of how many adjacent strings it is made.
-        computed: whether it stands in parentheses.
+        kind: the token's kind: string, number, hex or bits.
+        text: the token's text; a string without quotes and escapes.
+        negative: true if a minus precedes it.
+        charset: the character set of the introducer, as in _latin1'a'; "" for the session's.
+        type: DATE, TIME or TIMESTAMP if the word precedes the string, else "".
+        parts: number of adjacent strings.
+        computed: true if it is in parentheses.
     """
 
     kind: Lexeme
@@ -118,17 +126,17 @@ class Now:
     """DEFAULT CURRENT_TIMESTAMP, or CURRENT_DATE.
 
     Args:
-        places: how many digits its fraction has.
-        date: whether it is the day alone.
+        digits: number of fractional digits.
+        date: true for CURRENT_DATE.
     """
 
-    places: int = 0
+    digits: int = 0
     date: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A default, or a column, that the source computes."""
+    """A default that the source computes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +155,13 @@ class DataType:
     """A type as the statement names it.
 
     Args:
-        span: of the name and what stands in parentheses.
-        base: MySQL's own name for it: `int` for INTEGER; of MariaDB's fixed types `binary`.
-        sizes: in parentheses; of fixed types theirs.
-        labels: of ENUM and SET.
-        national: NCHAR, NVARCHAR and the like: in utf8mb3.
-        serial: SERIAL, which says more than a type.
-        declared: the name in lower case where `base` does not tell it: uuid, inet4, inet6.
+        span: the name and its parentheses.
+        base: MySQL's own name of the type: `int` for INTEGER; `binary` for MariaDB's fixed types.
+        sizes: the sizes in parentheses, or those of a fixed type.
+        labels: the labels of ENUM and SET.
+        national: true for NCHAR, NVARCHAR and the like, which are utf8mb3.
+        serial: true for SERIAL, which implies further attributes.
+        declared: the name in lower case if `base` differs: uuid, inet4, inet6.
     """
 
     span: SourceSpan
@@ -190,7 +198,7 @@ class Unsigned:
 
 @dataclass(frozen=True, slots=True)
 class DefaultClause:
-    """DEFAULT; `expression` is what stands in parentheses, also a function's arguments."""
+    """DEFAULT; `expression` is the text in parentheses, also a function's arguments."""
 
     span: SourceSpan
     value: Default
@@ -199,7 +207,7 @@ class DefaultClause:
 
 @dataclass(frozen=True, slots=True)
 class CharacterSet:
-    """CHARACTER SET, ASCII, UNICODE or BYTE, by the log's name."""
+    """CHARACTER SET, ASCII, UNICODE or BYTE, with the log's name of the character set."""
 
     span: SourceSpan
     charset: str
@@ -207,7 +215,7 @@ class CharacterSet:
 
 @dataclass(frozen=True, slots=True)
 class Collate:
-    """COLLATE, as the statement names it."""
+    """COLLATE, with the statement's name of the collation."""
 
     span: SourceSpan
     collation: str
@@ -222,7 +230,7 @@ class InlinePrimaryKey:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """[GENERATED ALWAYS] AS (…), and whether STORED or PERSISTENT follows at once."""
+    """[GENERATED ALWAYS] AS (…); `stored`: STORED or PERSISTENT follows directly."""
 
     span: SourceSpan
     expression: Expression
@@ -246,10 +254,18 @@ class InlineReferences:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherAttribute:
-    """An attribute that means nothing to rows: COMMENT, UNIQUE, INVISIBLE, ON UPDATE …"""
+class InlineUnique:
+    """UNIQUE [KEY]."""
 
     span: SourceSpan
+
+
+@dataclass(frozen=True, slots=True)
+class OtherAttribute:
+    """An attribute without effect on rows: COMMENT, INVISIBLE, ON UPDATE …; `comment`: its text, None for others."""
+
+    span: SourceSpan
+    comment: str | None = None
 
 
 Attribute = (
@@ -263,6 +279,7 @@ Attribute = (
     | Generated
     | InlineCheck
     | InlineReferences
+    | InlineUnique
     | OtherAttribute
 )
 
@@ -293,7 +310,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class DefinedColumn:
-    """A column with its definition, and its position where ALTER TABLE gives one."""
+    """A column with its definition, and its position if ALTER TABLE has one."""
 
     span: SourceSpan
     name: Name

@@ -1,7 +1,7 @@
 """The syntax tree of ALTER TABLE's clauses.
 
-A new clause is a class here, a part of `Clause`, and made by `parse_alter`: mypy then names every visitor that does not
-say what it means there.
+A new clause is a class here and a member of `Clause`, created by `parse_alter`; mypy then names every visitor that does
+not handle it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NoReturn, assert_never
 
-from connector.ddl.syntax.ast_column import DefinedColumn, Expression, Name, NotUnderstood, SourceSpan, TableReference
+from connector.ddl.syntax.ast_column import (
+    Default,
+    DefinedColumn,
+    Expression,
+    Name,
+    NotUnderstood,
+    SourceSpan,
+    TableReference,
+)
 from connector.ddl.syntax.ast_table import Constraint, OtherOption, Partitioning, TableCharset, TableItem
 from connector.errors import Unsupported
 
@@ -76,10 +84,11 @@ class AlterColumn:
 
     Args:
         span: the clause.
-        optional: whether it has the condition.
-        column: its name.
-        defaulted: whether it sets another default or drops it; otherwise it is about how the column is shown.
-        expression: the default's, in parentheses.
+        optional: true with IF EXISTS.
+        column: the column's name.
+        defaulted: true if it sets or drops the default; otherwise it sets the column's visibility.
+        expression: the default's expression in parentheses; None: none.
+        default: the default it sets; None: none, or one that is not understood.
     """
 
     span: SourceSpan
@@ -87,6 +96,7 @@ class AlterColumn:
     column: Name
     defaulted: bool
     expression: Expression | None
+    default: Default | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +110,28 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint:
-    """DROP of an index, key or constraint; `primary`: of the primary key."""
+    """DROP of an index, key or constraint.
+
+    Args:
+        span: the clause.
+        primary: true for the primary key.
+        index: the name of the index that it may be; "" for a foreign key or a check.
+        unique: true if it drops only a unique index: DROP CONSTRAINT.
+    """
 
     span: SourceSpan
     primary: bool
+    index: str = ""
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameIndex:
+    """RENAME INDEX old TO new."""
+
+    span: SourceSpan
+    old: str
+    new: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +176,7 @@ class PartitionClause:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRows:
-    """EXCHANGE PARTITION and MariaDB's CONVERT TABLE or PARTITION: rows go to or come from another table, which no row
-    event tells."""
+    """EXCHANGE PARTITION, and MariaDB's CONVERT TABLE or PARTITION: move rows between tables without row events."""
 
     span: SourceSpan
     partner: TableReference
@@ -157,20 +184,20 @@ class ExchangeRows:
 
 @dataclass(frozen=True, slots=True)
 class NoEffect:
-    """A clause that touches neither rows nor columns: ALGORITHM, LOCK, ENABLE KEYS, RENAME INDEX …"""
+    """A clause without effect on rows and columns: ALGORITHM, LOCK, ENABLE KEYS …"""
 
     span: SourceSpan
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownClause:
-    """A clause whose first word is not known, or what stands behind a clause without a comma."""
+    """A clause whose first word is not known, or text that follows a clause without a comma."""
 
     span: SourceSpan
     reason: str
 
     def stop(self) -> NoReturn:
-        """Refuse the statement for it."""
+        """Refuse the statement because of this clause."""
         raise Unsupported(self.reason)
 
 
@@ -184,6 +211,7 @@ Clause = (
     | AlterColumn
     | DropColumn
     | DropConstraint
+    | RenameIndex
     | RenameTo
     | ConvertCharset
     | TableCharset
@@ -200,14 +228,14 @@ Clause = (
 
 @dataclass(frozen=True, slots=True)
 class AlterPart:
-    """A clause, and those that follow it without a comma: the text between two commas."""
+    """The text between two commas: a clause, and those that follow it without a comma."""
 
     span: SourceSpan
     clauses: tuple[Clause, ...]
 
 
 def items_of(clause: Clause) -> tuple[TableItem | UnknownClause, ...]:
-    """The definitions of columns, keys and constraints in a clause; one that is not understood may be one."""
+    """Return the definitions of columns, keys and constraints in a clause, or an unknown clause, which may be one."""
     match clause:
         case AddColumn() | ModifyColumn() | ChangeColumn():
             return (clause.column,)
@@ -221,14 +249,14 @@ def items_of(clause: Clause) -> tuple[TableItem | UnknownClause, ...]:
             return ()
         case TableCharset() | OtherOption() | Partitioning() | OrderBy() | PartitionClause() | ExchangeRows():
             return ()
-        case NoEffect():
+        case NoEffect() | RenameIndex():
             return ()
         case _:
             assert_never(clause)
 
 
 def naming_another_table(clause: Clause) -> RenameTo | ExchangeRows | None:
-    """The clause, if it names a table besides the one that is altered and those of foreign keys."""
+    """Return the clause if it names a table besides the altered one and those of foreign keys."""
     match clause:
         case RenameTo() | ExchangeRows():
             return clause
@@ -237,6 +265,8 @@ def naming_another_table(clause: Clause) -> RenameTo | ExchangeRows | None:
         case AlterColumn() | DropColumn() | DropConstraint() | ConvertCharset() | TableCharset() | OtherOption():
             return None
         case Partitioning() | OrderBy() | PartitionClause() | NoEffect() | UnknownClause() | NotUnderstood():
+            return None
+        case RenameIndex():
             return None
         case _:
             assert_never(clause)

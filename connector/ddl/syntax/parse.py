@@ -1,7 +1,7 @@
-"""The grammar of MySQL's DDL: a statement's text becomes its syntax tree, once, for everything that looks at it.
+"""Parses a DDL statement of MySQL into its syntax tree.
 
-Every statement has a tree, or it is `Unsupported`: that is where its first words, or the tables it is about, are not
-known. What is not understood beyond that stands in the tree as `NotUnderstood`.
+A statement is `Unsupported` if its first words or its tables are not known. Every other part that is not understood is
+a `NotUnderstood` node of the tree.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Final
 
 from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_column import NotUnderstood, SourceSpan, TableReference
-from connector.ddl.syntax.ast_table import LikeTable, TableBody
+from connector.ddl.syntax.ast_table import Index, LikeTable, TableBody
 from connector.ddl.syntax.parse_alter import alter_parts
 from connector.ddl.syntax.parse_parts import algorithm_or_lock, condition, index_parts, pass_wait
 from connector.ddl.syntax.parse_table import like_table, table_body
-from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.reader import TokenReader
 from connector.ddl.syntax.tokens import Token, check_spaces, readings, sql_modes
 from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import Unsupported
@@ -23,26 +23,26 @@ from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 
 ACCOUNTS: Final = ("GRANT", "REVOKE", "INSTALL", "UNINSTALL", "FLUSH")
 MAINTENANCE: Final = ("ANALYZE", "OPTIMIZE", "CHECK", "REPAIR")
-# Kinds of objects that hold no rows of tables.
+# Kinds of objects that have no rows of tables.
 ROWLESS: Final = (
     *("USER", "ROLE", "INDEX", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "SERVER", "TABLESPACE", "UNDO"),
     *("LOGFILE", "LIBRARY", "RESOURCE", "SPATIAL", "UNIQUE", "FULLTEXT", "AGGREGATE", "INSTANCE"),
     *("JSON", "MATERIALIZED"),  # kinds of views
     *("PACKAGE", "VECTOR"),  # MariaDB's; VECTOR INDEX
 )
-# What may come behind ALTER DATABASE where that means the default schema.
+# The words that may follow ALTER DATABASE without a name, which means the default schema.
 SCHEMA_OPTIONS: Final = ("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE", "ENCRYPTION", "READ", "COMMENT")
 
 
 def parse(statement: Statement, *, whole: bool = True) -> list[ast.ParsedStatement]:
-    """The ways that servers may read a statement: one, or two where an executable comment is in doubt.
+    """Return the ways in which servers may read a statement: one, or two if an executable comment may be executed.
 
     Args:
-        statement: the text, and the session options that it was executed under.
-        whole: whether its text must be words, names and literals to the end; otherwise it may end in what is not.
+        statement: the text, and the session's options at its execution.
+        whole: True: the text must consist of tokens to its end; False: it may end in text that is not understood.
 
     Raises:
-        Unsupported: it is not understood, or not which tables it is about.
+        Unsupported: the statement or its tables are not understood.
     """
     check_spaces(statement)
     sql_mode = statement.options.get("sql_mode", "")
@@ -50,11 +50,11 @@ def parse(statement: Statement, *, whole: bool = True) -> list[ast.ParsedStateme
     mariadb = statement.options.get(DIALECT) == MARIADB_DIALECT
     found = []
     for tokens in readings(statement.sql, sql_mode, whole=whole):
-        found.append(_parsed(statement, tokens, Reader(tokens, statement.schema, modes, mariadb=mariadb)))
+        found.append(_parsed(statement, tokens, TokenReader(tokens, statement.schema, modes, mariadb=mariadb)))
     return found
 
 
-def _parsed(statement: Statement, tokens: list[Token], reader: Reader) -> ast.ParsedStatement:
+def _parsed(statement: Statement, tokens: list[Token], reader: TokenReader) -> ast.ParsedStatement:
     variables = _variables(reader)
     command = _command(reader, prefixed=variables != ())
     rest = None
@@ -64,8 +64,8 @@ def _parsed(statement: Statement, tokens: list[Token], reader: Reader) -> ast.Pa
     return ast.ParsedStatement(statement.sql, tuple(tokens), command, variables, rest)
 
 
-def _variables(reader: Reader) -> tuple[str, ...] | NotUnderstood:
-    """MariaDB's SET STATEMENT … FOR: variables that are set for the one statement that follows."""
+def _variables(reader: TokenReader) -> tuple[str, ...] | NotUnderstood:
+    """Parse MariaDB's SET STATEMENT … FOR: variables that are set for the following statement only."""
     start = reader.start
     if not reader.accept("SET", "STATEMENT"):
         return ()
@@ -86,31 +86,31 @@ def _variables(reader: Reader) -> tuple[str, ...] | NotUnderstood:
         return NotUnderstood(reader.since(start), error.message)
 
 
-def _command(reader: Reader, *, prefixed: bool) -> ast.Command:
+def _command(reader: TokenReader, *, prefixed: bool) -> ast.Command:
     if reader.at_end or reader.accept_any(*ACCOUNTS):
-        return ast.OtherStatement("a statement that is not known" if prefixed else "")
+        return ast.OtherStatement("unknown statement" if prefixed else "")
     if reader.accept_any(*MAINTENANCE):
         reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
-        return _other(reader, "a command that is not known", ("TABLES",), ("TABLE",))
+        return _other(reader, "unknown command", ("TABLES",), ("TABLE",))
     if reader.accept("SET"):
-        return _other(reader, "a SET that is not known", ("PASSWORD",), ("DEFAULT", "ROLE"), ("ROLE",))
+        return _other(reader, "unknown SET", ("PASSWORD",), ("DEFAULT", "ROLE"), ("ROLE",))
     if reader.accept("TRUNCATE"):
         return _truncate(reader)
     if reader.accept("RENAME"):
         if reader.accept("USER"):
             return ast.OtherStatement()
         if not reader.accept_any("TABLES", "TABLE"):
-            reader.stop("a RENAME that is not known")
+            reader.stop("unknown RENAME")
         return _rename(reader)
     verb = reader.accept_any("CREATE", "DROP", "ALTER")
     if not verb:
-        reader.stop("a statement that is not known")
+        reader.stop("unknown statement")
     replace = reader.accept("OR", "REPLACE")
     _pass_definer(reader)
     if reader.accept("TEMPORARY"):
-        return _other(reader, "what is temporary is not known", ("TABLES",), ("TABLE",))
-    if verb != "ALTER" and _accept_index(reader):
-        return _create_index(reader) if verb == "CREATE" else _drop_index(reader)
+        return _other(reader, "unknown temporary object", ("TABLES",), ("TABLE",))
+    if verb != "ALTER" and (kinds := _accept_index(reader)) is not None:
+        return _create_index(reader, kinds, replace=replace) if verb == "CREATE" else _drop_index(reader)
     if reader.accept_any(*ROWLESS):
         return ast.OtherStatement()
     if reader.accept_any("DATABASE", "SCHEMA"):
@@ -119,7 +119,7 @@ def _command(reader: Reader, *, prefixed: bool) -> ast.Command:
     reader.accept("IGNORE")
     kind = reader.accept_any("TABLES", "TABLE", "SEQUENCE")
     if not kind:
-        reader.stop("a statement that is not known")
+        reader.stop("unknown statement")
     optional = _condition(reader, verb)
     if verb == "DROP":
         return _drop(reader, optional=optional, sequences=kind == "SEQUENCE")
@@ -132,27 +132,27 @@ def _command(reader: Reader, *, prefixed: bool) -> ast.Command:
     return ast.AlterTableStatement(table, alter_parts(reader))
 
 
-def _condition(reader: Reader, verb: str) -> bool:
+def _condition(reader: TokenReader, verb: str) -> bool:
     return condition(reader, "NOT", "EXISTS") if verb == "CREATE" else condition(reader, "EXISTS")
 
 
-def _other(reader: Reader, doubt: str, *known: tuple[str, ...]) -> ast.OtherStatement:
-    """A statement about no rows, if it goes on in one of these ways; otherwise that is in doubt."""
+def _other(reader: TokenReader, doubt: str, *known: tuple[str, ...]) -> ast.OtherStatement:
+    """Parse a statement without rows, if it continues with one of these word sequences; else set `doubt`."""
     if any(reader.accept(*words) for words in known):
         return ast.OtherStatement()
     return ast.OtherStatement(f"DDL not understood: {doubt} at {reader.token.text!r}")
 
 
-def _truncate(reader: Reader) -> ast.TruncateTableStatement:
+def _truncate(reader: TokenReader) -> ast.TruncateTableStatement:
     reader.accept("TABLE")
     table = reader.table()
     pass_wait(reader)
-    if reader.mariadb and not reader.accept("DROP", "STORAGE"):  # for Oracle's sake; without effect
+    if reader.mariadb and not reader.accept("DROP", "STORAGE"):  # Oracle's syntax, without effect
         reader.accept("REUSE", "STORAGE")
     return ast.TruncateTableStatement(table)
 
 
-def _rename(reader: Reader) -> ast.RenameTablesStatement:
+def _rename(reader: TokenReader) -> ast.RenameTablesStatement:
     optional = _condition(reader, "RENAME")
     pairs: list[tuple[TableReference, TableReference]] = []
     while True:
@@ -165,8 +165,8 @@ def _rename(reader: Reader) -> ast.RenameTablesStatement:
             return ast.RenameTablesStatement(tuple(pairs), optional)
 
 
-def _drop(reader: Reader, *, optional: bool, sequences: bool) -> ast.DropTablesStatement:
-    """Nothing but how to wait may follow the names: no table is overlooked."""
+def _drop(reader: TokenReader, *, optional: bool, sequences: bool) -> ast.DropTablesStatement:
+    """Parse DROP TABLE; only a lock wait may follow the names, so no table is overlooked."""
     tables = [reader.table()]
     while reader.accept(","):
         tables.append(reader.table())
@@ -176,19 +176,22 @@ def _drop(reader: Reader, *, optional: bool, sequences: bool) -> ast.DropTablesS
     return ast.DropTablesStatement(tuple(tables), optional, sequences)
 
 
-def _accept_index(reader: Reader) -> bool:
-    mark = reader.mark
-    while reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "ONLINE", "OFFLINE"):
-        pass
+def _accept_index(reader: TokenReader) -> tuple[str, ...] | None:
+    """The words before INDEX; None: it is not about one."""
+    mark, kinds = reader.mark, list[str]()
+    while word := reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "ONLINE", "OFFLINE"):
+        kinds.append(word)
     if reader.accept("INDEX"):
-        return True
+        return tuple(kinds)
     reader.back(mark)
-    return False
+    return None
 
 
-def _create_index(reader: Reader) -> ast.CreateIndexStatement:
-    """The table stands behind the first ON."""
-    _condition(reader, "CREATE")
+def _create_index(reader: TokenReader, kinds: tuple[str, ...], *, replace: bool) -> ast.CreateIndexStatement:
+    """Parse CREATE INDEX; the table's name follows the first ON."""
+    begin = reader.start
+    optional = _condition(reader, "CREATE")
+    name = reader.take().text
     while not reader.accept("ON"):
         reader.take()
     table = reader.table()
@@ -198,22 +201,24 @@ def _create_index(reader: Reader) -> ast.CreateIndexStatement:
         parts = index_parts(reader)
     except Unsupported as error:
         parts = NotUnderstood(reader.since(start), error.message)
-    return ast.CreateIndexStatement(table, parts)
+    kind = next((word for word in kinds if word in ("FULLTEXT", "SPATIAL", "VECTOR")), "")
+    index = Index(reader.since(begin), parts, name, "UNIQUE" in kinds, kind, optional)
+    return ast.CreateIndexStatement(table, parts, index, replace)
 
 
-def _drop_index(reader: Reader) -> ast.DropIndexStatement:
+def _drop_index(reader: TokenReader) -> ast.DropIndexStatement:
     _condition(reader, "DROP")
-    primary = reader.name().upper() == "PRIMARY"
+    name = reader.name()
     while not reader.accept("ON"):
         reader.take()
     table = reader.table()
     pass_wait(reader)
     while algorithm_or_lock(reader):
         pass
-    return ast.DropIndexStatement(table, primary)
+    return ast.DropIndexStatement(table, name.upper() == "PRIMARY", name)
 
 
-def _body(reader: Reader) -> TableBody | LikeTable | NotUnderstood:
+def _body(reader: TokenReader) -> TableBody | LikeTable | NotUnderstood:
     if (like := like_table(reader)) is not None:
         return like
     start = reader.start
@@ -223,7 +228,7 @@ def _body(reader: Reader) -> TableBody | LikeTable | NotUnderstood:
         return NotUnderstood(reader.until_end(start), error.message)
 
 
-def _schema(reader: Reader, verb: str, *, replace: bool) -> ast.Command:
+def _schema(reader: TokenReader, verb: str, *, replace: bool) -> ast.Command:
     _condition(reader, verb)
     unnamed = verb == "ALTER" and any(map(reader.peek, SCHEMA_OPTIONS))
     schema = None if unnamed else reader.column()
@@ -234,7 +239,7 @@ def _schema(reader: Reader, verb: str, *, replace: bool) -> ast.Command:
     return ast.CreateSchemaStatement(schema, replace, _schema_options(reader))
 
 
-def _schema_options(reader: Reader) -> ast.SchemaOptions | NotUnderstood:
+def _schema_options(reader: TokenReader) -> ast.SchemaOptions | NotUnderstood:
     start, charset = reader.start, ""
     try:
         while not reader.at_end:
@@ -246,19 +251,19 @@ def _schema_options(reader: Reader) -> ast.SchemaOptions | NotUnderstood:
             elif reader.accept_any("ENCRYPTION", "COMMENT") or reader.accept("READ", "ONLY"):
                 _value(reader)
             else:
-                reader.stop("an option of a schema that is not known")
+                reader.stop("unknown schema option")
     except Unsupported as error:
         return NotUnderstood(reader.until_end(start), error.message)
     return ast.SchemaOptions(charset)
 
 
-def _value(reader: Reader) -> str:
+def _value(reader: TokenReader) -> str:
     reader.accept("=")
     return reader.take().text
 
 
-def _pass_definer(reader: Reader) -> None:
-    """Pass what may stand before VIEW, TRIGGER, PROCEDURE, FUNCTION and EVENT."""
+def _pass_definer(reader: TokenReader) -> None:
+    """Skip the options that may precede VIEW, TRIGGER, PROCEDURE, FUNCTION and EVENT."""
     while True:
         if reader.accept("DEFINER", "="):
             reader.take()
@@ -266,7 +271,7 @@ def _pass_definer(reader: Reader) -> None:
                 reader.skip_parentheses()
             if reader.accept("@"):
                 reader.take()
-                while reader.token.at == reader.passed and not reader.at_end:  # a host's dots
+                while reader.token.at == reader.passed and not reader.at_end:  # the dots of a host name
                     reader.take()
         elif reader.accept("ALGORITHM", "=") or reader.accept("SQL", "SECURITY"):
             reader.name()

@@ -1,10 +1,10 @@
-"""The grammar of ALTER TABLE's clauses (MySQL's manual, "ALTER TABLE"; MariaDB's likewise)."""
+"""Parses ALTER TABLE's clauses (MySQL's and MariaDB's manuals, "ALTER TABLE")."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from connector.ddl.syntax.ast_column import Expression, Name, NotUnderstood, SourceSpan
+from connector.ddl.syntax.ast_column import Default, Expression, Name, NotUnderstood, SourceSpan
 from connector.ddl.syntax.clauses import (
     AddColumn,
     AddColumns,
@@ -23,29 +23,31 @@ from connector.ddl.syntax.clauses import (
     PartitionClause,
     PartitionEffect,
     RenameColumn,
+    RenameIndex,
     RenameTo,
     UnknownClause,
 )
+from connector.ddl.syntax.parse_default import read_default
 from connector.ddl.syntax.parse_options import partitioning, table_option
 from connector.ddl.syntax.parse_parts import algorithm_or_lock, attempt, condition, parenthesized
 from connector.ddl.syntax.parse_table import constraint, defined_column, table_items
-from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.reader import TokenReader
 from connector.ddl.syntax.tokens import Lexeme
 from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import Unsupported
 
-_UNKNOWN: Final = "an ALTER TABLE clause that is not known"
+_UNKNOWN: Final = "unknown ALTER TABLE clause"
 _COLUMN_VERBS: Final = ("ADD", "DROP", "MODIFY", "CHANGE", "RENAME", "ALTER", "ORDER")
 _CONSTRAINTS: Final = ("INDEX", "KEY", "FOREIGN", "CHECK", "CONSTRAINT")
-# Rows stay what they are, wherever they lie.
+# These move rows between partitions, but do not change them.
 _PARTITION_VERBS: Final = ("ADD", "REORGANIZE", "COALESCE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK", "REPAIR")
 
 
-def alter_parts(reader: Reader) -> tuple[AlterPart, ...]:
-    """Read everything behind the table's name.
+def alter_parts(reader: TokenReader) -> tuple[AlterPart, ...]:
+    """Parse everything after the table's name.
 
     Raises:
-        Unsupported: it is not known where a clause ends, or which other table a clause names.
+        Unsupported: the end of a clause, or the other table that a clause names, is not known.
     """
     parts: list[AlterPart] = []
     start = reader.start
@@ -60,14 +62,14 @@ def alter_parts(reader: Reader) -> tuple[AlterPart, ...]:
     return tuple(parts)
 
 
-def _following(reader: Reader) -> Clause:
-    """A clause behind another without a comma: table options may stand there, and partitioning."""
+def _following(reader: TokenReader) -> Clause:
+    """Parse a clause that follows another without a comma, as table options and partitioning may."""
     if reader.peek("PARTITION") or reader.peek("REMOVE") or _begins_option(reader):
         return _clause(reader)
     return _unknown(reader)
 
 
-def _begins_option(reader: Reader) -> bool:
+def _begins_option(reader: TokenReader) -> bool:
     mark = reader.mark
     try:
         return table_option(reader) is not None
@@ -77,14 +79,14 @@ def _begins_option(reader: Reader) -> bool:
         reader.back(mark)
 
 
-def _unknown(reader: Reader) -> UnknownClause:
+def _unknown(reader: TokenReader) -> UnknownClause:
     start, word = reader.start, reader.token.text
     reader.skip_clause()
     return UnknownClause(reader.since(start), f"DDL not understood: {_UNKNOWN} at {word!r}")
 
 
-def _clause(reader: Reader) -> Clause:
-    """One clause. That of another table's name is never passed over: it says which tables the statement is about."""
+def _clause(reader: TokenReader) -> Clause:
+    """Parse one clause. A clause with another table's name is never skipped, because that table is affected."""
     if (other := _other_table(reader)) is not None:
         return other
     if (partitions := _partitions(reader)) is not None:
@@ -98,7 +100,7 @@ def _clause(reader: Reader) -> Clause:
     return found
 
 
-def _other_table(reader: Reader) -> RenameTo | ExchangeRows | None:
+def _other_table(reader: TokenReader) -> RenameTo | ExchangeRows | None:
     start, mark = reader.start, reader.mark
     if reader.accept("RENAME") and not any(map(reader.peek, ("COLUMN", "INDEX", "KEY"))):
         if not reader.accept_any("TO", "AS"):
@@ -119,8 +121,8 @@ def _other_table(reader: Reader) -> RenameTo | ExchangeRows | None:
     return ExchangeRows(reader.since(start), partner)
 
 
-def _partitions(reader: Reader) -> PartitionClause | None:
-    """A clause about partitions and nothing else, up to the end."""
+def _partitions(reader: TokenReader) -> PartitionClause | None:
+    """Parse a clause about partitions, to the statement's end; None if there is none."""
     start, word = reader.start, reader.token.text.upper()
     if reader.peek("REMOVE", "PARTITIONING") or (word in _PARTITION_VERBS and reader.peek(word, "PARTITION")):
         effect = PartitionEffect.NONE
@@ -140,11 +142,11 @@ def _partitions(reader: Reader) -> PartitionClause | None:
     return PartitionClause(reader.since(start), effect)
 
 
-def _known(reader: Reader) -> Clause | None:
-    """A clause by its first words; None: these are not known.
+def _known(reader: TokenReader) -> Clause | None:
+    """Parse a clause by its first words; None if these are not known.
 
     Raises:
-        Unsupported: what follows them is not understood.
+        Unsupported: the rest of the clause is not understood.
     """
     start = reader.start
     if reader.accept("ADD"):
@@ -174,7 +176,7 @@ def _known(reader: Reader) -> Clause | None:
     return partitioning(reader) or table_option(reader)
 
 
-def _no_effect(reader: Reader) -> bool:
+def _no_effect(reader: TokenReader) -> bool:
     if reader.accept_any("ENABLE", "DISABLE"):
         reader.expect("KEYS")
         return True
@@ -187,13 +189,13 @@ def _no_effect(reader: Reader) -> bool:
     )
 
 
-def _column_condition(reader: Reader) -> bool:
-    """Pass what may stand before a column's name; whether that has a condition."""
+def _column_condition(reader: TokenReader) -> bool:
+    """Skip COLUMN and IF [NOT] EXISTS before a column's name; return True if the condition is there."""
     reader.accept("COLUMN")
     return condition(reader, "EXISTS")
 
 
-def _add(reader: Reader, start: int) -> Clause:
+def _add(reader: TokenReader, start: int) -> Clause:
     found = constraint(reader)
     if found is not None:
         return AddConstraint(reader.since(start), found)
@@ -206,32 +208,33 @@ def _add(reader: Reader, start: int) -> Clause:
     return AddColumn(reader.since(start), optional, column)
 
 
-def _drop(reader: Reader, start: int) -> Clause:
+def _drop(reader: TokenReader, start: int) -> Clause:
     if reader.accept("PRIMARY", "KEY"):
         return DropConstraint(reader.since(start), primary=True)
     if any(map(reader.peek, _CONSTRAINTS)):
         word = reader.take().text.upper()
         reader.accept("KEY")
         optional = condition(reader, "EXISTS")
-        mark = reader.mark
-        primary = reader.name().upper() == "PRIMARY"
+        mark, name = reader.mark, reader.name()
+        primary = name.upper() == "PRIMARY"
         if primary and (optional or word not in ("INDEX", "KEY", "CONSTRAINT")):
-            reader.back(mark)  # the error names it
-            reader.stop("a key that may be there")
-        return DropConstraint(reader.since(start), primary)
+            reader.back(mark)  # so that the error names this token
+            reader.stop("IF NOT EXISTS for a primary key")
+        index = name if word in ("INDEX", "KEY", "CONSTRAINT") and not primary else ""
+        return DropConstraint(reader.since(start), primary, index, word == "CONSTRAINT")
     optional = _column_condition(reader)
     column = reader.column()
     reader.accept_any("RESTRICT", "CASCADE")
     return DropColumn(reader.since(start), optional, column)
 
 
-def _rename(reader: Reader, start: int) -> Clause:
+def _rename(reader: TokenReader, start: int) -> Clause:
     if reader.accept_any("INDEX", "KEY"):
         condition(reader, "EXISTS")
-        reader.name()
+        before = reader.name()
         reader.expect("TO")
-        reader.name()
-        return NoEffect(reader.since(start))
+        after = reader.name()
+        return RenameIndex(reader.since(start), before, after)
     reader.expect("COLUMN")
     optional = condition(reader, "EXISTS")
     old = reader.column()
@@ -240,43 +243,56 @@ def _rename(reader: Reader, start: int) -> Clause:
     return RenameColumn(reader.since(start), optional, old, new)
 
 
-def _alter(reader: Reader, start: int) -> Clause:
-    """ALTER [COLUMN] name SET DEFAULT …, DROP DEFAULT; or ALTER INDEX, CHECK, …: what follows is about no rows."""
+def _alter(reader: TokenReader, start: int) -> Clause:
+    """Parse ALTER [COLUMN] name SET DEFAULT … or DROP DEFAULT; or ALTER INDEX, CHECK …, which do not affect rows."""
     if any(map(reader.peek, _CONSTRAINTS)):
         reader.skip_clause()
         return NoEffect(reader.since(start))
     optional = _column_condition(reader)
     column = reader.column()
-    defaulted, expression = False, None
+    defaulted, expression, default = False, None, None
     if reader.accept("SET", "DEFAULT"):
+        mark = reader.mark
         defaulted, expression = True, _default_expression(reader)
+        default = _known_default(reader, mark)
     elif reader.accept("DROP", "DEFAULT"):
         defaulted = True
     reader.skip_clause()
-    return AlterColumn(reader.since(start), optional, column, defaulted, expression)
+    return AlterColumn(reader.since(start), optional, column, defaulted, expression, default)
 
 
-def _default_expression(reader: Reader) -> Expression | None:
+def _known_default(reader: TokenReader, mark: int) -> Default | None:
+    """Parse the default at a mark, to the end of its clause; None if it is not understood."""
+    reader.back(mark)
+    try:
+        found = read_default(reader)
+    except Unsupported:
+        reader.back(mark)
+        return None
+    return found if reader.at_end or reader.peek(",") or reader.peek(")") else None
+
+
+def _default_expression(reader: TokenReader) -> Expression | None:
     if reader.token.kind is Lexeme.WORD and reader.peek(reader.token.text.upper(), "("):
-        reader.take()  # a function: MariaDB's need no parentheses around them
+        reader.take()  # a function: MariaDB allows it without parentheses
     return parenthesized(reader) if reader.peek("(") else None
 
 
-def _convert(reader: Reader, start: int) -> Clause:
+def _convert(reader: TokenReader, start: int) -> Clause:
     if not (reader.accept("CHARACTER", "SET") or reader.accept("CHARSET")):
-        reader.stop("a conversion that is not known")
+        reader.stop("unknown conversion")
     charset = charset_name(reader.take().text)
     if reader.accept("COLLATE"):
         charset = charset_of(reader.take().text) or charset
     return ConvertCharset(reader.since(start), charset)
 
 
-def _order(reader: Reader) -> tuple[Name, ...]:
-    """Its list has commas: nothing may follow it but more of them."""
+def _order(reader: TokenReader) -> tuple[Name, ...]:
+    """Parse the columns of ORDER BY, to the statement's end: a comma cannot begin another clause."""
     columns: list[Name] = []
     while True:
         column = reader.column()
-        while reader.accept("."):  # of the table, of the schema
+        while reader.accept("."):  # after the schema's and the table's name
             column = reader.column()
         columns.append(column)
         reader.accept_any("ASC", "DESC")

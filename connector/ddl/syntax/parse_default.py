@@ -1,4 +1,4 @@
-"""The grammar of a column's DEFAULT (MySQL's manual, "Data Type Default Values", "Literal Values")."""
+"""Parses a column's DEFAULT (MySQL's manual, "Data Type Default Values", "Literal Values")."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from connector.ddl.syntax.ast_column import Computed, Default, Literal, Now, Null
-from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.reader import TokenReader
 from connector.ddl.syntax.tokens import Lexeme
 from connector.errors import Unsupported
 
@@ -16,11 +16,11 @@ _CONSTANT = re.compile(
 )
 
 
-def read_default(reader: Reader) -> Default:
-    """Read what follows DEFAULT.
+def read_default(reader: TokenReader) -> Default:
+    """Parse the text after DEFAULT.
 
     Raises:
-        Unsupported: it is not understood.
+        Unsupported: the default is not understood.
     """
     if reader.accept("NULL"):
         return Null()
@@ -29,7 +29,7 @@ def read_default(reader: Reader) -> Default:
     if reader.peek("("):
         return _expression(reader)
     if reader.token.kind is Lexeme.WORD and reader.peek(reader.token.text.upper(), "("):
-        reader.take()  # MariaDB's functions need no parentheses around them
+        reader.take()  # MariaDB allows functions without parentheses
         reader.skip_parentheses()
         return Computed()
     if word := reader.accept_any("TRUE", "FALSE"):
@@ -44,13 +44,13 @@ def read_default(reader: Reader) -> Default:
     if reader.token.kind in (Lexeme.NUMBER, Lexeme.HEX, Lexeme.BITS):
         token = reader.take()
         return Literal(token.kind, token.text, negative)
-    return reader.stop("a default that is not known")
+    return reader.stop("unknown default")
 
 
-def _now(reader: Reader) -> Now | None:
+def _now(reader: TokenReader) -> Now | None:
     if reader.accept_any("CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "LOCALTIME"):
         if not reader.accept("(", ")"):
-            return Now(places=next(iter(reader.numbers()), 0))
+            return Now(digits=next(iter(reader.numbers()), 0))
         return Now()
     if reader.accept_any("CURRENT_DATE", "CURDATE"):
         reader.accept("(", ")")
@@ -58,8 +58,8 @@ def _now(reader: Reader) -> Now | None:
     return None
 
 
-def _expression(reader: Reader) -> Default:
-    """( … ): what is a constant or a time by itself is that; what is more is computed."""
+def _expression(reader: TokenReader) -> Default:
+    """Parse `( … )`: a single constant or CURRENT_TIMESTAMP in it has its own node; anything else is `Computed`."""
     start = reader.mark
     reader.skip_parentheses()
     end = reader.mark
@@ -75,7 +75,7 @@ def _expression(reader: Reader) -> Default:
     return replace(found, computed=True) if isinstance(found, Literal) else found
 
 
-def _constant(reader: Reader) -> Default:
+def _constant(reader: TokenReader) -> Default:
     if word := reader.accept_any("JSON_OBJECT", "JSON_ARRAY"):
         reader.expect("(", ")")
         return Literal(Lexeme.STRING, "{}" if word == "JSON_OBJECT" else "[]", charset="utf8mb4")
@@ -84,13 +84,13 @@ def _constant(reader: Reader) -> Default:
     return Computed()
 
 
-def _introduced(reader: Reader) -> Literal:
-    """A literal behind a word: its character set, or its type."""
+def _introduced(reader: TokenReader) -> Literal:
+    """Parse a literal after a word, its character set or its type."""
     word = reader.take().text
     if word.upper() in ("DATE", "TIME", "TIMESTAMP"):
         return _string(reader, type_=word.upper())
     if not (word.startswith("_") or word.upper() == "N"):
-        reader.stop("a default that is not known")
+        reader.stop("unknown default")
     charset = {"n": "utf8mb3", "_utf8": "utf8mb3"}.get(word.lower(), word[1:].lower())
     if reader.token.kind in (Lexeme.HEX, Lexeme.BITS):
         token = reader.take()
@@ -98,7 +98,7 @@ def _introduced(reader: Reader) -> Literal:
     return _string(reader, charset)
 
 
-def _string(reader: Reader, charset: str = "", *, type_: str = "") -> Literal:
+def _string(reader: TokenReader, charset: str = "", *, type_: str = "") -> Literal:
     start = reader.mark
     text = reader.string()
     return Literal(Lexeme.STRING, text, charset=charset, type=type_, parts=reader.mark - start)

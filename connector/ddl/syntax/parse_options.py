@@ -1,4 +1,4 @@
-"""The grammar of table options and partitioning: only the character set means anything to a target."""
+"""Parses table options and partitioning; only the character set matters to a target."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from connector.ddl.syntax.ast_table import (
     Partitioning,
     TableCharset,
 )
-from connector.ddl.syntax.parse_parts import index_parts, parenthesized
-from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.parse_parts import comment_text, index_parts, parenthesized
+from connector.ddl.syntax.reader import TokenReader
 from connector.ddl.syntax.tokens import Lexeme
 from connector.ddl.syntax.type_names import charset_name, charset_of
 
 _PLAIN_OPTIONS: Final = (
-    *("ENGINE", "TYPE", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "TABLE_CHECKSUM", "PAGE_CHECKSUM", "COMMENT"),
+    *("ENGINE", "TYPE", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "TABLE_CHECKSUM", "PAGE_CHECKSUM"),
     *("COMPRESSION", "CONNECTION", "DELAY_KEY_WRITE", "ENCRYPTION", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"),
     *("SECONDARY_ENGINE", "INSERT_METHOD", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS", "PASSWORD"),
     *("ROW_FORMAT", "STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "AUTOEXTEND_SIZE", "TABLESPACE"),
     *("STORAGE", "TRANSACTIONAL"),
     *("PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL", "ENCRYPTED", "ENCRYPTION_KEY_ID"),  # MariaDB's
 )
-# Engines that keep no rows, or someone else's.
+# Engines that store no rows, or rows of other tables.
 _FOREIGN_ENGINES: Final = ("BLACKHOLE", "MERGE", "MRG_MYISAM", "FEDERATED")
 
 
-def table_option(reader: Reader) -> TableCharset | OtherOption | None:
-    """Read one table option, if one comes next.
+def table_option(reader: TokenReader) -> TableCharset | OtherOption | None:
+    """Parse one table option, if one comes next.
 
     Raises:
-        Unsupported: it is one that is not understood.
+        Unsupported: the option is not understood.
     """
     start = reader.start
     default = reader.accept("DEFAULT")
@@ -46,7 +46,10 @@ def table_option(reader: Reader) -> TableCharset | OtherOption | None:
         charset = charset_of(_value(reader))
         return TableCharset(reader.since(start), charset)
     if default:
-        reader.stop("a table option that is not known")
+        reader.stop("unknown table option")
+    if reader.accept("COMMENT"):
+        comment = comment_text(reader)
+        return OtherOption(reader.since(start), comment=comment)
     if option := reader.accept_any(*_PLAIN_OPTIONS):
         value = _value(reader)
         if option in ("ENGINE", "TYPE") and value.upper() in _FOREIGN_ENGINES:
@@ -62,15 +65,15 @@ def table_option(reader: Reader) -> TableCharset | OtherOption | None:
     return OtherOption(reader.since(start))
 
 
-def partitioning(reader: Reader) -> Partitioning | None:
-    """Read PARTITION BY … if it comes next: where rows lie is no matter, but the columns that decide it have names."""
+def partitioning(reader: TokenReader) -> Partitioning | None:
+    """Parse PARTITION BY … if it comes next, for the names of its columns."""
     start = reader.start
     if not reader.accept("PARTITION", "BY"):
         return None
     reader.accept("LINEAR")
     kind = reader.accept_any("HASH", "KEY", "RANGE", "LIST")
     if not kind:
-        reader.stop("a partitioning that is not known")
+        reader.stop("unknown partitioning")
     if reader.accept("ALGORITHM"):
         reader.expect("=")
         reader.take()
@@ -94,13 +97,13 @@ def partitioning(reader: Reader) -> Partitioning | None:
     return Partitioning(reader.since(start), tuple(parts))
 
 
-def _partition_parts(reader: Reader, *, names: bool) -> IndexParts:
+def _partition_parts(reader: TokenReader, *, names: bool) -> IndexParts:
     if names and reader.peek("("):
         return index_parts(reader)
     return (parenthesized(reader),)
 
 
-def _value(reader: Reader) -> str:
+def _value(reader: TokenReader) -> str:
     reader.accept("=")
     if reader.token.kind in (Lexeme.SIGN, Lexeme.END):
         reader.stop("expected a value")

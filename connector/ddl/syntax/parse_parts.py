@@ -1,4 +1,4 @@
-"""The grammar of what stands in several places: expressions, parts of indexes, the other end of a foreign key."""
+"""Parses parts of several statements: expressions, parts of indexes, the other end of a foreign key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connector.ddl.syntax.ast_column import (
     ReferenceAction,
     References,
 )
-from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.reader import TokenReader
 from connector.ddl.syntax.tokens import Lexeme, Token
 from connector.errors import Unsupported
 
@@ -22,11 +22,11 @@ Part = TypeVar("Part")
 _ACTIONS: Final = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"), ("RESTRICT",), ("NO", "ACTION"))
 
 
-def attempt(reader: Reader, read: Callable[[Reader], Part]) -> Part | NotUnderstood:
-    """Read a part; what the grammar does not have is passed up to the comma or parenthesis behind it.
+def attempt(reader: TokenReader, read: Callable[[TokenReader], Part]) -> Part | NotUnderstood:
+    """Parse a part; if the grammar does not know it, skip to the next comma or closing parenthesis.
 
     Raises:
-        Unsupported: it has no such end.
+        Unsupported: the part has no such end.
     """
     mark, start = reader.mark, reader.start
     try:
@@ -37,22 +37,22 @@ def attempt(reader: Reader, read: Callable[[Reader], Part]) -> Part | NotUnderst
         return NotUnderstood(reader.since(start), error.message)
 
 
-def condition(reader: Reader, *words: str) -> bool:
-    """Pass IF and these words; whether they are there. Another verb's condition stops: IF is never a name."""
+def condition(reader: TokenReader, *words: str) -> bool:
+    """Skip IF and these words, and return True if they are there. Stop at another condition: IF is never a name."""
     found = reader.accept("IF", *words)
     if reader.peek("IF"):
         reader.stop(f"another condition than IF {' '.join(words)}")
     return found
 
 
-def pass_wait(reader: Reader) -> None:
-    """Pass MariaDB's WAIT n or NOWAIT behind a table's name: how long to wait for its lock."""
+def pass_wait(reader: TokenReader) -> None:
+    """Skip MariaDB's lock wait after a table's name: WAIT n or NOWAIT."""
     if reader.mariadb and not reader.accept("NOWAIT") and reader.accept("WAIT"):
         reader.take()
 
 
-def algorithm_or_lock(reader: Reader) -> bool:
-    """Pass ALGORITHM [=] … or LOCK [=] …: how a change is made, whatever it is."""
+def algorithm_or_lock(reader: TokenReader) -> bool:
+    """Skip ALGORITHM [=] … or LOCK [=] …; return True if it was there."""
     if not reader.accept_any("ALGORITHM", "LOCK"):
         return False
     reader.accept("=")
@@ -60,15 +60,15 @@ def algorithm_or_lock(reader: Reader) -> bool:
     return True
 
 
-def parenthesized(reader: Reader) -> Expression:
-    """Read `( … )`."""
+def parenthesized(reader: TokenReader) -> Expression:
+    """Parse `( … )`."""
     start = reader.start
     reader.skip_parentheses()
     return Expression(reader.since(start))
 
 
-def index_parts(reader: Reader) -> IndexParts:
-    """Read `(column[(length)] [ASC | DESC] or (expression), …)`; what is not that, to its closing parenthesis."""
+def index_parts(reader: TokenReader) -> IndexParts:
+    """Parse `(column[(length)] [ASC | DESC] or (expression), …)`; anything else up to the closing parenthesis."""
     mark, start = reader.mark, reader.start
     try:
         return _index_parts(reader)
@@ -78,24 +78,28 @@ def index_parts(reader: Reader) -> IndexParts:
         return NotUnderstood(reader.since(start), error.message)
 
 
-def _index_parts(reader: Reader) -> tuple[IndexPart, ...]:
+def _index_parts(reader: TokenReader) -> tuple[IndexPart, ...]:
     reader.expect("(")
     parts: list[IndexPart] = []
     while not reader.accept(")"):
         if reader.peek("("):
             parts.append(parenthesized(reader))
         else:
-            parts.append(IndexColumn(reader.column()))
-            reader.numbers()
+            parts.append(index_column(reader))
         reader.accept_any("ASC", "DESC")
         if not reader.accept(",") and not reader.peek(")"):
-            reader.stop("a part of an index that is not known")
+            reader.stop("unknown part of an index")
     return tuple(parts)
 
 
-def references(reader: Reader) -> References:
-    """Read what follows REFERENCES. Rows are not changed by it here: the log has what the source's foreign key did,
-    or it does not, which `foreign_keys` is about."""
+def index_column(reader: TokenReader) -> IndexColumn:
+    """Read `column[(length)] [ASC | DESC]`."""
+    column, length = reader.column(), reader.numbers()
+    return IndexColumn(column, length[0] if length else 0, reader.accept_any("ASC", "DESC") == "DESC")
+
+
+def references(reader: TokenReader) -> References:
+    """Parse the text after REFERENCES."""
     start = reader.start
     schema, table = "", reader.name()
     if reader.accept("."):
@@ -113,16 +117,16 @@ def references(reader: Reader) -> References:
 
 
 def references_among(tokens: Sequence[Token]) -> Iterator[tuple[str, References, bool]]:
-    """The foreign keys in a part of a definition that is not understood.
+    """Find the foreign keys in a part of a definition that is not understood.
 
     Yields:
-        The constraint's name ("" without one), the other end, and whether it stands in a column's own definition.
+        The constraint's name ("" without one), the other end, and True if it is in a column's own definition.
 
     Raises:
-        Unsupported: what follows a REFERENCES is not understood.
+        Unsupported: the text after REFERENCES is not understood.
     """
     end = tokens[-1].end if tokens else 0
-    reader = Reader([*tokens, *2 * [Token(Lexeme.END, "", end, end)]], "")
+    reader = TokenReader([*tokens, *2 * [Token(Lexeme.END, "", end, end)]], "")
     name, inline = "", True
     while not reader.at_end:
         if reader.accept("CONSTRAINT"):
@@ -137,3 +141,18 @@ def references_among(tokens: Sequence[Token]) -> Iterator[tuple[str, References,
             if reader.peek(","):
                 name = ""
             reader.take()
+
+
+def comment_text(reader: TokenReader) -> str:
+    """Parse the value of COMMENT. U+FFFD stands for bytes that mean nothing: no statement stops for its comment.
+
+    Raises:
+        Unsupported: it is not a string.
+    """
+    reader.accept("=")
+    if reader.token.kind is not Lexeme.STRING:
+        reader.stop("expected a string")
+    text = ""
+    while reader.token.kind is Lexeme.STRING:
+        text += reader.take().text
+    return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)

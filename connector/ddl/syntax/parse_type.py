@@ -1,4 +1,4 @@
-"""The grammar of a column's type (MySQL's manual, "Data Types"; MariaDB's likewise)."""
+"""Parses a column's type (MySQL's and MariaDB's manuals, "Data Types")."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Final
 from connector.ddl.syntax.ast_column import (
     DataType,
 )
-from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.reader import TokenReader
 from connector.ddl.syntax.type_names import BLOBS, FLOATS, INTEGERS, TEXTS
 
-# Names that mean the same type. Several words first.
+# Names of the same type. Names of several words come first.
 _ALIASES: Final = {
     ("DOUBLE", "PRECISION"): "double",
     ("NATIONAL", "CHARACTER", "VARYING"): "nvarchar",
@@ -55,15 +55,15 @@ _PLAIN: Final = (
     *("BIT", "YEAR", "DATE", "TIME", "DATETIME", "TIMESTAMP", "CHAR", "VARCHAR", "BINARY", "VARBINARY"),
     *("ENUM", "SET", "JSON", "VECTOR", "DECIMAL"),
 )
-# MariaDB's types that its log holds as BINARY, and their size.
+# MariaDB's types that the binary log has as BINARY, with their sizes.
 _FIXED: Final = {"UUID": 16, "INET6": 16, "INET4": 4}
 
 
-def data_type(reader: Reader) -> DataType:
-    """Read a type with its sizes or labels.
+def data_type(reader: TokenReader) -> DataType:
+    """Parse a type with its sizes or labels.
 
     Raises:
-        Unsupported: it is not known.
+        Unsupported: the type is not known.
     """
     start, word = reader.start, reader.token.text.upper()
     if reader.accept("SERIAL"):
@@ -83,7 +83,7 @@ def data_type(reader: Reader) -> DataType:
         known = [*_PLAIN, *INTEGERS, *FLOATS, *TEXTS, *BLOBS]
         base = reader.accept_any(*(name.upper() for name in known)).lower()
     if not base:
-        reader.stop("a type that is not known")
+        reader.stop("unknown type")
     if base in ("enum", "set"):
         labels = tuple(label.rstrip(" ") for label in reader.strings())
         return DataType(reader.since(start), base, labels=labels)

@@ -1,4 +1,4 @@
-"""A cursor over the tokens of one statement, and the few things every part of the DDL grammar does with it."""
+"""A cursor over the tokens of one statement, for the DDL parser."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from connector.errors import Unsupported
 from connector.log.transaction.layout import TableName
 
 
-class Reader:
-    """Reads tokens from left to right. Whatever is not expected stops: nothing is guessed.
+class TokenReader:
+    """Reads tokens from left to right; stops at an unexpected one.
 
     Args:
-        tokens: of one statement, ended by END.
+        tokens: the tokens of one statement; the last is END.
         schema: the session's default schema.
-        modes: those of the session's `sql_mode` that change how statements are read.
-        mariadb: whether a MariaDB executed it, whose clauses MySQL lacks.
+        modes: the modes of the session's `sql_mode` that change the grammar.
+        mariadb: true if a MariaDB executed the statement, which has clauses that MySQL lacks.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Reader:
 
     @property
     def mark(self) -> int:
-        """The current place, for `back`."""
+        """The current position, for `back`."""
         return self._next
 
     @property
@@ -47,15 +47,15 @@ class Reader:
 
     @property
     def passed(self) -> int:
-        """The offset in the text behind the last token."""
+        """The offset in the text after the last token."""
         return self._tokens[self._next - 1].end
 
     def since(self, start: int) -> SourceSpan:
-        """The text from there to where the last token ended."""
+        """Return the span from an offset to the end of the last token."""
         return SourceSpan(start, max(start, self.passed))
 
     def until_end(self, start: int) -> SourceSpan:
-        """The text from there to its end."""
+        """Return the span from an offset to the end of the text."""
         return SourceSpan(start, self._tokens[-1].at)
 
     def back(self, mark: int) -> None:
@@ -75,54 +75,54 @@ class Reader:
         return True
 
     def accept(self, *words: str) -> bool:
-        """Pass these words or signs if they come next."""
+        """Consume these words or signs if they come next; return True if they did."""
         if self.peek(*words):
             self._next += len(words)
             return True
         return False
 
     def accept_any(self, *words: str) -> str:
-        """Pass one of these words if it comes next, and return it, else ""."""
+        """Consume one of these words if it comes next; return it, else ""."""
         return next((word for word in words if self.accept(word)), "")
 
     def expect(self, *words: str) -> None:
-        """Pass these words or signs, or stop."""
+        """Consume these words or signs, or stop."""
         if not self.accept(*words):
             self.stop(f"expected {' '.join(words)}")
 
     def take(self) -> Token:
-        """Pass the next token whatever it is."""
+        """Consume and return the next token."""
         token = self.token
         if token.kind is Lexeme.END:
             self.stop("unexpected end")
         if token.kind is Lexeme.UNREAD:
-            self.stop("a text that is not understood")
+            self.stop("text that is not understood")
         self._next += 1
         return token
 
     @property
     def at_end(self) -> bool:
-        """True if nothing but a semicolon is left."""
+        """True if at most a semicolon is left."""
         return self.token.kind is Lexeme.END or (self.peek(";") and self._tokens[self._next + 1].kind is Lexeme.END)
 
     def expect_end(self) -> None:
-        """Stop if anything is left."""
+        """Stop unless the statement has ended."""
         if not self.at_end:
             self.stop("expected the end")
 
     def name(self) -> str:
-        """Pass a name, quoted or not."""
+        """Consume a name, quoted or not."""
         if self.token.kind not in (Lexeme.WORD, Lexeme.NAME):
             self.stop("expected a name")
         return self._meant(self.take())
 
     def column(self) -> Name:
-        """Pass a column's name."""
+        """Consume a column's name."""
         start, text = self.start, self.name()
         return Name(self.since(start), text)
 
     def table(self) -> TableReference:
-        """Pass a table's name, resolved with the default schema. Nothing that may be a part of it is left behind it."""
+        """Consume a table's name, and resolve it with the default schema; stop at an unexpected token after it."""
         start, schema, name = self.start, self._schema, self.name()
         if self.accept("."):
             schema, name = name, self.name()
@@ -130,11 +130,11 @@ class Reader:
             self.stop(f"table {name} without a default schema")
         span = self.since(start)
         if not (self.at_end or self.token.kind is Lexeme.WORD or any(map(self.peek, "(),"))):
-            self.stop("what cannot stand behind a table's name")
+            self.stop("unexpected text after a table's name")
         return TableReference(span, TableName(schema, name))
 
     def string(self) -> str:
-        """Pass a string literal; adjacent ones are one."""
+        """Consume a string literal; adjacent strings are joined."""
         if self.token.kind is not Lexeme.STRING:
             self.stop("expected a string")
         text = self._meant(self.take())
@@ -143,7 +143,7 @@ class Reader:
         return text
 
     def numbers(self) -> tuple[int, ...]:
-        """Pass `(n[, n …])` if it comes next; else ()."""
+        """Consume `(n[, n …])` if it comes next; else return ()."""
         if not self.accept("("):
             return ()
         found = [self._integer()]
@@ -153,7 +153,7 @@ class Reader:
         return tuple(found)
 
     def strings(self) -> tuple[str, ...]:
-        """Pass `('a'[, 'b' …])`."""
+        """Consume `('a'[, 'b' …])`."""
         self.expect("(")
         found = [self.string()]
         while self.accept(","):
@@ -162,7 +162,7 @@ class Reader:
         return tuple(found)
 
     def skip_parentheses(self) -> None:
-        """Pass a balanced `( … )`."""
+        """Skip a balanced `( … )`."""
         self.expect("(")
         depth = 1
         while depth:
@@ -171,7 +171,7 @@ class Reader:
                 depth += (token.text == "(") - (token.text == ")")
 
     def skip_clause(self) -> None:
-        """Pass everything up to a comma or closing parenthesis of this level, or the end."""
+        """Skip to a comma or closing parenthesis of this level, or the end."""
         while not (self.at_end or self.peek(",") or self.peek(")")):
             if self.peek("("):
                 self.skip_parentheses()
@@ -179,14 +179,14 @@ class Reader:
                 self.take()
 
     def skip_all(self) -> None:
-        """Pass everything up to the end."""
+        """Skip to the end."""
         while not self.at_end:
             self.take()
 
     def _meant(self, token: Token) -> str:
-        """A token's text, of bytes that mean something: U+DC00 … U+DCFF stand for others."""
+        """Return a token's text; stop at bytes that are invalid in their character set (U+DC00 … U+DCFF)."""
         if any("\udc00" <= character <= "\udcff" for character in token.text):
-            self.stop("bytes that mean nothing in their character set")
+            self.stop("bytes that are invalid in their character set")
         return token.text
 
     def _integer(self) -> int:

@@ -1,10 +1,10 @@
-"""MySQL's lexical structure, as far as DDL needs it: words, names, literals, and comments that may be executed.
+"""Splits a statement into tokens: words, names, literals, and executable comments.
 
-The rules are those of MySQL's manual, "Language Structure". What the session's `sql_mode` changes is asked for:
-ANSI_QUOTES makes "x" a name, NO_BACKSLASH_ESCAPES makes a backslash an ordinary character.
+The rules are those of MySQL's manual, "Language Structure". The session's `sql_mode` changes some: ANSI_QUOTES makes
+"x" a name, NO_BACKSLASH_ESCAPES makes a backslash an ordinary character.
 
-`/*!80023 INVISIBLE */` is executed by servers from 8.0.23 on and is a comment for older ones. Which server wrote a
-statement is not known here, so `readings` gives both: the caller must come to the same result with either.
+Servers from 8.0.23 on execute `/*!80023 INVISIBLE */`; for older ones it is a comment. The server's version is not
+known here, so `readings` returns both readings, and the caller must get the same result from either.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from enum import Enum, auto
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 
-# Every server whose log we read executes comments up to this version.
+# Every supported server executes comments up to this version.
 ALWAYS_EXECUTED = 50500
 
 SPACES = r" \t\n\v\f\r"
-"""What is space to a server, for a class of a regular expression: no other character of Unicode is."""
+"""The characters that are space to a server, for a character class of a regular expression."""
 CONTROLS = r"\x00-\x20\x7f"
-"""What makes two minus signs before it a comment."""
+"""The characters after two minus signs that make them a comment."""
 
 _SPACE = re.compile(rf"[{SPACES}]+")
 _COMMENT = re.compile(rf"(?:#|--(?=[{CONTROLS}]|$))[^\n]*")
@@ -33,7 +33,7 @@ _NUMBER = re.compile(rf"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?!{_LETTER})", re.A
 _HEX = re.compile(rf"(?:0x([0-9A-Fa-f]+)|[xX]'((?:[0-9A-Fa-f]{{2}})*)')(?!{_LETTER})")
 _BITS = re.compile(rf"(?:0b([01]+)|[bB]'([01]*)')(?!{_LETTER})")
 _WORD = re.compile(rf"{_LETTER}+")
-_NO_BREAK = "\u00a0"  # the one space beyond ASCII that sets of one byte have
+_NO_BREAK = "\u00a0"  # the only space beyond ASCII in single-byte character sets
 _MODES = {
     "REAL_AS_FLOAT": 1,
     "ANSI_QUOTES": 4,
@@ -59,14 +59,13 @@ class Lexeme(Enum):
     HEX = auto()  # text: the digits
     BITS = auto()  # text: the digits
     SIGN = auto()  # one character
-    UNREAD = auto()  # from here on the text is not understood
+    UNREAD = auto()  # the rest of the text is not understood
     END = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: what it is, its text (of strings and quoted names: without quotes and escapes), where it began, and
-    where it ended."""
+    """A token: its kind, its text (of strings and quoted names without quotes and escapes), its start and its end."""
 
     kind: Lexeme
     text: str
@@ -79,15 +78,15 @@ def readings(sql: str, sql_mode: str = "", *, whole: bool = True) -> list[list[T
 
     Args:
         sql: one statement.
-        sql_mode: the session's: comma-separated, or the number that the binary log has.
-        whole: whether all of it must be understood; otherwise an UNREAD token stands for what is not, before the END:
-            for who reads the first words alone.
+        sql_mode: the session's modes, comma-separated, or as the number in the binary log.
+        whole: True: all text must be understood. False: an UNREAD token before END represents the rest, for callers
+            that need only the first words.
 
     Returns:
         Each reading's tokens, ended by an END token.
 
     Raises:
-        Unsupported: a string, name or comment that does not end.
+        Unsupported: a string, name or comment does not end.
     """
     modes = sql_modes(sql_mode)
     every = _tokens(sql, modes, None, whole)
@@ -96,12 +95,12 @@ def readings(sql: str, sql_mode: str = "", *, whole: bool = True) -> list[list[T
 
 
 def check_spaces(statement: Statement) -> None:
-    """Make sure that what is space to the session that ran a statement is space to us.
+    """Refuse a statement with a character that is space only in the session's character set.
 
-    U+00A0 is a letter in UTF-8; in a set of one byte it is space to the server, outside of quotes and comments.
+    U+00A0 is a letter in UTF-8; in a single-byte character set it is space, outside of quotes and comments.
 
     Raises:
-        Unsupported: it stands there.
+        Unsupported: the statement has such a character.
     """
     charset = statement.options.get("character_set_client", "")
     if _NO_BREAK not in statement.sql or charset in ("", "binary") or charset.startswith("utf8"):
@@ -112,17 +111,17 @@ def check_spaces(statement: Statement) -> None:
 
 
 def in_tokens(statement: Statement, found: Callable[[str], bool]) -> bool:
-    """True if something is found in a statement's tokens, not only in its comments."""
+    """True if `found` accepts a token of the statement; comments are not searched."""
     sql = statement.sql
     ways = readings(sql, statement.options.get("sql_mode", ""), whole=False)
     return any(found(sql[token.at : token.end]) for tokens in ways for token in tokens)
 
 
 def sql_modes(sql_mode: str) -> set[str]:
-    """Those of a session's modes that change how its statements are read. One bit may be two: each server has its own.
+    """Return the session's modes that change the grammar. A bit may mean two modes: servers differ.
 
     Args:
-        sql_mode: names, separated by commas, or the number of a QUERY event (MySQL's `sql/query_options.h` and
+        sql_mode: names, separated by commas, or the number in a QUERY event (MySQL's `sql/query_options.h` and
             `MODE_…` of `sql/sql_const.h`).
     """
     if sql_mode.isdecimal():
@@ -157,10 +156,10 @@ def _lex(sql: str, modes: set[str], newest: int | None, found: list[Token]) -> N
             at, executing = match.end(), True
         elif sql.startswith("/*", at):
             at = _comment_end(sql, at)
-        elif character == "." and _behind(found, at, Lexeme.WORD, Lexeme.NAME):
-            found.append(Token(Lexeme.SIGN, ".", at, at + 1))  # and not the point of a number
+        elif character == "." and _follows(found, at, Lexeme.WORD, Lexeme.NAME):
+            found.append(Token(Lexeme.SIGN, ".", at, at + 1))  # not the decimal point of a number
             at += 1
-        elif _behind(found, at, Lexeme.SIGN) and sql[at - 1] == "." and (match := _WORD.match(sql, at)):
+        elif _follows(found, at, Lexeme.SIGN) and sql[at - 1] == "." and (match := _WORD.match(sql, at)):
             found.append(Token(Lexeme.WORD, match[0], at, match.end()))
             at = match.end()
         elif match := _HEX.match(sql, at):
@@ -187,8 +186,8 @@ def _lex(sql: str, modes: set[str], newest: int | None, found: list[Token]) -> N
         raise Unsupported("a comment does not end", sql=sql)
 
 
-def _behind(found: list[Token], at: int, *kinds: Lexeme) -> bool:
-    """True if a token of one of these kinds ends here: after a name's dot a name may be digits alone, `shop.2024`."""
+def _follows(found: list[Token], at: int, *kinds: Lexeme) -> bool:
+    """True if a token of one of these kinds ends here: after a dot a name may be only digits, `shop.2024`."""
     return bool(found) and found[-1].end == at and found[-1].kind in kinds
 
 
@@ -199,7 +198,7 @@ def _executed(match: re.Match[str], newest: int | None) -> bool:
 
 
 def _comment_end(sql: str, at: int) -> int:
-    """Past a comment; a comment inside an executable comment that is not executed is part of it."""
+    """Return the offset after a comment; a comment inside an executable comment that is not executed is part of it."""
     nested = sql.startswith(("/*!", "/*M!"), at)
     at += 2
     depth = 1

@@ -1,15 +1,15 @@
-"""Names of MySQL's types and character sets, and how wide these are."""
+"""Names of MySQL's types and character sets, and the widths of character sets."""
 
 from connector.errors import Unsupported
 
 INTEGERS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 FLOATS = ("float", "double")
-TEMPORALS = ("time", "datetime", "timestamp")  # those with fractions
+TEMPORALS = ("time", "datetime", "timestamp")  # types with fractional seconds
 TEXTS = {"tinytext": 255, "text": 65535, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}  # bytes
 BLOBS = {"tinyblob": 255, "blob": 65535, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
 CHARACTERS = ("char", "varchar", *TEXTS)
 
-# The most bytes a character has; all others of MySQL's sets have one byte each.
+# Maximum bytes per character; all other character sets of MySQL have one byte.
 _WIDE = {
     **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
     **dict.fromkeys(("utf8mb3", "ujis", "eucjpms"), 3),
@@ -18,23 +18,23 @@ _WIDE = {
 
 
 def width(charset: str) -> int:
-    """The most bytes that a character of the set has; the widest set's for an unknown set, ""."""
+    """Return the maximum bytes per character of a character set; for an unknown one ("") those of the widest."""
     return _WIDE.get(charset, 1) if charset else 4
 
 
 def charset_of(collation: str) -> str:
-    """The character set a collation belongs to; "" where MariaDB leaves that to the place: uca1400_ai_ci."""
+    """Return the character set of a collation; "" if the context determines it, as for MariaDB's uca1400_ai_ci."""
     if collation.lower().startswith("uca1400_"):
         return ""
     return charset_name(collation.split("_", 1)[0])
 
 
 def charset_name(name: str) -> str:
-    """A character set's name as the log has it.
+    """Return the log's name of a character set.
 
     Raises:
-        Unsupported: it is the one that only the source knows.
+        Unsupported: it is DEFAULT, which only the source can resolve.
     """
     if name.lower() == "default":
-        raise Unsupported("DDL not understood: a character set that is called DEFAULT")
+        raise Unsupported("DDL not understood: the character set DEFAULT")
     return "utf8mb3" if name.lower() == "utf8" else name.lower()

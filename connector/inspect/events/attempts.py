@@ -9,7 +9,7 @@ from typing import Any, Final
 from connector.log.format.first_fields import FirstFields, first_fields
 from connector.log.ids import Epoch, Kind, Seqno
 
-HELD_BYTES: Final = 1 << 20  # of an attempt; a larger one is read again when it is printed
+KEPT_BYTES: Final = 1 << 20  # bytes of an attempt in memory; a larger one is read again when it is printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,12 @@ class Attempt:
     """Fragments of one event that one producer wrote one after the other.
 
     Args:
-        partition: of the event topic.
-        seqno: of the event.
-        epoch: of the producer.
+        partition: partition of the event topic.
+        seqno: seqno of the event.
+        epoch: epoch of the producer.
         first, last: offsets of the first and the last existing fragment.
         ending: the last fragment's header, as in schemas/fragment.avsc; None if the attempt is not whole.
-        held: its messages with their offsets; None if they are too large to be held.
+        held: the messages with their offsets; None if they are too large to keep.
         trapped: a later epoch left the event out.
     """
 
@@ -37,7 +37,7 @@ class Attempt:
 
     @property
     def voided(self) -> bool:
-        """True if it is no event: not whole, or trapped."""
+        """True if the attempt is not an event: incomplete or trapped."""
         return self.trapped or not self.whole
 
     @property
@@ -60,7 +60,7 @@ class _OpenAttempt:
     def add(self, offset: int, value: bytes) -> None:
         self.last = offset
         self.size += len(value)
-        if self.size > HELD_BYTES:
+        if self.size > KEPT_BYTES:
             self.held = None
         if self.held is not None:
             self.held.append((offset, value))
@@ -73,10 +73,10 @@ class _OpenAttempt:
 def attempts(
     partition: int, messages: Iterable[tuple[int, bytes]], header: Callable[[int, bytes], dict[str, Any]]
 ) -> Iterator[Attempt]:
-    """All attempts of a partition, in its order; each as soon as it ends.
+    """Yield all attempts of a partition in order, each as soon as it ends.
 
     Args:
-        partition: of the event topic.
+        partition: partition of the event topic.
         messages: offsets and values, in order.
         header: reads the header of the last fragment of a whole attempt.
 

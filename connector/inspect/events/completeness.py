@@ -8,8 +8,8 @@ from connector.config.model import Config
 from connector.errors import LogDamaged
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import Tails
-from connector.log.format.first_fields import first_fields
 from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.rules import Rule, broken
 
 
 class Completeness:
@@ -19,11 +19,11 @@ class Completeness:
     Events from `ceiling` on may be missing: the listing of some partition ends before them.
 
     Args:
-        topic: for errors.
+        topic: the event topic, for errors.
         tails: read before the listing began, so that the events that the position names are visible.
         first: the first event of the listing.
         last: the last one; None: the log's last one.
-        floor: see `floor_of`.
+        floor: the result of `floor_of`.
     """
 
     def __init__(self, topic: str, tails: Tails, first: int, last: int | None, floor: Seqno) -> None:
@@ -67,34 +67,24 @@ class Completeness:
             return
         if self._lost is not None:
             raise self._lost
-        raise LogDamaged(
-            "an event is missing",
+        raise broken(
+            LogDamaged,
+            Rule.EVENT_MISSING,
             hint=f"thl list --from-seqno {missing + 1} lists the later events",
             topic=self._topic,
             seqno=missing,
         )
 
 
-def floor_of(config: Config, tails: Tails, starts: Mapping[int, int], ends: Mapping[int, int]) -> Seqno:
+def floor_of(config: Config, tails: Tails, spans: Mapping[int, tuple[int, int]]) -> Seqno:
     """The last event that some partition may hold before its first listed offset.
 
     Args:
         config: the service and its brokers.
-        tails: of all partitions.
-        starts: partition → its first listed offset.
-        ends: partition → the offset after its last message.
+        tails: the tails of all partitions.
+        spans: partition → its first listed offset, and the one after its last message.
     """
-    floor = NO_SEQNO
+    named = tails.position.tails if tails.position else {}
+    found = {partition: tail.seqno for partition, tail in tails.found.items() if tail.readable}
     with LogReader(config, point_lookup=True) as log:
-        for partition, start in starts.items():
-            if start == 0:
-                continue
-            first = log.first(partition, start, ends[partition])
-            if first is not None:
-                fields = first_fields(first[1], f"{config.topic}-{partition}@{first[0]}")
-                floor = max(floor, fields.seqno if fields.fragno else fields.prev_seqno)
-                continue
-            tail = tails.found[partition]
-            known = tails.position.tails.get(partition, NO_SEQNO) if tails.position else NO_SEQNO
-            floor = max(floor, tail.seqno if tail.readable else known)
-    return floor
+        return log.incomplete_upto(spans, {**named, **found})

@@ -1,4 +1,4 @@
-"""Messages of the event topic as what schemas/fragment.avsc says of them: whole, or their headers alone."""
+"""Decodes messages of the event topic by schemas/fragment.avsc: whole, or only their headers."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _NAMES: Final = tuple(field.name for field in fields(FragmentHeader))
 
 
 def fragment_of(value: bytes, at: str) -> dict[str, Any]:
-    """The whole fragment.
+    """Decode a whole fragment.
 
     Args:
         value: a message.
         at: topic-partition@offset, for the error.
 
     Raises:
-        LogDamaged: it is not a fragment of our schema.
+        LogDamaged: the message is not a fragment of this schema.
     """
     return read_fragment(value, at)
 
 
 def chunks(at: str) -> DecodedParts:
-    """For the fragments of one event, whose position is `at`: joins the parts of a change."""
+    """Return an object that joins the parts of a change, for the fragments of one event at `at`."""
     return DecodedParts(partial(read_change, at=at), at)
 
 
 def header_of(value: bytes, at: str) -> dict[str, Any]:
-    """The same without `changes`, and without reading them: they follow everything else.
+    """Decode a fragment's header; `changes` are last and not read.
 
     Raises:
-        LogDamaged: as `fragment_of`.
+        LogDamaged: see `fragment_of`.
     """
     header = fragment_reader.header_of(value, at)
     found = {name: getattr(header, name) for name in _NAMES}
@@ -49,9 +49,9 @@ def header_of(value: bytes, at: str) -> dict[str, Any]:
 
 
 def body_of(value: bytes, at: str) -> bytes:
-    """The fragment's own Avro bytes.
+    """Return the fragment's Avro bytes.
 
     Raises:
-        LogDamaged: it is written with another schema.
+        LogDamaged: the message has another schema.
     """
     return value[fragment_reader.body_of_this_schema(value, at) :]

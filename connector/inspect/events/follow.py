@@ -1,4 +1,4 @@
-"""The log as it grows, for `thl tail`: whole events by seqno, from the reader under `connector.consume`."""
+"""Follows the log for `thl tail`: whole events by seqno, from the reader under `connector.consume`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from connector.clock import SystemClock
 from connector.config.model import Config
-from connector.consume.decoding import Decoder
+from connector.consume.decoding import MessageDecoder
 from connector.consume.event import Event
 from connector.consume.feed import Feed
 from connector.consume.fragments import Fragments
@@ -27,13 +27,13 @@ from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, LogId, Seqno
 
-LOOK: Final = 0.2  # seconds for messages, then `stopped` is asked
-EVENT_BYTES: Final = 8 << 20  # of an event in memory
-AHEAD_BYTES: Final = 8 << 20  # of a partition that waits for another one
+POLL_SECONDS: Final = 0.2  # seconds to wait for messages between two calls of `stopped`
+EVENT_BYTES: Final = 8 << 20  # bytes of an event in memory
+AHEAD_BYTES: Final = 8 << 20  # bytes of a partition that waits for another one
 
 
 class Following:
-    """Reads on until it is stopped. In no consumer group, commits no offsets.
+    """Reads the log until it is stopped. Joins no consumer group and commits no offsets.
 
     Args:
         config: the service and its brokers.
@@ -45,7 +45,7 @@ class Following:
         self._stopped = stopped
 
     def events(self, last: int, *, voided: bool = False, until: int | None = None) -> Iterator[Listed | None]:
-        """The last events of the log and those that come, fragment by fragment.
+        """Yield the last events of the log and all later ones, fragment by fragment.
 
         Args:
             last: number of events of the log to begin with.
@@ -53,7 +53,7 @@ class Following:
             until: end after this seqno.
 
         Yields:
-            None where the log has no more at the moment.
+            None at the current end of the log.
 
         Raises:
             BrokerUnavailable: Kafka does not answer at first; later it is waited for.
@@ -71,7 +71,7 @@ class Following:
                 self._config,
                 feed,
                 beginning,
-                Decoder(self._config.topic),
+                MessageDecoder(self._config.topic),
                 clock=SystemClock(),
                 event_bytes=EVENT_BYTES,
                 ahead_bytes=AHEAD_BYTES,
@@ -79,7 +79,7 @@ class Following:
             )
             with closing(reader):
                 while not self._stopped():
-                    reader.read(LOOK)
+                    reader.read(POLL_SECONDS)
                     found = False
                     for one in self._read(reader, given_up, until):
                         found = True
@@ -114,8 +114,7 @@ class Following:
         if tails.lost is not None:
             raise tails.lost
         newest = max((tail.seqno for tail in tails.found.values()), default=NO_SEQNO)
-        starts, ends = {p: low for p, (low, _) in bounds.items()}, {p: high for p, (_, high) in bounds.items()}
-        oldest = floor_of(self._config, tails, starts, ends) + 1
+        oldest = floor_of(self._config, tails, bounds) + 1
         first = max(newest + 1 - last, oldest, 0)
         with LogReader(self._config, point_lookup=True) as log:
             history = _history(self._config, log, tails)

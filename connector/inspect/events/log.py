@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from connector.config.model import Config
 from connector.errors import ConfigError
@@ -19,15 +19,11 @@ from connector.inspect.events.choice import SLACK, Choice, EventLocation
 from connector.inspect.events.completeness import Completeness, floor_of
 from connector.inspect.events.decoding import chunks, fragment_of, header_of
 from connector.inspect.events.partitions import Partitions
+from connector.kafka.ends import last_ending, log_ends
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import read_tails
 from connector.log.epochs.fork import Range, overlaps
 from connector.log.format.decoded_parts import DecodedParts, without_parts
-from connector.log.format.first_fields import first_fields
-from connector.log.ids import NO_SEQNO, Kind, Seqno
-
-FIRST_PROBE: Final = 16  # offsets; each probe further back is GROWTH times as wide
-GROWTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +31,9 @@ class Listed:
     """One fragment.
 
     Args:
-        topic, partition, offset: of the message.
-        fragment: as in schemas/fragment.avsc.
-        voided: its attempt was given up, is unfinished, or is trapped.
+        topic, partition, offset: topic, partition and offset of the message.
+        fragment: the fields of schemas/fragment.avsc.
+        voided: true if its attempt was given up, is unfinished, or is trapped.
         value: the message.
     """
 
@@ -52,20 +48,6 @@ class Listed:
     def place(self) -> str:
         """topic-partition@offset."""
         return f"{self.topic}-{self.partition}@{self.offset}"
-
-
-@dataclass(frozen=True, slots=True)
-class LogEnds:
-    """The two ends of the log.
-
-    Args:
-        oldest, newest: finished events in Kafka, NO_SEQNO when there are none.
-        newest_commit: commit time of the newest, µs since 1970 UTC.
-    """
-
-    oldest: Seqno = NO_SEQNO
-    newest: Seqno = NO_SEQNO
-    newest_commit: int | None = None
 
 
 class LogList:
@@ -109,16 +91,16 @@ class LogList:
         bounds = self._partitions.bounds()
 
         def numbers() -> tuple[int, int]:
-            ends = self._ends(bounds)
+            ends = log_ends(self._config, bounds)
             return ends.oldest, ends.newest
 
         low, high = choice.bounds(numbers)
         if low is not None and high is not None and low > high:
             return
         spans = {partition: self._span(partition, choice, span, low, high) for partition, span in bounds.items()}
-        starts, ends = {p: start for p, (start, _) in spans.items()}, {p: end for p, (_, end) in bounds.items()}
         last = None if choice.last is not None else high
-        floor = floor_of(self._config, tails, starts, ends)
+        listed_from = {partition: (start, bounds[partition][1]) for partition, (start, _) in spans.items()}
+        floor = floor_of(self._config, tails, listed_from)
         whole = Completeness(self.topic, tails, max(low or 0, 0), last, floor)
         streams = [self._attempts(partition, choice, span, whole) for partition, span in spans.items()]
         for attempt in heapq.merge(*streams, key=lambda attempt: (attempt.seqno, attempt.epoch, attempt.first)):
@@ -136,36 +118,9 @@ class LogList:
         return replace(attempt, trapped=True) if trapped else attempt
 
     def fragments(self, attempt: Attempt) -> Iterator[Listed]:
-        """Its fragments; an attempt too large to be held is read again."""
+        """Yield an attempt's fragments; an attempt that was too large to keep is read again."""
         messages = attempt.held or self._partitions.messages(attempt.partition, attempt.first, attempt.last + 1)
         return listed(self.topic, attempt.partition, messages, voided=attempt.voided)
-
-    def ends(self) -> LogEnds:
-        """The log's two ends, found without a scan.
-
-        Raises:
-            BrokerUnavailable, PreflightError, LogDamaged: as `events`.
-        """
-        return self._ends(self._partitions.bounds())
-
-    def _ends(self, bounds: dict[int, tuple[int, int]]) -> LogEnds:
-        oldest, newest, commit = NO_SEQNO, NO_SEQNO, None
-        with LogReader(self._config, point_lookup=True) as log:
-            for partition, (start, end) in bounds.items():
-                first = self._first(log, partition, start, end)
-                oldest = first if oldest == NO_SEQNO else min(oldest, first) if first != NO_SEQNO else oldest
-                last = self.last_ending(log, partition, start, end)
-                if last is not None and last["seqno"] > newest:
-                    newest, commit = Seqno(last["seqno"]), last["commit_time"]
-        return LogEnds(oldest, newest, commit)
-
-    def _first(self, log: LogReader, partition: int, start: int, end: int) -> Seqno:
-        """The first event with its first fragment."""
-        for offset, value in self._partitions.messages(partition, start, end, log):
-            fields = first_fields(value, self._partitions.at(partition, offset))
-            if fields.kind is not Kind.EPOCH and fields.fragno == 0:
-                return fields.seqno
-        return NO_SEQNO
 
     def first_whole(self, log: LogReader, partition: int, start: int, end: int) -> Attempt | None:
         """The first whole attempt in a range of offsets."""
@@ -174,18 +129,9 @@ class LogList:
         return next((attempt for attempt in attempts(partition, found, header) if attempt.whole), None)
 
     def last_ending(self, log: LogReader, partition: int, start: int, end: int) -> dict[str, Any] | None:
-        """The header of the last fragment that finishes an event, found by probes that go further and further back."""
-        width, before = FIRST_PROBE, end
-        while before > start:
-            begin = max(start, before - width)
-            found: tuple[int, bytes] | None = None
-            for offset, value in self._partitions.messages(partition, begin, before, log):
-                if first_fields(value, self._partitions.at(partition, offset)).finishes:
-                    found = offset, value
-            if found is not None:
-                return self._header(partition, *found)
-            width, before = width * GROWTH, begin
-        return None
+        """The header of the last fragment that finishes an event."""
+        found = last_ending(self.topic, log, partition, start, end)
+        return None if found is None else self._header(partition, *found)
 
     def _span(
         self, partition: int, choice: Choice, bounds: tuple[int, int], low: int | None, high: int | None
@@ -221,9 +167,9 @@ def listed(topic: str, partition: int, messages: Iterable[tuple[int, bytes]], *,
     has it.
 
     Args:
-        topic, partition: of the messages.
-        messages: with their offsets, in order.
-        voided: see `Listed`.
+        topic, partition: topic and partition of the messages.
+        messages: the messages with their offsets, in order.
+        voided: true if the attempt is not an event; see `Listed`.
 
     Raises:
         LogDamaged: a message is not a fragment.

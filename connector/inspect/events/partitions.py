@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from connector.config.model import Config
-from connector.errors import ConfigError
 from connector.inspect.events.decoding import header_of
+from connector.kafka.ends import partition_bounds
 from connector.kafka.log_reader import LogReader
 from connector.log.format.first_fields import first_fields
 from connector.log.ids import Kind, Seqno
@@ -19,15 +19,6 @@ class Timed(NamedTuple):
 
     seqno: Seqno
     commit_time: int | None
-
-
-def no_log(config: Config) -> ConfigError:
-    """The error that a service has no log."""
-    return ConfigError(
-        f"Service {config.service} has no log on these brokers: `thl produce` begins one",
-        hint="check service and kafka.bootstrap",
-        topic=config.topic,
-    )
 
 
 class Partitions:
@@ -50,11 +41,7 @@ class Partitions:
         Raises:
             ConfigError: there is no such log.
         """
-        with LogReader(self._config) as log:
-            count = log.partitions(self.topic)
-            if not count:
-                raise no_log(self._config)
-            return {partition: log.bounds(partition) for partition in range(count)}
+        return partition_bounds(self._config)
 
     def offset_of(self, seqno: int, partition: int, bounds: tuple[int, int]) -> int:
         """The first offset of an event's attempts, or of the next event."""
@@ -66,8 +53,8 @@ class Partitions:
         found = log.first(partition, offset, end)
         if found is None:
             return end
-        place = first_fields(found[1], self.at(partition, found[0]))
-        return found[0] if place.fragno == 0 else log.offset_of(partition, place.seqno + 1, (found[0], end))
+        fields = first_fields(found[1], self.at(partition, found[0]))
+        return found[0] if fields.fragno == 0 else log.offset_of(partition, fields.seqno + 1, (found[0], end))
 
     def before_time(self, time: int, slack: int, partition: int, bounds: tuple[int, int]) -> int:
         """An offset at or before the first event that was committed at a time or later.
@@ -100,7 +87,7 @@ class Partitions:
         return f"{self.topic}-{partition}@{offset}"
 
     def _timed(self, partition: int, offset: int, value: bytes) -> Timed:
-        place = first_fields(value, self.at(partition, offset))
-        if place.kind is Kind.EPOCH:
-            return Timed(place.seqno, None)
-        return Timed(place.seqno, header_of(value, self.at(partition, offset))["commit_time"])
+        fields = first_fields(value, self.at(partition, offset))
+        if fields.kind is Kind.EPOCH:
+            return Timed(fields.seqno, None)
+        return Timed(fields.seqno, header_of(value, self.at(partition, offset))["commit_time"])

@@ -10,12 +10,12 @@ from connector.inspect.formats.tungsten import present, time_of
 
 
 def as_object(listed: Listed, *, headers: bool = False, specs: bool = False, zone: tzinfo = UTC) -> dict[str, Any]:
-    """One fragment.
+    """Convert one fragment.
 
     Args:
         listed: the fragment.
-        headers: without its changes.
-        specs: with the columns of changed rows, as in schemas/fragment.avsc.
+        headers: True: without the changes.
+        specs: True: with the columns of changed rows, as in schemas/fragment.avsc.
         zone: time zone of the commit time.
     """
     fragment = listed.fragment

@@ -35,7 +35,7 @@ class JsonPrinter:
 
     def __init__(self) -> None:
         # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
-        self._tables: dict[int, _Table] = {}
+        self._tables: dict[int, _TableText] = {}
         self._begin: TransactionStart | None = None
         self._open: tuple[TableLayout, Action, str | None] | None = None  # the change whose rows may continue
         self._between = b""  # text before the next change
@@ -47,7 +47,7 @@ class JsonPrinter:
         self._schemas.clear()
 
     def batch(self, seqno: Seqno, batch: TransactionBatch, xa: str = "") -> bytes:
-        """Its changes; the last one stays open, because its rows may continue in the next batch."""
+        """Format a batch's changes; the last one stays open, because its rows may continue in the next batch."""
         del seqno, xa
         found: list[bytes] = []
         for change in batch.changes:
@@ -89,7 +89,7 @@ class JsonPrinter:
         if table is None:
             if len(self._tables) >= KEPT:
                 self._tables.clear()
-            table = self._tables[id(change.layout)] = _Table(change.layout)
+            table = self._tables[id(change.layout)] = _TableText(change.layout)
         if self._goes_on(change):
             found.append(b",")
         else:
@@ -114,7 +114,7 @@ class JsonPrinter:
             self._open = None
 
 
-class _Table:
+class _TableText:
     """The parts that all changes of a table share."""
 
     __slots__ = ("heads", "layout", "rows")
@@ -139,13 +139,13 @@ class _Table:
 
 
 def type_of(column: Column) -> str:
-    """As MySQL writes it: `bigint unsigned`."""
+    """Return a column's type as MySQL writes it: `bigint unsigned`."""
     return f"{column.type} unsigned" if column.unsigned else column.type
 
 
 @lru_cache(maxsize=64)
 def second_text(second: int) -> str:
-    """`2026-11-21T06:00:00`, of seconds since 1970 UTC. Neighbours in a log mostly share it."""
+    """Return seconds since 1970 UTC as `2026-11-21T06:00:00`; cached, because neighbouring events mostly share it."""
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 

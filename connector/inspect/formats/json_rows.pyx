@@ -11,6 +11,7 @@ from libc.string cimport memset
 
 from connector.inspect.formats.rows cimport at_end, end_image, has_image, is_present, present_count, to_row
 from connector.log.format.text cimport (
+    bytes_of,
     Text,
     put,
     put_bytes,
@@ -19,7 +20,6 @@ from connector.log.format.text cimport (
     put_single,
     put_string,
     put_whole,
-    taken,
 )
 from connector.log.format.avro_values cimport (
     BYTES_VALUE,
@@ -73,7 +73,7 @@ cdef class JsonRows:
         """The rows, with commas between them.
 
         Args:
-            data, ends, before, after: of `connector.log.transaction.batch.Rows`. A column that is absent is left out.
+            data, ends, before, after: the fields of `connector.log.transaction.batch.Rows`. Absent columns are omitted.
 
         Returns:
             UTF-8, no line break in it.
@@ -81,12 +81,12 @@ cdef class JsonRows:
         Raises:
             ValueError: the bytes are not rows of this table.
         """
-        cdef const unsigned char[::1] places = memoryview(ends).cast("B")
+        cdef const unsigned char[::1] row_ends = memoryview(ends).cast("B")
         cdef Cursor cursor
         cdef Py_ssize_t row, start = 0
         self.text.size = 0
-        for row in range(places.shape[0] // 8):
-            to_row(&cursor, data, places, row, start)
+        for row in range(row_ends.shape[0] // 8):
+            to_row(&cursor, data, row_ends, row, start)
             put(&self.text, b',{"before":' if row else b'{"before":', 11 if row else 10)
             self.image(&cursor, before)
             put(&self.text, b',"after":', 9)
@@ -94,7 +94,7 @@ cdef class JsonRows:
             put(&self.text, b"}", 1)
             at_end(&cursor)
             start = cursor.end
-        return taken(&self.text)
+        return bytes_of(&self.text)
 
     cdef int image(self, Cursor* cursor, const unsigned char[::1] present) except -1:
         cdef const unsigned char* keys = self.keys

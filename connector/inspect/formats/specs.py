@@ -46,11 +46,11 @@ _PARTS: Final = re.compile(r"(?P<name>\w+)(\((?P<length>\d+))?")
 
 
 def specs(index: int, column: Mapping[str, Any]) -> str:
-    """A column in the brackets of its value's line: `index=1 name=id type=4 [INTEGER] … desc=int`.
+    """Return the text in the brackets of a value's line: `index=1 name=id type=4 [INTEGER] … desc=int`.
 
     Args:
-        index: of the column, from 0.
-        column: as schemas/fragment.avsc says.
+        index: index of the column, from 0.
+        column: the column's fields in schemas/fragment.avsc.
     """
     parts = _PARTS.match(column["type"])
     name, length = (parts["name"], parts["length"] or "0") if parts else ("", "0")

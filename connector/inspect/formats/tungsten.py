@@ -106,9 +106,9 @@ def time_of(microseconds: int | None, zone: tzinfo = UTC) -> str:
     """`2025-03-19 11:07:32.0`: at least one digit of a second, and no zeros at the end beyond it."""
     if microseconds is None:
         return "null"
-    moment = (EPOCH + timedelta(microseconds=microseconds)).astimezone(zone)
-    fraction = f"{moment.microsecond:06}".rstrip("0") or "0"
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{fraction}"
+    local = (EPOCH + timedelta(microseconds=microseconds)).astimezone(zone)
+    fraction = f"{local.microsecond:06}".rstrip("0") or "0"
+    return f"{local:%Y-%m-%d %H:%M:%S}.{fraction}"
 
 
 def shown(value: object) -> str:
@@ -149,9 +149,9 @@ def _rows(number: int, change: Mapping[str, Any], column_head: ColumnHead) -> It
         if row["after"] is not None:
             yield from _image("COL", columns, after, row["after"], range(len(columns)))
         # The key identifies the row: its old values; without a key, the whole old row.
-        old, places = (row["after"], after) if row["before"] is None else (row["before"], before)
+        old, present_columns = (row["after"], after) if row["before"] is None else (row["before"], before)
         key = change["key_columns"] or ([] if row["before"] is None else range(len(columns)))
-        yield from _image("KEY", columns, places, old, key)
+        yield from _image("KEY", columns, present_columns, old, key)
 
 
 def _image(

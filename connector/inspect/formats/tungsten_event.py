@@ -13,7 +13,7 @@ from connector.log.ids import Outcome, Seqno
 from connector.log.transaction.batch import Rows, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import TableLayout
-from connector.log.transaction.rows_query import Asked
+from connector.log.transaction.rows_query import RowsQueries
 
 KEPT: Final = 4096  # layouts
 
@@ -44,11 +44,11 @@ class TungstenPrinter:
         self._tables: dict[int, tuple[TableLayout, TungstenRows]] = {}
         self._begin: TransactionStart | None = None
         self._fragno = 0
-        self._asked = Asked()
+        self._queries = RowsQueries()
 
     def begin(self, begin: TransactionStart) -> None:
         """Begin a transaction."""
-        self._begin, self._fragno, self._asked = begin, 0, Asked()
+        self._begin, self._fragno, self._queries = begin, 0, RowsQueries()
 
     def batch(self, seqno: Seqno, batch: TransactionBatch, xa: str = "") -> bytes:
         """A fragment; facts of the transaction's end are null before the last one."""
@@ -68,7 +68,7 @@ class TungstenPrinter:
                 "dbms_type": "mysql",
                 **begin.metadata,
                 **({"xa": xa} if xa else {}),
-                **dict(self._asked.metadata(batch.changes)),
+                **dict(self._queries.metadata(batch.changes)),
             },
         }
         if ending is not None and ending.outcome is Outcome.ROLLBACK:
@@ -87,12 +87,12 @@ class TungstenPrinter:
         return b"".join(found)
 
     def header(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
-        """Nothing: every fragment has its own."""
+        """Return b"": every fragment has its own header."""
         del seqno, ending, xa
         return b""
 
     def footer(self) -> bytes:
-        """Nothing."""
+        """Return b""."""
         return b""
 
     def _rows(self, layout: TableLayout) -> TungstenRows:

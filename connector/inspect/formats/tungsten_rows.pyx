@@ -11,7 +11,7 @@ from libc.string cimport memset
 from connector.inspect.formats.tungsten import shown_text
 
 from connector.inspect.formats.rows cimport at_end, end_image, has_image, is_present, present_count, to_row
-from connector.log.format.text cimport Text, put, put_double, put_hexadecimal, put_integer, taken
+from connector.log.format.text cimport Text, bytes_of, put, put_double, put_hexadecimal, put_integer
 from connector.log.format.avro_values cimport (
     BYTES_VALUE,
     DOUBLE_VALUE,
@@ -56,7 +56,7 @@ cdef class TungstenRows:
         """The rows, with a line break after each line.
 
         Args:
-            data, ends, before, after: of `connector.log.transaction.batch.Rows`. A column that is absent is left out.
+            data, ends, before, after: the fields of `connector.log.transaction.batch.Rows`. Absent columns are omitted.
 
         Returns:
             UTF-8.
@@ -64,7 +64,7 @@ cdef class TungstenRows:
         Raises:
             ValueError: the bytes are not rows of this table.
         """
-        cdef const unsigned char[::1] places = memoryview(ends).cast("B")
+        cdef const unsigned char[::1] row_ends = memoryview(ends).cast("B")
         cdef Cursor cursor, old, new
         cdef Py_ssize_t row, start = 0
         cdef Py_ssize_t width = len(self.columns)
@@ -72,8 +72,8 @@ cdef class TungstenRows:
         cdef Py_ssize_t new_width = present_count(after, width)
         cdef bint had, has
         self.text.size = 0
-        for row in range(places.shape[0] // 8):
-            to_row(&cursor, data, places, row, start)
+        for row in range(row_ends.shape[0] // 8):
+            to_row(&cursor, data, row_ends, row, start)
             start = cursor.end
             had = has_image(&cursor, old_width)
             old = cursor
@@ -93,7 +93,7 @@ cdef class TungstenRows:
                 self.lines(&old, self.keys, not self.keyed, before)
             elif has:
                 self.lines(&new, self.keys, False, after)
-        return taken(&self.text)
+        return bytes_of(&self.text)
 
     cdef int step_over(self, Cursor* cursor, Py_ssize_t width) except -1:
         cdef Value value

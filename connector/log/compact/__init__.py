@@ -1,10 +1,12 @@
 """Compacts whole events to net changes per key, in the applier and in Spark's tasks alike.
 
-scan              verifies and decodes the headers of a batch of messages; compiled
-compact           compacts row changes by key; compiled
-merge_partial     the same for tables whose images lack columns; compiled
-key_order         puts net changes in the order of their keys; compiled
-net_changes       the net changes, as a target gets them
-metadata_columns  columns of a target with the transaction that wrote a row
-metadata_values   the values of those columns for one event; compiled
+- `scan`: verifies and decodes the headers of a batch of messages; compiled.
+- `compact`: compacts row changes by key; compiled.
+- `table_changes`: the changes of one table, by key or by row; compiled.
+- `table_images`: the images of its net changes; compiled.
+- `merge_partial`: the same for tables whose images lack columns; compiled.
+- `key_order`: puts net changes in the order of their keys; compiled.
+- `net_changes`: the net changes, as a target gets them.
+- `metadata_columns`: columns of a target with the transaction that wrote a row.
+- `metadata_values`: the values of those columns for one event; compiled.
 """

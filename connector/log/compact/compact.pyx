@@ -19,13 +19,10 @@ Once an image of a table lacks columns, the following changes of that table are 
 Values are walked, not decoded. Images stay where Kafka's messages have them until `drain` copies those that remain.
 """
 
-from array import array
-
-cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp
 
-from connector.errors import LogDamaged, Unsupported
+from connector.errors import Unsupported
 from connector.log.format.avro_reader cimport (
     Reader,
     read_block,
@@ -34,58 +31,22 @@ from connector.log.format.avro_reader cimport (
     read_text,
     skip_map,
     skip_text,
-    skip_value,
 )
 from connector.log.compact.merge_partial cimport PartialMerger
 from connector.log.format.change_header cimport read_change_header, skip_change_header
 from connector.log.format.message cimport Block, Message
-from connector.log.compact.key_order cimport in_order
 from connector.log.compact.scan cimport Messages, ScannedMessage
-from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
-from connector.log.compact.net_changes import Images, NetChanges
+from connector.log.compact.table_changes cimport TableChanges, add_rows, new_table
+from connector.log.compact.table_images cimport drained
+from connector.log.compact.metadata_values cimport MetadataValuesOf
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.log.ids import Kind
+from connector.log.rules import BrokenRule, Rule, damaged
 
 cdef object DDL = Kind.DDL
 
 cdef enum:
-    INSERT = 0  # connector.log.ids.Action
-    UPDATE = 1
-    DELETE = 2
-    ACTIONS = 3
-
-
-@cython.no_gc  # one for each row, and never part of a reference cycle
-cdef class Image:
-    """The position of a row image's values; also the state of its key, or the number of its copies."""
-
-    cdef Block block
-    cdef Py_ssize_t start
-    cdef Py_ssize_t end
-    cdef bint before  # the key existed before the range
-    cdef bint after  # and exists now
-    cdef Py_ssize_t surplus  # without a key: inserts minus deletes
-
-
-@cython.no_gc
-cdef class Copies:
-    """Equal rows without a key that differ by their event: those that were deleted, and those that exist."""
-
-    cdef list gone
-    cdef list there
-
-
-cdef class Table:
-    """One table in one layout, and the changes of its keys, in the order of each key's first change."""
-
-    cdef object layout
-    cdef bytes head
-    cdef Py_ssize_t columns
-    cdef Py_ssize_t[::1] key
-    cdef Py_ssize_t[::1] ends  # of the values in the newest image; ends[0] is its start
-    cdef dict keys
-    cdef long long changes
-    cdef PartialMerger merger  # None while all images have all columns
+    ACTIONS = 3  # connector.log.ids.Action
 
 
 cdef class Compactor:
@@ -101,7 +62,7 @@ cdef class Compactor:
     cdef MetadataValuesOf metadata_values  # None where the target has no metadata columns
     cdef dict layouts  # bytes of a change's header -> TableLayout and presence bitmaps; never forgotten
     cdef dict same  # TableLayout -> the first equal one
-    cdef dict current  # table name -> Table
+    cdef dict current  # table name -> TableChanges
     cdef list tables  # in the order of their first changes; a name twice where its layout changed
     cdef readonly long long rows
     cdef readonly long long size
@@ -184,7 +145,7 @@ cdef class Compactor:
         self._begin()
         return [rows for rows in net if len(rows)]
 
-    def met(self):
+    def layouts_seen(self):
         """Each layout so far, and whether its images lacked columns."""
         return [(layout, bool(before or after)) for layout, before, after in self.layouts.values()]
 
@@ -231,8 +192,8 @@ cdef class Compactor:
         if isinstance(error, Unsupported):
             error.where = {"seqno": message.header.seqno, "at": at} | error.where
             raise error
-        raise LogDamaged(
-            f"the row changes of an event are wrong: {error}",
+        raise damaged(
+            error,
             hint="nothing was applied of this event",
             seqno=message.header.seqno,
             fragno=message.header.fragno,
@@ -240,30 +201,18 @@ cdef class Compactor:
         ) from error
 
     cdef long long change(self, Reader r, Block block) except -1:
-        cdef Table table = self.table(r)
+        cdef TableChanges table = self.table(r)
         cdef unsigned char action = read_index(r, ACTIONS)
-        cdef long long count, row, rows = 0
         if table.merger is not None:
             return self.merge(table, action, r, block)
-        while True:
-            count = read_block(r)
-            if count == 0:
-                break
-            for row in range(count):
-                if table.key.shape[0]:
-                    keyed_row(table, action, r, block)
-                else:
-                    counted_row(table, action, r, block)
-            rows += count
-        table.changes += rows
-        return rows
+        return add_rows(table, action, r, block)
 
-    cdef long long merge(self, Table table, unsigned char action, Reader r, Block block) except -1:
+    cdef long long merge(self, TableChanges table, unsigned char action, Reader r, Block block) except -1:
         """Add a change of a table that is merged by column; return its number of rows."""
         cdef long long count, row, rows = 0
         cdef PartialMerger merger = table.merger
         if merger.sealed(action):
-            table = self.begin_merger(table.layout, table.head)
+            table = self.begin_merger(table.layout, table.change_header)
             table.merger.columns(merger.before, merger.after)
             merger = table.merger
         while True:
@@ -276,42 +225,42 @@ cdef class Compactor:
         table.changes += rows
         return rows
 
-    cdef Table begin_merger(self, object layout, bytes head):
+    cdef TableChanges begin_merger(self, object layout, bytes change_header):
         """Begin to merge a table by column."""
-        cdef Table table = new_table(layout, head)
+        cdef TableChanges table = new_table(layout, change_header)
         table.merger = PartialMerger(layout, self.metadata_values)
         self.current[layout.name] = table
         self.tables.append(table)
         return table
 
-    cdef Table table(self, Reader r):
+    cdef TableChanges table(self, Reader r):
         """Read a change's header and return its table."""
         cdef Py_ssize_t start = r.at
-        cdef Table table
+        cdef TableChanges table
         if self.tables:
             # Mostly the same as before. No header is a prefix of another, so comparing its own bytes suffices.
-            table = <Table>self.tables[len(self.tables) - 1]
-            if table is self.current.get(table.layout.name) and starts_with(r, table.head):
-                r.at += len(table.head)
+            table = <TableChanges>self.tables[len(self.tables) - 1]
+            if table is self.current.get(table.layout.name) and starts_with(r, table.change_header):
+                r.at += len(table.change_header)
                 return table
         skip_change_header(r)
-        cdef bytes head = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
-        known = self.layouts.get(head)
+        cdef bytes change_header = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
+        known = self.layouts.get(change_header)
         if known is None:
             r.at = start
             layout, before, after = read_change_header(r)
-            known = self.layouts[head] = self.same.setdefault(layout, layout), before, after
+            known = self.layouts[change_header] = self.same.setdefault(layout, layout), before, after
         layout, before, after = known
         table = self.current.get(layout.name)
         if before or after or (table is not None and table.merger is not None):
             if table is None or table.merger is None or table.layout is not layout:
-                table = self.begin_merger(layout, head) if before or after else None
+                table = self.begin_merger(layout, change_header) if before or after else None
             if table is not None:
-                table.head = head
+                table.change_header = change_header
                 table.merger.columns(before, after)
                 return table
-        if table is None or table.head != head:
-            table = new_table(layout, head)
+        if table is None or table.change_header != change_header:
+            table = new_table(layout, change_header)
             self.current[layout.name] = table
             self.tables.append(table)
         return table
@@ -331,264 +280,11 @@ cdef int other_statement(Reader r) except -1:
 
 cdef int counted(long long rows, long long expected) except -1:
     if rows != expected:
-        raise ValueError(f"an event has {rows} rows where its header counts {expected}")
+        raise BrokenRule(Rule.ROW_COUNT, rows=rows, expected=expected)
     return 0
 
 
-cdef Table new_table(object layout, bytes head):
-    cdef Table table = Table.__new__(Table)
-    cdef Py_ssize_t columns = len(layout.columns)
-    table.layout = layout
-    table.head = head
-    table.columns = columns
-    table.key = array("q", layout.key)
-    table.ends = array("q", bytes(8 * (columns + 1)))
-    table.keys = {}
-    for column in layout.key:
-        if not 0 <= column < columns:
-            raise ValueError("a key column that the table does not have")
-    return table
-
-
-cdef int keyed_row(Table table, unsigned char action, Reader r, Block block) except -1:
-    cdef Image image, new
-    cdef bytes key = None
-    cdef Py_ssize_t start, end
-    start = 0
-    end = 0
-    if image_at(table, r, action != INSERT):
-        start = table.ends[0]
-        end = table.ends[table.columns]
-        key = key_of(table, r)
-    if not image_at(table, r, action != DELETE):
-        return gone(table, key, start, end, block)
-    if action == UPDATE and not same_key(table, r, key):
-        gone(table, key, start, end, block)
-        action = INSERT
-    if action == INSERT:
-        key = key_of(table, r)
-        image = <Image>table.keys.get(key)
-        if image is None:
-            image = Image.__new__(Image)
-            image.before = False
-            table.keys[key] = image
-        elif image.after:
-            raise ValueError(f"an insert of a key of {table.layout.name} that already exists")
-        image.after = True
-    else:
-        image = <Image>table.keys.get(key)
-        if image is None:
-            image = Image.__new__(Image)
-            image.before = True
-            image.after = True
-            table.keys[key] = image
-        elif not image.after:
-            raise ValueError(f"an update of a key of {table.layout.name} that was deleted")
-    image.block = block
-    image.start = table.ends[0]
-    image.end = table.ends[table.columns]
-    return 0
-
-
-cdef int gone(Table table, bytes key, Py_ssize_t start, Py_ssize_t end, Block block) except -1:
-    cdef Image image = <Image>table.keys.get(key)
-    if image is None:
-        image = Image.__new__(Image)
-        image.before = True
-        table.keys[key] = image
-    elif not image.after:
-        raise ValueError(f"a delete of a key of {table.layout.name} that was deleted")
-    image.after = False
-    image.block = block
-    image.start = start
-    image.end = end
-    return 0
-
-
-cdef int counted_row(Table table, unsigned char action, Reader r, Block block) except -1:
-    if image_at(table, r, action != INSERT):
-        count(table, r, block, -1)
-    if image_at(table, r, action != DELETE):
-        count(table, r, block, 1)
-    return 0
-
-
-cdef int count(Table table, Reader r, Block block, int by) except -1:
-    cdef Py_ssize_t start = table.ends[0]
-    cdef Py_ssize_t end = table.ends[table.columns]
-    cdef bytes values = PyBytes_FromStringAndSize(<const char *>&r.data[start], end - start)
-    if block.metadata is not None:
-        return count_copies(table, values, image_of(block, start, end), by)
-    cdef Image image = <Image>table.keys.get(values)
-    if image is None:
-        image = image_of(block, start, end)
-        table.keys[values] = image
-    image.surplus += by
-    return 0
-
-
-cdef int count_copies(Table table, bytes values, Image image, int by) except -1:
-    """Count a row without a key where rows differ by their event."""
-    cdef Copies copies = <Copies>table.keys.get(values)
-    if copies is None:
-        copies = Copies.__new__(Copies)
-        copies.gone = []
-        copies.there = []
-        table.keys[values] = copies
-    if by > 0:
-        copies.there.append(image)
-    elif copies.there:
-        copies.there.pop()
-    else:
-        copies.gone.append(image)
-    return 0
-
-
-cdef Image image_of(Block block, Py_ssize_t start, Py_ssize_t end):
-    cdef Image image = Image.__new__(Image)
-    image.block = block
-    image.start = start
-    image.end = end
-    return image
-
-
-cdef bint image_at(Table table, Reader r, bint expected) except -1:
-    """Walk an image and note the ends of its values. The action decides whether an image must be there."""
-    cdef unsigned char branch = read_byte(r)
-    cdef Py_ssize_t column
-    if branch != (2 if expected else 0):
-        raise ValueError("a before or after image where the action has none, or none where it has one")
-    if not expected:
-        return False
-    if read_block(r) != table.columns:
-        raise ValueError(f"an image of {table.layout.name} does not have as many values as there are columns")
-    table.ends[0] = r.at
-    for column in range(table.columns):
-        skip_value(r)
-        table.ends[column + 1] = r.at
-    if read_byte(r) != 0:
-        raise ValueError("an image in several blocks")
-    return True
-
-
-cdef bytes key_of(Table table, Reader r):
-    cdef Py_ssize_t i, column, last
-    cdef bytes part
-    column = table.key[0]
-    last = column
-    for i in range(1, table.key.shape[0]):
-        if table.key[i] != last + 1:
-            break
-        last += 1
-    else:
-        part = PyBytes_FromStringAndSize(<const char *>&r.data[table.ends[column]],
-                                         table.ends[last + 1] - table.ends[column])
-        return part
-    parts = []
-    for i in range(table.key.shape[0]):
-        column = table.key[i]
-        parts.append(PyBytes_FromStringAndSize(<const char *>&r.data[table.ends[column]],
-                                               table.ends[column + 1] - table.ends[column]))
-    return b"".join(parts)
-
-
-cdef bint same_key(Table table, Reader r, bytes key) except -1:
-    """Return whether the newest image has this key."""
-    cdef Py_ssize_t i, column, size, at = 0
-    cdef Py_ssize_t length = len(key)
-    cdef const char *have = key
-    for i in range(table.key.shape[0]):
-        column = table.key[i]
-        size = table.ends[column + 1] - table.ends[column]
-        if size > length - at or memcmp(&have[at], &r.data[table.ends[column]], size) != 0:
-            return False
-        at += size
-    return at == length
-
-
-cdef bint starts_with(Reader r, bytes head) except -1:
-    cdef Py_ssize_t length = len(head)
-    cdef const char *have = head
+cdef bint starts_with(Reader r, bytes change_header) except -1:
+    cdef Py_ssize_t length = len(change_header)
+    cdef const char *have = change_header
     return length <= r.end - r.at and memcmp(have, &r.data[r.at], length) == 0
-
-
-cdef object drained(Table table, MetadataValuesOf metadata_values):
-    cdef Image image
-    cdef Copies copies
-    cdef list inserts = [], updates = [], deletes = []
-    if table.merger is not None:
-        return table.merger.drain(table.changes)
-    if metadata_values is not None and not table.key.shape[0]:
-        for copies in table.keys.values():
-            inserts += copies.there
-            deletes += copies.gone
-        table.keys = {}
-    for image in in_order(table.keys) if table.key.shape[0] else table.keys.values():
-        if not table.key.shape[0]:
-            if image.surplus > 0:
-                inserts.extend([image] * image.surplus)
-            elif image.surplus < 0:
-                deletes.extend([image] * -image.surplus)
-        elif image.after:
-            (updates if image.before else inserts).append(image)
-        elif image.before:
-            deletes.append(image)
-    if metadata_values is None:
-        return NetChanges(table.layout, gathered(inserts), gathered(updates), gathered(deletes), table.changes)
-    layout = metadata_values.beside(table.layout)
-    return NetChanges(layout, with_metadata(inserts), with_metadata(updates), with_metadata(deletes), table.changes)
-
-
-cdef object gathered(list images):
-    """The images' bytes, one after the other."""
-    cdef Image image
-    cdef Py_ssize_t size = 0, at = 0, i = 0, length
-    for image in images:
-        size += image.end - image.start
-    data = bytearray(size)
-    ends = array("Q", bytes(8 * len(images)))
-    cdef unsigned char[::1] out
-    cdef unsigned long long[::1] out_ends
-    if images:
-        out = data
-        out_ends = ends
-        for image in images:
-            length = image.end - image.start
-            if length > size - at or image.start < 0 or image.end > image.block.data.shape[0]:
-                raise IndexError("an image outside its block")
-            memcpy(&out[at], &image.block.data[image.start], length)
-            at += length
-            out_ends[i] = at
-            i += 1
-    return Images(data, ends)
-
-
-cdef object with_metadata(list images):
-    """The images' bytes, one after the other, each followed by the values of the metadata columns."""
-    cdef Image image
-    cdef bytes joined
-    cdef const char *values
-    cdef Py_ssize_t size = 0, at = 0, i = 0, length, more
-    for image in images:
-        size += image.end - image.start + len((<MetadataValues?>image.block.metadata).joined)
-    data = bytearray(size)
-    ends = array("Q", bytes(8 * len(images)))
-    cdef unsigned char[::1] out
-    cdef unsigned long long[::1] out_ends
-    if images:
-        out = data
-        out_ends = ends
-        for image in images:
-            joined = (<MetadataValues>image.block.metadata).joined
-            values = joined
-            length = image.end - image.start
-            more = len(joined)
-            if length + more > size - at or image.start < 0 or image.end > image.block.data.shape[0]:
-                raise IndexError("an image outside its block")
-            memcpy(&out[at], &image.block.data[image.start], length)
-            if more:
-                memcpy(&out[at + length], values, more)
-            at += length + more
-            out_ends[i] = at
-            i += 1
-    return Images(data, ends)

@@ -31,5 +31,5 @@ cdef class PartialMerger:
     cdef int went(self, bytes values) except -1
     cdef bytes whole(self, list values, MetadataValues metadata)
     cdef bytes partial(self, list values, MetadataValues metadata, bytes base)
-    cdef Row found(self, bytes key, list old, str what)
+    cdef Row found(self, bytes key, list old)
     cdef object keyed_net(self, long long changes)

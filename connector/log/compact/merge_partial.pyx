@@ -18,6 +18,7 @@ from connector.log.compact.key_order cimport in_order
 from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
 from connector.log.format import avro
 from connector.log.compact.net_changes import Images, NetChanges, Partial
+from connector.log.rules import BrokenRule, Rule
 
 cdef enum:
     INSERT = 0  # connector.log.ids.Action
@@ -82,7 +83,7 @@ cdef class PartialMerger:
         cdef bint some
         cdef list values
         if read_byte(r) != (2 if expected else 0):
-            raise ValueError("a before or after image where the action has none, or none where it has one")
+            raise BrokenRule(Rule.IMAGE_KIND, table=self.layout.name)
         if not expected:
             return None
         values = [None] * width
@@ -92,13 +93,13 @@ cdef class PartialMerger:
             if present and not present[column >> 3] >> (column & 7) & 1:
                 continue
             if count == 0:
-                raise ValueError(f"an image of {self.layout.name} has fewer values than its columns bitmap says")
+                raise BrokenRule(Rule.IMAGE_VALUES, table=self.layout.name, values="too few")
             count -= 1
             start = r.at
             skip_value(r)
             values[column] = PyBytes_FromStringAndSize(<const char *>&r.data[start], r.at - start)
         if count != 0:
-            raise ValueError(f"an image of {self.layout.name} has more values than its columns bitmap says")
+            raise BrokenRule(Rule.IMAGE_VALUES, table=self.layout.name, values="too many")
         if some and read_byte(r) != 0:
             raise ValueError("an image in several blocks")
         return values
@@ -108,19 +109,20 @@ cdef class PartialMerger:
         for column in self.layout.key:
             if values[column] is None:
                 raise Unsupported(
-                    f"a row image of {self.layout.name} lacks {self.layout.columns[column].name}, "
-                    "a column of the key",
+                    "a row image lacks a column of the key",
                     hint="SET GLOBAL binlog_row_image = FULL, or name the column in the INSERT",
+                    table=self.layout.name,
+                    column=self.layout.columns[column].name,
                 )
         return b"".join([values[column] for column in self.layout.key])
 
-    cdef Row found(self, bytes key, list old, str what):
+    cdef Row found(self, bytes key, list old):
         """Remove and return the row of this key."""
         cdef Row row = self.rows.pop(key, None)
         if row is not None:
             return row
         if key in self.gone:
-            raise ValueError(f"{what} of a key of {self.layout.name} that was deleted")
+            raise BrokenRule(Rule.KEY_DELETED, table=self.layout.name)
         row = Row.__new__(Row)
         row.base = key
         row.values = [None] * len(old)
@@ -138,7 +140,7 @@ cdef class PartialMerger:
             row.values = new
         else:
             key = self.key(old)
-            row = self.found(key, old, "an update" if action == UPDATE else "a delete")
+            row = self.found(key, old)
             self.gone.add(key)
             if action == DELETE:
                 return 0
@@ -147,7 +149,7 @@ cdef class PartialMerger:
                     row.values[column] = new[column]
         key = self.key(row.values)
         if key in self.rows:
-            raise ValueError(f"an insert of a key of {self.layout.name} that already exists")
+            raise BrokenRule(Rule.KEY_EXISTS, table=self.layout.name)
         self.gone.discard(key)
         row.metadata = self.metadata
         self.rows[key] = row
@@ -158,8 +160,12 @@ cdef class PartialMerger:
         if old is not None:
             if None in old:
                 raise Unsupported(
-                    f"a before image of {self.layout.name}, which has no primary key, does not have all columns",
+                    "a before image of a table without a primary key lacks columns",
                     hint="give the table a primary key, or SET GLOBAL binlog_row_image = FULL",
+                    table=self.layout.name,
+                    columns=", ".join(
+                        one.name for one, value in zip(self.layout.columns, old, strict=True) if value is None
+                    ),
                 )
             self.went(b"".join(old))
         if new is None:

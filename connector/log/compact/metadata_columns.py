@@ -40,7 +40,7 @@ class MetadataColumns:
     columns: tuple[Column, ...]
 
     def beside(self, layout: TableLayout) -> TableLayout:
-        """The layout with the metadata columns behind the table's own."""
+        """The layout with the metadata columns after the table's own."""
         return replace(layout, columns=layout.columns + self.columns)
 
     def values(self, header: FragmentHeader) -> list[Value]:

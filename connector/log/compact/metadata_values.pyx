@@ -40,7 +40,7 @@ cdef class MetadataValuesOf:
         return found
 
     cdef object beside(self, object layout):
-        """The layout with the metadata columns behind the table's own."""
+        """The layout with the metadata columns after the table's own."""
         found = self.layouts.get(layout)
         if found is None:
             found = self.layouts[layout] = self.columns.beside(layout)

@@ -29,17 +29,19 @@ class Images:
 
 @dataclass(slots=True)
 class Partial:
-    """Rows of which the log tells only some columns (binlog_row_image): the others are known to the target alone.
+    """Rows whose images in the log lack columns (binlog_row_image); only the target has the absent values.
 
-    An image of these is the values of all the layout's columns, NULL where one is absent; then, as bytes, a bit per
-    column (least significant first): whether it is there; then, but for `added`, the values of the key, in the key's
-    order, under which the row stands on the target before anything of these net operations is done.
+    Such an image consists of:
+
+    - the values of all the layout's columns, NULL where one is absent,
+    - as bytes, a bit for each column (least significant first): 1 if it is present,
+    - except in `added`, the values of the key, in the key's order, that the row has on the target before these changes.
 
     Args:
-        changed: rows that keep their key: the columns that are there get these values.
-        moved: rows that get another key, and these values; what is absent comes along. Old keys of some may be new
-            keys of others.
-        added: new rows, whose absent columns have their defaults.
+        changed: rows that keep their key. Their present columns get these values.
+        moved: rows that get another key and these values, and keep the values of absent columns. Old keys of some may
+            be new keys of others.
+        added: new rows. Their absent columns get the defaults.
     """
 
     changed: Images
@@ -56,31 +58,32 @@ class NetChanges:
 
     With a key: `inserts` are new keys, `updates` existing keys with their full new images, `deletes` existing keys
     (before images). The three are disjoint by key; keys are compared by the bytes of the image. A changed key
-    is a delete and an insert. Each of them is about in the order of its key, so that a target's index is gone through
-    once from left to right; nothing but speed may depend on that.
+    is a delete and an insert. Each is roughly in the order of its keys, so that a target walks its index once; only
+    speed may depend on that.
+
     Without a key: `deletes` and `inserts` are full images, a multiset difference; `updates` is empty.
 
-    Targets do deletes first, then updates, then inserts, and check the number of rows of each.
+    Targets apply deletes first, then updates, then inserts, and check the number of rows of each.
 
-    With `partial` they read the absent columns of moved rows before they do anything; the old keys of these are
-    deletes more, the rows inserts; changed rows are updates. A key may then be in deletes and be added.
+    With `partial` a target first reads the absent columns of moved rows. Their old keys are then further deletes and
+    the rows further inserts; changed rows are updates. A key may be both deleted and added.
 
-    Where the target has columns of the transaction, the layout has them behind the table's own, and each image, also a
-    partial one, has their values; in those of `deletes` they mean nothing.
+    Where the target has metadata columns, the layout has them after the table's own, and each image, partial ones too,
+    has their values; in `deletes` these have no meaning.
 
-    With `again` (see `once_more`) the rows of `deletes` may be there or not: their number is not checked.
+    With `again` (see `once_more`) the rows of `deletes` may exist or not: their number is not checked.
     """
 
     layout: TableLayout
     inserts: Images
     updates: Images
     deletes: Images
-    changes: int  # row changes of the log that this stands for
+    changes: int  # the number of row changes in the log that were compacted
     partial: Partial | None = None
     again: bool = False
 
     def __len__(self) -> int:
-        """The number of rows of the target that this touches."""
+        """The number of rows of the target that change."""
         return (
             len(self.inserts)
             + len(self.updates)
@@ -90,9 +93,9 @@ class NetChanges:
 
 
 def once_more(net: NetChanges) -> NetChanges:
-    """The same for a target that may have done it before, and what came later: whatever stands there makes room.
+    """Return net changes for a target that may have applied them and later events before: they replace existing rows.
 
-    Only of whole images of a table with a key: then the rows that it touches are afterwards what the log says.
+    Only for whole images of a table with a key. Afterwards the rows of these keys are as the log has them.
     """
     if net.partial is not None or not net.layout.key:
         raise ValueError(f"{net.layout.name} cannot be written again")
@@ -119,14 +122,14 @@ class AppliedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """An event that is not applied because somebody said so.
+    """An event that an operator has skipped.
 
     Args:
-        by: user@host.
-        reason: why.
-        tables: what it would have changed, so that these are no longer known to be equal; `ANY` for a table or schema
-            that cannot be told.
-        by_hand: whether somebody has done on the target what it would have done.
+        by: the operator, as user@host.
+        reason: the operator's reason.
+        tables: the tables that it would have changed, which may now differ from the source; `ANY` for a table or schema
+            that is not known.
+        by_hand: the operator has made the event's changes on the target.
     """
 
     seqno: Seqno
@@ -147,4 +150,4 @@ class Ddl:
 
     seqno: Seqno
     statements: Sequence[Statement]
-    commit_time: int  # µs since 1970 UTC: what CURRENT_TIMESTAMP gave on the source
+    commit_time: int  # µs since 1970 UTC: the value of CURRENT_TIMESTAMP on the source

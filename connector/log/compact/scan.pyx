@@ -19,6 +19,7 @@ from connector.log.format.message cimport Block, Message
 from connector.log.format import framing
 from connector.log.reading.event_range import EDGES, EventRange
 from connector.log.ids import UNKNOWN_SHARD
+from connector.log.rules import BrokenRule, Rule, damaged
 
 cdef str FINGERPRINT = framing.FINGERPRINT
 cdef bytes PREFIX = framing.SINGLE_OBJECT + bytes.fromhex(FINGERPRINT)
@@ -124,7 +125,7 @@ cdef class Messages:
                 try:
                     gtid = text_of(data, message.header.gtid)
                 except ValueError as error:
-                    raise damaged(error, self.scanned.scanner.topic, message) from error
+                    raise located(error, self.scanned.scanner.topic, message) from error
                 count = 1
             last = message
         if last is not NULL:
@@ -148,7 +149,7 @@ cdef class Messages:
         try:
             m.header = self.scanned.scanner.headers.header(m.block.data, &message.header)
         except ValueError as error:
-            raise damaged(error, self.scanned.scanner.topic, message) from error
+            raise located(error, self.scanned.scanner.topic, message) from error
         return m
 
 
@@ -198,17 +199,17 @@ cdef class Scanner:
             message.end = <Py_ssize_t>ends[index + 1] - CRC_SIZE
             try:
                 if message.end - message.start < PREFIX_SIZE:
-                    raise ValueError("not a fragment")
+                    raise BrokenRule(Rule.NOT_A_FRAGMENT)
                 body = message.start + opening(r.data, message.start)
                 if zlib.crc32(whole[body : message.end]) != checksum(r.data, message.end):
-                    raise ValueError("the checksum does not match")
+                    raise BrokenRule(Rule.WRONG_CHECKSUM)
                 r.at = body
                 r.end = message.end
                 self.scan_header(message, r)
                 if r.data[message.start] == 0 and not self.own_schema:
-                    raise ValueError("not a fragment of this schema, by its metadata")
+                    raise BrokenRule(Rule.OTHER_SCHEMA)
             except (ValueError, IndexError) as error:
-                raise damaged(error, self.topic, message) from error
+                raise located(error, self.topic, message) from error
             if index and not follows(scanned.at(index - 1), message):
                 found.append(part(scanned, first, index))
                 first = index
@@ -297,7 +298,7 @@ cdef Py_ssize_t opening(const unsigned char[::1] data, Py_ssize_t start) except 
     if data[start] == 0:
         return REGISTERED_SIZE
     if memcmp(prefix, &data[start], PREFIX_SIZE) != 0:
-        raise ValueError("not a fragment of this schema")
+        raise BrokenRule(Rule.OTHER_SCHEMA if memcmp(prefix, &data[start], 2) == 0 else Rule.NOT_A_FRAGMENT)
     return PREFIX_SIZE
 
 
@@ -319,9 +320,9 @@ cdef long long checksum(const unsigned char[::1] data, Py_ssize_t at) except -1:
     return <long long>data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
 
 
-cdef object damaged(Exception error, str topic, ScannedMessage* message):
-    return LogDamaged(
-        f"a message of the log is damaged: {error}",
+cdef object located(Exception error, str topic, ScannedMessage* message):
+    return damaged(
+        error,
         hint="nothing of it was applied; check whether anything but the producer writes to the topic",
         at=f"{topic}-{message.partition}@{message.offset}",
     )

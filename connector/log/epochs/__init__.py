@@ -1,6 +1,6 @@
 """A log's epochs: what control records say, and the proof that a position lies on the log's history.
 
-control     the records of `thl.<service>.control`: the log's identity, its epochs, its partition map
-history     which epoch gave which seqno; proves that a target or consumer lies on the log
-fork        the events that a failover left behind (trapped events)
+- `control`: the records of `thl.<service>.control`: the log's identity, its epochs, its partition map.
+- `history`: which epoch gave which seqno; proves that a target or consumer lies on the log.
+- `fork`: the events that a failover left behind (trapped events).
 """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.log.epochs.fork import Forked, Range
-from connector.log.format.partition_map import ShardRule
+from connector.log.format.shard_rule import ShardRule
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.definition import Definitions
 
@@ -27,13 +27,13 @@ class PartitionMap:
     """Key `partitions`: the number of partitions and the rule of shards. Another count in Kafka is refused.
 
     Args:
-        generation: the map's version: 1, and one more each time the rule changes.
+        version: 1, and one more each time the rule changes.
         count: partitions.
         rule: the rule by which events get their shards.
         begins: the first events, each `#UNKNOWN`, of the versions 2 to this one; ascending.
     """
 
-    generation: int
+    version: int
     count: int
     rule: ShardRule = field(default_factory=ShardRule)
     begins: tuple[Seqno, ...] = ()
@@ -49,7 +49,7 @@ class PartitionMap:
 
     def by(self, rule: ShardRule, first: Seqno) -> PartitionMap:
         """The next version: another rule from an event on."""
-        return PartitionMap(self.generation + 1, self.count, rule, (*self.begins, first))
+        return PartitionMap(self.version + 1, self.count, rule, (*self.begins, first))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class OfflineRequest:
     epoch: Epoch  # the newest at the request: only the producer that began it obeys
     asked_at: int  # µs since 1970 UTC
     asked_by: str  # user@host
-    because: str
+    reason: str  # the option --reason
     offline_at: int | None = None  # when the producer ended
     seqno: int | None = None  # the last finished event then
 

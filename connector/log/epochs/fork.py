@@ -15,6 +15,7 @@ from connector.errors import HistoriesDiffer, LogDamaged, Unsupported
 from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import of_mariadb
 from connector.log.ids import Epoch, Kind, Seqno
+from connector.log.rules import Rule, broken
 from connector.log.transaction.pending import Pending
 from connector.log.transaction.position import PositionRecord
 
@@ -110,7 +111,9 @@ def parse_ranges(text: str, at: str) -> tuple[Range, ...]:
         parts = [part.partition("-") for part in text.split(",") if part]
         return tuple(Range(Seqno(int(first)), Seqno(int(last or first))) for first, _, last in parts)
     except ValueError as error:
-        raise LogDamaged("A marker's trapped events are not ranges of seqnos", at=at, text=text[:200]) from error
+        raise LogDamaged(
+            "A marker's trapped events are not ranges of seqnos", rule=Rule.UNDECODABLE, at=at, text=text[:200]
+        ) from error
 
 
 def overlaps(ranges: Iterable[Range], first: Seqno, last: Seqno) -> bool:
@@ -151,30 +154,34 @@ def accept(
             trapped=trapped,
         )
     if position.snapshot:
-        raise HistoriesDiffer(
-            "The initial load is not finished, and the source lacks transactions that are in the log",
+        raise broken(
+            HistoriesDiffer,
+            Rule.FORK_WITHIN_LOAD,
             hint="begin a new service with a snapshot",
             trapped=trapped,
         )
     gone = GtidSet.parse(trapped)
     if not GtidSet.parse(position.gtid_set or "") - gone:
-        raise HistoriesDiffer(
-            "The source has none of the log's transactions: it is another server",
+        raise broken(
+            HistoriesDiffer,
+            Rule.FORK_OF_ANOTHER_SERVER,
             hint="is source.host right?",
             trapped=trapped,
         )
     for prepared in pending:
         if prepared.gtid is not None and prepared.gtid in gone:
-            raise HistoriesDiffer(
-                "An XA transaction is prepared in the log, and the source lacks its XA PREPARE",
+            raise broken(
+                HistoriesDiffer,
+                Rule.FORK_WITHOUT_PREPARE,
                 hint=NEW_LOG,
                 xid=prepared.xid,
                 gtid=prepared.gtid,
             )
     for event in events:
         if event.xa_prepared is not None and event.xa_prepared not in gone:
-            raise HistoriesDiffer(
-                "An XA transaction is committed in the log, and on the source it is prepared still",
+            raise broken(
+                HistoriesDiffer,
+                Rule.FORK_WITHOUT_COMMIT,
                 hint=NEW_LOG,
                 seqno=event.seqno,
                 gtid=event.gtid,

@@ -16,6 +16,7 @@ from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.epochs.control import ControlState, EpochRecord, trapped_of
 from connector.log.epochs.fork import Range, overlaps, ranges_text
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.rules import Rule
 from connector.log.transaction.position import PositionRecord, TargetPosition
 
 
@@ -109,7 +110,7 @@ class History:
         *,
         source_id: str = "",
         from_first: bool = True,
-        head: Seqno = NO_SEQNO,
+        rewound_from: Seqno = NO_SEQNO,
     ) -> None:
         """The handshake: show that the client's last event is on this history, or refuse the client.
 
@@ -117,7 +118,7 @@ class History:
             log_id, seqno, epoch: of the client's last event; "", NO_SEQNO, NO_EPOCH before its first.
             source_id: the client's, for the message.
             from_first: whether the log can still be read from its first event.
-            head: of a client that was rewound, the last event that it had before.
+            rewound_from: of a client that was rewound, its last event before.
 
         Raises:
             HistoriesDiffer: the client followed another log or another history of it, or needs what is deleted.
@@ -141,7 +142,7 @@ class History:
                 seqno=seqno,
                 last_finished=self.last_finished,
             )
-        self.prove_none_trapped(seqno, epoch, source_id, head)
+        self.prove_none_trapped(seqno, epoch, source_id, rewound_from)
         written_by = self.covering(seqno).epoch
         if written_by != epoch:
             raise HistoriesDiffer(
@@ -150,23 +151,26 @@ class History:
                 hint="the target holds events that are not in this log: fill it again from nothing",
             )
 
-    def prove_none_trapped(self, seqno: Seqno, epoch: Epoch, source_id: str = "", head: Seqno = NO_SEQNO) -> None:
+    def prove_none_trapped(
+        self, seqno: Seqno, epoch: Epoch, source_id: str = "", rewound_from: Seqno = NO_SEQNO
+    ) -> None:
         """Refuse a client that has applied an event which a later epoch goes on without.
 
-        A client that was rewound still holds everything up to its head.
+        A client that was rewound still holds everything up to `rewound_from`.
 
         Raises:
             HistoriesDiffer: it has; `trapped` and `trapped_events` list them.
         """
         for record in self.epochs:
-            # A rewound client read past an epoch that begins up to its head, without the trapped events.
-            applied = head if record.first_seqno > head else seqno
+            # A rewound client read past an epoch that begins up to `rewound_from`, without the trapped events.
+            applied = rewound_from if record.first_seqno > rewound_from else seqno
             if record.forked and record.epoch > epoch and overlaps(record.forked.events, Seqno(0), max(seqno, applied)):
                 raise HistoriesDiffer(
                     f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
                     f"server epoch number={record.epoch} client epoch number={epoch}: the target holds events that the "
                     "source's successor lacks",
                     hint="fill the target again from nothing",
+                    rule=Rule.TRAPPED_APPLIED,
                     trapped=record.forked.trapped,
                     trapped_events=ranges_text(record.forked.events),
                 )

@@ -19,6 +19,7 @@ from connector.log.format.avro_reader cimport (
     skip_text,
     skip_value,
 )
+from connector.log.rules import BrokenRule, Rule
 from connector.log.transaction.layout import Column, TableLayout, TableName
 
 cdef enum:
@@ -84,7 +85,7 @@ cdef tuple read_change_header(Reader r):
 cdef bytes bitmap(bytes present, Py_ssize_t columns):
     """The bitmap of present columns, empty where all are present."""
     if present and len(present) < (columns + 7) // 8:
-        raise ValueError("a bitmap that does not tell of every column")
+        raise BrokenRule(Rule.IMAGE_COLUMNS)
     whole = (1 << columns) - 1
     return b"" if int.from_bytes(present, "little") & whole == whole else present
 

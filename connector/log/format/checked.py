@@ -1,7 +1,7 @@
 """Checks that decoded values from outside are of the types that their record or fragment declares.
 
-Avro and JSON hold whatever somebody wrote with a right checksum. What is wrong is found where it is read, and said with
-its place, not where it is used.
+Avro and JSON can hold any value under a right checksum. A wrong value is found where it is read, with its place, and
+not where it is used.
 """
 
 from __future__ import annotations
@@ -11,17 +11,21 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Final, NewType, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from connector.log.rules import BrokenRule, Rule
+
 T = TypeVar("T")
 LATEST: Final = 253_402_214_400_000_000  # µs since 1970 UTC: the last day that every time zone has a date for
 UNION: Final = type(int | str)
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
+WRONG: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+"""The exceptions that JSON of another shape, depth or length raises where it is read."""
 
 
 def commit_time(value: int | None) -> int | None:
-    """The same.
+    """Return a commit time.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: it is not between 1970 and `LATEST`.
     """
     if value is not None and not 0 <= value <= LATEST:
         raise ValueError(f"the commit time {value} is none")
@@ -29,10 +33,11 @@ def commit_time(value: int | None) -> int | None:
 
 
 def change(found: Mapping[str, Any]) -> None:
-    """Make sure that a change of rows, as `schemas/fragment.avsc` says it, is one of its table.
+    """Check that a row change (`schemas/fragment.avsc`) fits its table.
 
     Raises:
-        ValueError: it has another number of values than columns, or a key that the table does not have.
+        BrokenRule: an image has another number of values than columns.
+        ValueError: the table has no columns, or the key names one that it does not have.
     """
     width = len(found["columns"])
     if not width or not all(0 <= index < width for index in found["key_columns"]):
@@ -41,24 +46,26 @@ def change(found: Mapping[str, Any]) -> None:
     for image in ("before", "after"):
         bits = found[f"{image}_present"]
         if bits and len(bits) * 8 < width:
-            raise ValueError("a bitmap that does not tell of every column")
+            raise BrokenRule(Rule.IMAGE_COLUMNS, image=image)
         there = sum(bits[index // 8] >> index % 8 & 1 for index in range(width)) if bits else width
         for row in found["rows"]:
             values = row[image]
             if (values is not None) != (image in images) or (values is not None and len(values) != there):
-                raise ValueError(f"an image of a row that its {found['action']} or its columns do not have")
+                raise BrokenRule(
+                    Rule.IMAGE_KIND if (values is not None) != (image in images) else Rule.IMAGE_VALUES, image=image
+                )
 
 
 def record(value: T) -> T:
-    """The same, a dataclass whose fields are of their types: with all that they hold.
+    """Return a dataclass whose fields, and all that they contain, are of their declared types.
 
     Raises:
-        TypeError: one is not.
+        TypeError: a field is of another type.
     """
     hints = _hints(cast(Hashable, type(value)))
     for field in fields(value):  # type: ignore[arg-type]
         held = getattr(value, field.name)
-        # What is compiled has no hints: its fields have their types in C.
+        # Compiled classes have no hints: their fields have types in C.
         if field.name in hints and not _fits(held, hints[field.name]):
             raise TypeError(f"{field.name} is {str(held)[:80]!r}")
     return value
@@ -71,11 +78,9 @@ def _hints(kind: Hashable) -> dict[str, Any]:
 
 def _fits(value: object, hint: Any) -> bool:
     if hint is Any:
-        return True  # JSON that others read: whoever does looks at it
+        return True  # JSON that the module that reads it checks
     if isinstance(hint, NewType):
         return _fits(value, hint.__supertype__)
-    if hint is Any:
-        return True
     origin, inner = get_origin(hint), get_args(hint)
     if origin in {Union, UNION}:
         return any(_fits(value, one) for one in inner)

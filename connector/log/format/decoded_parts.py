@@ -1,31 +1,34 @@
 """Parts of a change that was too large for one message, put together again (`Chunk` in `schemas/fragment.avsc`).
 
-For fragments that are decoded; those that stay bytes have `connector.log.format.row_parts`, by the same rules.
+For decoded fragments; `connector.log.format.row_parts` does the same for fragments as bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from connector.errors import LogDamaged
 from connector.log.format import checked
+from connector.log.rules import Rule, broken, damaged
+
+MOST_BYTES: Final = 1 << 30  # of a change; as `connector.log.format.row_parts` has it
 
 Change = Mapping[str, Any]
 """An item of `changes`, as the schema says."""
 
 
 def without_parts(changes: Sequence[Change]) -> Sequence[Change]:
-    """A fragment's changes, but for a part of one."""
+    """A fragment's changes without row parts."""
     return [change for change in changes if "data" not in change]
 
 
 class DecodedParts:
-    """Takes fragments of one event, in order.
+    """Joins the row parts of one event, whose fragments it accepts in order.
 
     Args:
-        decode: reads a change from its Avro bytes.
-        at: where the event stands, for errors.
+        decode: decodes a change from its Avro bytes.
+        at: topic-partition@offset of the event, for errors.
     """
 
     def __init__(self, decode: Callable[[bytes], Change], at: str) -> None:
@@ -38,11 +41,11 @@ class DecodedParts:
         """Return what a fragment adds: its changes; for a part nothing, or with the last part the whole change.
 
         Args:
-            fragno: the fragment's; with 0 an event begins, or begins again.
-            changes: the fragment's.
+            fragno: the number of the fragment; with 0 an event begins, or begins again.
+            changes: the changes of the fragment.
 
         Raises:
-            LogDamaged: the parts do not follow each other, or a change is not one of its table.
+            LogDamaged: the parts do not follow each other, or a change does not fit its table.
         """
         if fragno == 0:
             self._data, self._size = bytearray(), 0
@@ -50,15 +53,15 @@ class DecodedParts:
             self._expect(not self._size)
             return self._checked(changes)
         self._expect(len(changes) == 1)
-        part = changes[0]
-        self._expect(part["start"] == len(self._data) and (not self._size or part["size"] == self._size))
-        self._size = part["size"]
-        self._data += part["data"]
-        self._expect(0 < len(self._data) <= self._size)
+        start, size, data = changes[0]["start"], changes[0]["size"], changes[0]["data"]
+        self._expect(0 < len(data) <= size <= MOST_BYTES and self._size in (0, size))
+        self._expect(start == len(self._data) and start + len(data) <= size)
+        self._size = size
+        self._data += data
         if len(self._data) < self._size:
             return ()
-        data, self._data, self._size = bytes(self._data), bytearray(), 0
-        return self._checked((self._decode(data),))
+        whole, self._data, self._size = bytes(self._data), bytearray(), 0
+        return self._checked((self._decode(whole),))
 
     def _checked(self, changes: Sequence[Change]) -> Sequence[Change]:
         for change in changes:
@@ -66,9 +69,9 @@ class DecodedParts:
                 try:
                     checked.change(change)
                 except (ValueError, KeyError) as error:
-                    raise LogDamaged(f"a change is not one of its table: {error}", at=self._at) from error
+                    raise damaged(error, at=self._at) from error
         return changes
 
     def _expect(self, right: bool) -> None:
         if not right:
-            raise LogDamaged("the parts of a large change do not follow each other", at=self._at)
+            raise broken(LogDamaged, Rule.ROW_PARTS, at=self._at)

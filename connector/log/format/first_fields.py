@@ -1,4 +1,4 @@
-"""The first fields of a fragment, which are all that finding a log's tail needs."""
+"""The first fields of a fragment: enough to find the last event of a log."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Final, NamedTuple
 from connector.errors import LogDamaged
 from connector.log.format import header_reader
 from connector.log.format.framing import body_at
-from connector.log.ids import Epoch, Kind, Seqno
+from connector.log.ids import Epoch, Kind, Seqno, ends_event
+from connector.log.rules import Rule, broken, damaged
 
-SHOWN: Final = 10  # bytes of a message that is none, for the error
+SHOWN: Final = 10  # bytes of a message that an error shows
 
 
 class FirstFields(NamedTuple):
@@ -25,7 +26,7 @@ class FirstFields(NamedTuple):
     @property
     def finishes(self) -> bool:
         """True for the last fragment of an event."""
-        return self.last_frag and self.kind is not Kind.EPOCH
+        return ends_event(self.last_frag, self.kind)
 
 
 def first_fields(value: bytes, at: str) -> FirstFields:
@@ -42,7 +43,7 @@ def first_fields(value: bytes, at: str) -> FirstFields:
     try:
         return FirstFields(*header_reader.first_fields(value, body))
     except (IndexError, ValueError) as error:
-        raise LogDamaged(f"a fragment cannot be decoded: {error}", at=at, begins=value[:SHOWN].hex()) from error
+        raise damaged(error, at=at, begins=value[:SHOWN].hex()) from error
 
 
 def body_of(value: bytes, at: str) -> int:
@@ -58,4 +59,4 @@ def body_of(value: bytes, at: str) -> int:
     try:
         return body_at(value)
     except ValueError as error:
-        raise LogDamaged("a message of the event topic is not a fragment", at=at, begins=value[:SHOWN].hex()) from error
+        raise broken(LogDamaged, Rule.NOT_A_FRAGMENT, at=at, begins=value[:SHOWN].hex()) from error

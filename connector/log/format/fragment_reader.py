@@ -14,6 +14,7 @@ from connector.log.format import header_reader
 from connector.log.format.first_fields import SHOWN, body_of
 from connector.log.format.framing import FINGERPRINT, REGISTERED, schema_of
 from connector.log.format.header import FragmentHeader
+from connector.log.rules import Rule, broken, damaged
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ def body_of_this_schema(value: bytes, at: str) -> int:
     """
     body = body_of(value, at)
     if fingerprint_of(value, at) != FINGERPRINT:
-        raise LogDamaged("a message is written with another schema than ours", at=at, begins=value[:SHOWN].hex())
+        raise broken(LogDamaged, Rule.OTHER_SCHEMA, at=at, begins=value[:SHOWN].hex())
     return body
 
 
@@ -82,4 +83,4 @@ def _read(read: Callable[[bytes, int], T], value: bytes, body: int, at: str) -> 
     try:
         return read(value, body)
     except (ValueError, IndexError) as error:
-        raise LogDamaged(f"a fragment cannot be decoded: {error}", at=at, begins=value[:SHOWN].hex()) from error
+        raise damaged(error, at=at, begins=value[:SHOWN].hex()) from error

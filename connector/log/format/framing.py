@@ -3,9 +3,9 @@
     C3 01  8 bytes, the schema's CRC-64-AVRO fingerprint     Avro's single-object encoding
     00     4 bytes, the schema's number in a registry        Confluent's wire format
 
-A log may hold both: a registry is begun with, or given up, between two epochs. A number means nothing without its
-registry, which no reader of ours asks. So whoever is written with one also tells the fingerprint, as the header's
-metadata `schema`: metadata stands at the same place in every version of the schema.
+A log may hold both: a producer can begin or stop to use a registry between two epochs. A number means nothing without
+its registry, which no reader of this package asks. A message with a number therefore also has the fingerprint, in the
+header's metadata under `schema`; metadata is at the same place in every version of the schema.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FINGERPRINT: Final = "dba8cdb91f7e3c7e"
 """CRC-64-AVRO of the parsing canonical form of `schemas/fragment.avsc`, little-endian, in hex."""
 
 SCHEMA: Final = "schema"
-"""The key of the metadata: the fingerprint's eight bytes, as single-object encoding has them, in hex."""
+"""The metadata key of the fingerprint: eight bytes as in single-object encoding, in hex."""
 
 
 def body_at(value: bytes) -> int:
@@ -43,13 +43,13 @@ def registered(number: int) -> bytes:
 
 
 def schema_of(value: bytes, metadata: object) -> str | None:
-    """The fingerprint, in hex, of the schema that a message says it is written with; None: it does not say.
+    """The fingerprint, in hex, of the schema that a message names; None if it names none.
 
     Args:
         value: the message.
-        metadata: its header's, a mapping.
+        metadata: the metadata of its header.
     """
     if value[:2] == SINGLE_OBJECT:
         return value[2:SINGLE_OBJECT_BYTES].hex()
-    told = metadata.get(SCHEMA) if isinstance(metadata, dict) else None
-    return told if isinstance(told, str) else None
+    schema = metadata.get(SCHEMA) if isinstance(metadata, dict) else None
+    return schema if isinstance(schema, str) else None

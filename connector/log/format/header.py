@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from connector.log.ids import Epoch, Kind, Outcome, Seqno, ShardId, is_barrier
+from connector.log.ids import Epoch, Kind, Outcome, Seqno, ShardId, ends_event, is_barrier
 
 HEARTBEAT: Final = "heartbeat"
 """The key of a heartbeat's name in the metadata of its event."""
@@ -39,6 +39,11 @@ class FragmentHeader:
     event_id: str | None = None  # may be None until the last fragment
     commit_time: int | None = None  # µs since 1970 UTC; may be None until the last fragment
     outcome: Outcome | None = None  # set on the last fragment only
+
+    @property
+    def finishes(self) -> bool:
+        """True for the last fragment of an event."""
+        return ends_event(self.last_frag, self.kind)
 
     @property
     def barrier(self) -> bool:

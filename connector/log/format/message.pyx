@@ -5,7 +5,7 @@ are the CRC-32 of those before them.
 """
 
 from connector.log.format.avro_reader cimport Reader, read_block, read_byte, read_map, read_text
-from connector.errors import LogDamaged
+from connector.log.rules import damaged
 from connector.log.transaction.batch import Statement
 
 cdef Py_ssize_t CRC_SIZE = 4
@@ -45,11 +45,8 @@ cdef class Message:
         try:
             return self.read_statements()
         except (ValueError, IndexError) as error:
-            raise LogDamaged(
-                f"the statements of an event are wrong: {error}",
-                seqno=self.header.seqno,
-                at=f"{topic}-{self.partition}@{self.offset}",
-            ) from error
+            at = f"{topic}-{self.partition}@{self.offset}"
+            raise damaged(error, seqno=self.header.seqno, at=at) from error
 
     cdef list read_statements(self):
         cdef Reader r = Reader.__new__(Reader)

@@ -1,12 +1,13 @@
 """Parts of a change that was too large for one message, put together again (`Chunk` in `schemas/fragment.avsc`).
 
-The fragment of the last part becomes a message whose bytes are that one change, whole, so that nobody behind here
-knows of parts. The rules are those of `connector.log.format.decoded_parts`.
+The fragment of the last part becomes a message with that one change, whole, so that later code never sees parts. The
+rules are those of `connector.log.format.decoded_parts`.
 """
 
 from connector.errors import LogDamaged
 from connector.log.format.avro_reader cimport Reader, read_byte, read_long
 from connector.log.format.message cimport Block, Message
+from connector.log.rules import Rule, broken
 
 cdef enum:
     ONE = 2  # an array's block of one item
@@ -18,7 +19,7 @@ cdef bytes END = bytes(1 + 4)  # of the array; and as many bytes as a checksum, 
 
 
 cdef class RowParts:
-    """Takes fragments of events, in order.
+    """Joins the row parts of events, whose fragments it accepts in order.
 
     Args:
         topic: named in errors.
@@ -33,7 +34,7 @@ cdef class RowParts:
         self.forget()
 
     def forget(self):
-        """Nothing follows the parts that were taken."""
+        """Forget the parts so far: no others follow."""
         self.data = None
         self.size = 0
 
@@ -69,8 +70,9 @@ cdef class RowParts:
             r.at += length
             expect(read_byte(r) == 0)
         except (ValueError, IndexError) as error:
-            raise LogDamaged(
-                f"the parts of a large change do not follow each other: {error}",
+            raise broken(
+                LogDamaged,
+                Rule.ROW_PARTS,
                 hint="nothing was applied of this event",
                 seqno=message.header.seqno,
                 fragno=message.header.fragno,
@@ -84,7 +86,7 @@ cdef class RowParts:
 
 
 cdef Reader reader(Message message):
-    """Behind the count and the branch of a message's first change."""
+    """A reader after the count and the branch of a message's first change."""
     cdef Reader r = Reader.__new__(Reader)
     r.data = message.block.data
     r.at = message.changes + 2

@@ -14,7 +14,7 @@ _WORD: Final = 0xFFFFFFFF
 
 
 def shard_of(shards: Collection[str]) -> ShardId:
-    """The shard of an event that touches these: the one there is, else `#UNKNOWN`. "" is one that is not known."""
+    """The shard of an event that touches these: the only one, else `#UNKNOWN`. "" is a shard that is not known."""
     if len(shards) != 1:
         return UNKNOWN_SHARD
     (shard,) = shards
@@ -25,11 +25,11 @@ def shard_of(shards: Collection[str]) -> ShardId:
 def partition_of(shard: ShardId, count: int) -> int:
     """The partition of a shard: Kafka's default for its name, but 0 for `#UNKNOWN`.
 
-    Barriers are found by everyone in partition 0; so a DDL, being one, is given the shard `#UNKNOWN`.
+    Readers find all barriers in partition 0, so a DDL, which is a barrier, gets the shard `#UNKNOWN`.
 
     Args:
-        shard: whose.
-        count: how many partitions the log has, by its partition map.
+        shard: the shard.
+        count: the number of partitions in the log's partition map.
     """
     if count < 1:
         raise ValueError(f"a log of {count} partitions")
@@ -39,7 +39,7 @@ def partition_of(shard: ShardId, count: int) -> int:
 
 
 def murmur2(data: bytes) -> int:
-    """MurmurHash2, 32 bits, with the seed that Kafka's own partitioner uses, unsigned.
+    """MurmurHash2, 32 bits, unsigned, with the seed of Kafka's own partitioner.
 
     The algorithm is Austin Appleby's, public domain; Kafka's variant is described in its class
     `org.apache.kafka.common.utils.Utils`.

@@ -35,7 +35,7 @@ cdef inline int reserve(Text* out, Py_ssize_t more) except -1:
     return 0
 
 
-cdef inline bytes taken(Text* out):
+cdef inline bytes bytes_of(Text* out):
     """Return what was written. A buffer that has grown large is freed; the caller sets the size before writing again."""
     cdef bytes found = PyBytes_FromStringAndSize(<const char*>out.data, out.size)
     if out.room > KEEP:

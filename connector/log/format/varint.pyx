@@ -2,14 +2,16 @@
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
+from connector.log.rules import BrokenRule, Rule
+
 
 cdef int refuse(int failure) except -1:
     """Raise what `read_varint` returned instead of a size."""
     if failure == TOO_LONG:
-        raise ValueError("a number of more than ten bytes")
+        raise BrokenRule(Rule.NUMBER, number="longer than ten bytes")
     if failure == TOO_LARGE:
-        raise ValueError("a number of more than 64 bits")
-    raise ValueError("the bytes end within a number")
+        raise BrokenRule(Rule.NUMBER, number="larger than 64 bits")
+    raise BrokenRule(Rule.NUMBER, number="cut off")
 
 
 def read_long(const unsigned char[::1] data not None, Py_ssize_t at):
@@ -19,7 +21,7 @@ def read_long(const unsigned char[::1] data not None, Py_ssize_t at):
         The number, and the index of the byte after it.
 
     Raises:
-        ValueError: the bytes end within it, it has more than ten bytes, or more than 64 bits.
+        BrokenRule: the bytes end within it, it has more than ten bytes, or more than 64 bits.
     """
     cdef long long value = 0
     cdef int used = TRUNCATED

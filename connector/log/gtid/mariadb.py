@@ -1,9 +1,9 @@
-"""MariaDB's GTIDs: `domain-server-number`, and how far a log has come in each domain.
+"""MariaDB's GTIDs (`domain-server-number`), and a log's position in each domain.
 
-Within a domain numbers only grow, whichever server writes (`gtid_strict_mode`), so the last GTID of each domain says
-everything before it. The text form is that of MariaDB's `gtid_binlog_pos`: `0-1-100,7-2-3`. A server's
-`gtid_binlog_state` has the same form with one GTID for each server that ever wrote in a domain, and so tells more: that
-a number below the domain's last was another server's.
+Within a domain the numbers only grow, whichever server writes (`gtid_strict_mode`), so a domain's last GTID implies all
+before it. The text form is that of MariaDB's `gtid_binlog_pos`: `0-1-100,7-2-3`. A server's `gtid_binlog_state` has
+the same form, with one GTID for each server that ever wrote in a domain. It therefore also shows which server wrote a
+number below the domain's last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LARGEST: Final = 2**64 - 1
 
 
 class DomainGtid(NamedTuple):
-    """One GTID."""
+    """A GTID of MariaDB."""
 
     domain: int
     server: int
@@ -43,11 +43,11 @@ class DomainGtid(NamedTuple):
         return f"{self.domain}-{self.server}-{self.number}"
 
 
-class Missing:
-    """GTIDs that one position has come past and another has not.
+class MissingGtids:
+    """The GTIDs of one position that another lacks.
 
     Args:
-        spans: the last one that is missing, and how many numbers are missing up to it.
+        spans: for each domain the last missing GTID, and the number of missing GTIDs up to it.
     """
 
     __slots__ = ("_spans",)
@@ -71,9 +71,9 @@ class Missing:
 
 
 class DomainPosition:
-    """The position of a log in each domain; also the builder of one.
+    """The position of a log in each domain. It can be changed.
 
-    A number of 0 says that nothing of a domain was there yet: a position that is empty still tells whose it is.
+    The number 0 stands for a domain without transactions, so that even an empty position has MariaDB's form.
     """
 
     __slots__ = ("_domains",)
@@ -83,10 +83,10 @@ class DomainPosition:
 
     @classmethod
     def parse(cls, text: str) -> DomainPosition:
-        """Read MariaDB's text form, of a position or of `gtid_binlog_state`.
+        """Read MariaDB's text form of a position or of `gtid_binlog_state`.
 
         Raises:
-            Unsupported: the text is neither.
+            Unsupported: the text is neither of them.
         """
         result = cls()
         for part in filter(None, "".join(text.split()).split(",")):
@@ -96,7 +96,7 @@ class DomainPosition:
         return result
 
     def add(self, gtid: str, count: int = 1) -> None:
-        """Come to a GTID, and to those that follow it, `count` in all. One that was come past changes nothing.
+        """Move to a GTID, or to the last of `count` consecutive GTIDs. A GTID before the position changes nothing.
 
         Raises:
             Unsupported: not a GTID of MariaDB.
@@ -109,7 +109,7 @@ class DomainPosition:
             self._domains[domain] = {server: last}
 
     def remove(self, gtid: str) -> None:
-        """Go back to before a GTID, if it is in: the later ones of its domain are removed too.
+        """Move back to before a GTID, if the position contains it: later GTIDs of its domain are removed, too.
 
         Raises:
             Unsupported: not a GTID of MariaDB.
@@ -135,21 +135,21 @@ class DomainPosition:
     __contains__ = contains
 
     def issubset(self, other: DomainPosition) -> bool:
-        """Return whether the other position is as far in every domain, by the same servers."""
+        """Return whether the other position contains the last GTID of every domain of this one."""
         return not self - other
 
     def copy(self) -> DomainPosition:
-        """A position of its own, the same."""
+        """Return a copy that can be changed independently."""
         result = DomainPosition()
         result._domains = {domain: dict(servers) for domain, servers in self._domains.items()}
         return result
 
     def count(self) -> int:
-        """The number of GTIDs up to here, at most: a domain's numbers may have holes."""
+        """The number of GTIDs up to this position, at most: a domain's numbers may have holes."""
         return sum(last.number for last in self)
 
-    def __sub__(self, other: DomainPosition) -> Missing:
-        """The GTIDs up to this position that the other lacks: it must have the last of a domain by the same server."""
+    def __sub__(self, other: DomainPosition) -> MissingGtids:
+        """The GTIDs up to this position that the other lacks. The last GTID of a domain counts with its server."""
         spans = []
         for last in self:
             servers = other._domains.get(last.domain, {})
@@ -159,9 +159,9 @@ class DomainPosition:
             if known is None:
                 known = max((number for number in servers.values() if number < last.number), default=0)
                 if any(number >= last.number for number in servers.values()):
-                    known = last.number - 1  # other servers' numbers are between them: at least one is missing
+                    known = last.number - 1  # other servers wrote the numbers between: at least one is missing
             spans.append((last, last.number - known))
-        return Missing(spans)
+        return MissingGtids(spans)
 
     def __bool__(self) -> bool:
         return any(last.number for last in self)
@@ -169,7 +169,7 @@ class DomainPosition:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DomainPosition) and self._domains == other._domains
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
 
     def __iter__(self) -> Iterator[DomainGtid]:
         """The last GTID of each domain."""
@@ -177,7 +177,7 @@ class DomainPosition:
             yield self._newest(domain)
 
     def __str__(self) -> str:
-        """MariaDB's form: domains in order, of each the servers by their numbers."""
+        """MariaDB's form: domains in order, the servers of each by their numbers."""
         return ",".join(
             str(DomainGtid(domain, server, number))
             for domain in sorted(self._domains)

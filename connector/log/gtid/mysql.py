@@ -1,6 +1,6 @@
 """MySQL's GTID sets: `uuid:1-5:7`, with tags since 8.3 `uuid:1-5:tag:1-3`.
 
-The text form is that of MySQL's manual, "GTID Sets"; numbers go from 1 to 2**63 - 2.
+The text form is described in MySQL's manual, "GTID Sets". Numbers go from 1 to 2**63 - 2.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Span(NamedTuple):
 
 
 class GtidSet:
-    """A set of GTIDs; also the builder of one.
+    """A set of GTIDs. It can be changed.
 
-    Numbers of one source (`uuid` or `uuid:tag`) are ascending, disjoint spans that do not touch. `add` of a number in
-    the last span, or the next one, which is what a server's log gives all the time, does no more than count it.
+    The numbers of a source (`uuid` or `uuid:tag`) are kept as ascending, disjoint spans that do not touch. `add` of a
+    number in the last span or directly after it, the usual case in a server's log, only extends that span.
     """
 
     __slots__ = ("_sources",)
@@ -39,7 +39,7 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """Read MySQL's text form; white space and upper case are allowed, the empty text is the empty set.
+        """Read MySQL's text form. White space and upper case are allowed; the empty text is the empty set.
 
         Raises:
             Unsupported: the text is not a GTID set of MySQL.
@@ -59,7 +59,7 @@ class GtidSet:
                     last = int(span[2] or first)
                     if not 1 <= first <= _LARGEST or last > _LARGEST:
                         raise _not_a_set(text)
-                    if first <= last:  # MySQL takes 5-3 for no number at all
+                    if first <= last:  # MySQL reads 5-3 as an empty span
                         result._insert(source, Span(first, last))
                     tagged = False
                 elif _TAG.fullmatch(word) and not tagged:
@@ -72,7 +72,7 @@ class GtidSet:
         return result
 
     def add(self, gtid: str, count: int = 1) -> None:
-        """Add a GTID, and those that follow it, `count` in all.
+        """Add a GTID, or `count` consecutive GTIDs that begin with it.
 
         Raises:
             Unsupported: not a GTID of MySQL.
@@ -90,7 +90,7 @@ class GtidSet:
         self._insert(source, Span(begin, begin + count - 1))
 
     def remove(self, gtid: str) -> None:
-        """Take one GTID out, if it is in.
+        """Remove a GTID, if the set contains it.
 
         Raises:
             Unsupported: not a GTID of MySQL.
@@ -103,7 +103,7 @@ class GtidSet:
             self._sources.pop(source, None)
 
     def contains(self, gtid: str) -> bool:
-        """Return whether the set has a GTID.
+        """Return whether the set contains a GTID.
 
         Raises:
             Unsupported: not a GTID of MySQL.
@@ -116,11 +116,11 @@ class GtidSet:
     __contains__ = contains
 
     def issubset(self, other: GtidSet) -> bool:
-        """Return whether the other set has every GTID of this one."""
+        """Return whether the other set contains every GTID of this one."""
         return not self - other
 
     def copy(self) -> GtidSet:
-        """A set of its own with the same GTIDs."""
+        """Return a copy that can be changed independently."""
         return self._of((source, list(spans)) for source, spans in self._sources.items())
 
     def count(self) -> int:
@@ -148,16 +148,16 @@ class GtidSet:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GtidSet) and self._sources == other._sources
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
 
     def __iter__(self) -> Iterator[tuple[str, Span]]:
-        """Source (`uuid` or `uuid:tag`) and span, in the order of the text form."""
+        """Sources (`uuid` or `uuid:tag`) and their spans, in the order of the text form."""
         for source in sorted(self._sources):
             for span in self._sources[source]:
                 yield source, span
 
     def __str__(self) -> str:
-        """MySQL's form on one line: sources in order, the tags of a source after its untagged numbers."""
+        """MySQL's form in one line: sources in order, tagged numbers of a source after its untagged ones."""
         parts: dict[str, list[str]] = {}
         for source in sorted(self._sources):
             uuid, _, tag = source.partition(":")
@@ -194,7 +194,7 @@ def _first(span: Span) -> int:
 
 
 def _without(spans: list[Span], gone: list[Span]) -> list[Span]:
-    """The numbers of `spans` that are not in `gone`: one pass over both."""
+    """The numbers of `spans` that are not in `gone`, found in one pass over both."""
     result: list[Span] = []
     at = 0
     for first, last in spans:

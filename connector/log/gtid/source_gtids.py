@@ -1,4 +1,4 @@
-"""A source's GTIDs, MySQL's or MariaDB's: the one place that tells which, by the text's form."""
+"""A source's GTIDs, MySQL's or MariaDB's. Only this module decides which, by the form of the text."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _OF_MARIADB: Final = re.compile(r"\s*\d+-\d+-\d+\s*(,.*)?", re.DOTALL)
 
 
 class HasGtids(Protocol):
-    """Some GTIDs."""
+    """A collection of GTIDs."""
 
     def __contains__(self, gtid: str) -> bool:
-        """Return whether a GTID is in."""
+        """Return whether the collection contains a GTID."""
 
 
 class Gtids(Protocol):
-    """The GTIDs that a log has, or has passed over; grows as the log is read."""
+    """The GTIDs of a log, and of what was not captured. It grows while the log is read."""
 
     def add(self, gtid: str, count: int = 1) -> None:
-        """Add a GTID and those that follow it, `count` in all."""
+        """Add a GTID, or `count` consecutive GTIDs that begin with it."""
 
     def remove(self, gtid: str) -> None:
-        """Take one out, if it is in; of MariaDB's also the later ones of its domain."""
+        """Remove a GTID, if it is contained; of MariaDB's also the later ones of its domain."""
 
     def contains(self, gtid: str) -> bool:
-        """Return whether a GTID is in."""
+        """Return whether a GTID is contained."""
 
     def __contains__(self, gtid: str) -> bool:
-        """Return whether a GTID is in."""
+        """Return whether a GTID is contained."""
 
     def count(self) -> int:
         """The number of GTIDs."""
@@ -41,11 +41,11 @@ class Gtids(Protocol):
         """True unless empty."""
 
     def __str__(self) -> str:
-        """The text that it can be made from again."""
+        """The text form, which `parse_gtids` reads."""
 
 
 class Lacking(Protocol):
-    """GTIDs that are missing somewhere."""
+    """The GTIDs that one side lacks."""
 
     def count(self) -> int:
         """The number of GTIDs."""
@@ -54,39 +54,43 @@ class Lacking(Protocol):
         """True unless empty."""
 
     def __str__(self) -> str:
-        """For people."""
+        """The text form, for messages."""
 
 
 def of_mariadb(text: str) -> bool:
-    """Return whether a GTID, or a text of several, is MariaDB's. The empty text is MySQL's."""
+    """Return whether a text of one or more GTIDs has MariaDB's form. The empty text has MySQL's."""
     return _OF_MARIADB.fullmatch(text) is not None
 
 
 def parse_gtids(text: str) -> Gtids:
-    """Read either's text form.
+    """Read GTIDs in MySQL's or MariaDB's text form.
 
     Raises:
-        Unsupported: it is neither.
+        Unsupported: the text has neither form.
     """
     return DomainPosition.parse(text) if of_mariadb(text) else GtidSet.parse(text)
 
 
-def lacking(wanted: str, there: str) -> Lacking:
-    """The GTIDs of one text that another lacks.
+def lacking(expected: str, found: str) -> Lacking:
+    """The GTIDs of one text that another one lacks.
+
+    Args:
+        expected: the GTIDs that should be contained.
+        found: the GTIDs that are there.
 
     Raises:
         HistoriesDiffer: one is MySQL's and the other MariaDB's, and neither is empty.
-        Unsupported: one is neither.
+        Unsupported: one of them has neither form.
     """
-    if of_mariadb(wanted) and of_mariadb(there):
-        return DomainPosition.parse(wanted) - DomainPosition.parse(there)
-    if of_mariadb(wanted) == of_mariadb(there):
-        return GtidSet.parse(wanted) - GtidSet.parse(there)
-    if not parse_gtids(wanted):
+    if of_mariadb(expected) and of_mariadb(found):
+        return DomainPosition.parse(expected) - DomainPosition.parse(found)
+    if of_mariadb(expected) == of_mariadb(found):
+        return GtidSet.parse(expected) - GtidSet.parse(found)
+    if not parse_gtids(expected):
         return GtidSet()
     raise HistoriesDiffer(
         "The GTIDs of the log and of the source are of two kinds: one is MySQL's, one MariaDB's",
         hint="go back to the server that the log was read from, or begin a new service with a snapshot",
-        wanted=wanted[:200],
-        there=there[:200],
+        expected=expected[:200],
+        found=found[:200],
     )

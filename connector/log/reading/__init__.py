@@ -1,11 +1,11 @@
 """Reads the log's protocol: pure code, no Kafka.
 
-fragment_rules       rules of the order of messages within a partition
-partition_state      one partition, and the state machine that applies the rules
-sequenced_partition  a partition of the whole log: limits of older epochs, offsets to resume from
-event_sequencer      the whole log: events that are finished, in the order of their seqnos
-shard_sequencer      some shards, joined by barriers
-offset_range         a range of one partition's offsets, for parallel readers
-event_range          whole events that directly follow each other, handled together
-search               offsets by seqno or time, by binary search
+- `fragment_rules`: rules of the order of messages within a partition.
+- `partition_state`: one partition, and the state machine that applies the rules.
+- `sequenced_partition`: a partition of the whole log: limits of older epochs, offsets to resume from.
+- `event_sequencer`: the whole log: events that are finished, in the order of their seqnos.
+- `shard_sequencer`: some shards, joined by barriers.
+- `offset_range`: a range of one partition's offsets, for parallel readers.
+- `event_range`: whole events that directly follow each other, handled together.
+- `search`: offsets by seqno or time, by binary search.
 """

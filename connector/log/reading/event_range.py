@@ -1,7 +1,7 @@
-"""Ranges of whole events that directly follow each other: nearly all of a log.
+"""Ranges of whole events that directly follow each other, as nearly all events of a log do.
 
-`EventSequencer` accepts a range at once as it would accept each of its events. `follows` is the rule by which events
-are of one range; the compiled scan applies the same rule.
+`EventSequencer` accepts a range at once, with the same result as accepting its events one by one. `follows` decides
+whether two events are in one range; the compiled scan applies the same rule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from connector.log.ids import Kind, Outcome, Seqno
 R = TypeVar("R")
 
 EDGES: Final = ("begin", "end")
-"""The values of `snapshot` in the metadata of the events around an initial load, which change more than rows."""
+"""The values of the metadata `snapshot` in the first and last event of an initial load, which change more than rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class EventRange(Generic[R]):
     """Events of one partition and epoch, each whole in one fragment, each the next of the log after the one before.
 
     Args:
-        partition: the one that they are in.
-        first: the first one's seqno.
-        prev_seqno, last_barrier: what the first one names.
-        offsets: of each event, ascending.
-        header: the last one's.
-        body: released with them.
+        partition: the partition of the events.
+        first: the seqno of the first event.
+        prev_seqno, last_barrier: the fields of the first event's header.
+        offsets: the offset of each event, ascending.
+        header: the header of the last event.
+        body: the messages, released with the range.
     """
 
     partition: int
@@ -42,7 +42,7 @@ class EventRange(Generic[R]):
 
 
 def is_plain(header: FragmentHeader) -> bool:
-    """Return whether this fragment is a whole event that has nothing but rows."""
+    """Return whether a fragment is a whole event that consists of rows alone."""
     return (
         header.fragno == 0
         and header.last_frag
@@ -53,7 +53,7 @@ def is_plain(header: FragmentHeader) -> bool:
 
 
 def follows(before: FragmentHeader, after: FragmentHeader) -> bool:
-    """Return whether one plain event directly follows another, so that both are of one range."""
+    """Return whether one plain event directly follows another, so that both are in one range."""
     return (
         is_plain(before)
         and is_plain(after)

@@ -1,16 +1,16 @@
 """Releases the events that are finished, contiguous and not given up: the reader's side of the protocol, as pure code.
 
-What the log promises, and what is checked here of it:
+The log promises the following, and this module checks it:
 
 - A partition shows its events in ascending order, each whole before the next begins. Every fragment names the
   partition's previous finished event, so a missing one is a hole and not an end.
 - A producer that goes online writes a marker of its epoch to *every* partition, in one Kafka transaction. What an
   older epoch had not finished below the marker is given up; its seqno is given again, perhaps on another partition.
-- So event N is the work of the newest epoch whose first seqno is not above N; a fragment of N from an older epoch
-  belongs to an event that was given up. A reader learns an epoch's first seqno from the history, from any
+- Event N is therefore written by the newest epoch whose first seqno is not above N; a fragment of N from an older epoch
+  belongs to a given-up event. A reader learns an epoch's first seqno from the history, from any
   partition's marker, or as an upper bound from the first message of that epoch that it reads.
-- An epoch that goes on without trapped events names them; they are passed over as if they were not there. A reader that
-  has accepted one before fails: its history is another.
+- An epoch that continues without trapped events names them, and they are not released. A reader that has released one
+  before fails, because its history is another one.
 
 Partitions are read independently: a reader may read the new N of one partition before the given up N of another.
 """
@@ -28,6 +28,7 @@ from connector.log.reading.event_range import EventRange, R, newest_barrier
 from connector.log.reading.fragment_rules import trapped_by
 from connector.log.reading.partition_state import PartitionState
 from connector.log.reading.sequenced_partition import NO_LIMIT, B, SequencedPartition, UnfinishedEvent
+from connector.log.rules import Rule
 from connector.log.transaction.position import TargetPosition
 
 
@@ -36,11 +37,11 @@ class Release(Generic[B]):
     """An event, or the next part of one, that may be applied.
 
     Args:
-        seqno, epoch: which event.
-        header: of its newest fragment; the last one's when `complete`.
-        bodies: what has come since the previous release of the event.
-        first: nothing of it was released before.
-        complete: it is finished, and everything before it has been released: it may be committed.
+        seqno, epoch: the event.
+        header: the header of its newest fragment; of the last one when `complete`.
+        bodies: the bodies since the previous release of the event.
+        first: no part of the event was released before.
+        complete: the event is finished and all events before it are released: it may be committed.
     """
 
     seqno: Seqno
@@ -53,7 +54,7 @@ class Release(Generic[B]):
 
 @dataclass(frozen=True, slots=True)
 class Voided:
-    """An event that was released in part was given up: forget the parts. Its seqno comes again."""
+    """An event that was released in part and then given up: forget its parts. Its seqno comes again."""
 
     seqno: Seqno
 
@@ -64,10 +65,10 @@ class EventSequencer(Generic[B, R]):
     After any error it is of no use: read again from the target's position.
 
     Args:
-        topic: for messages.
-        partitions: how many the log has.
-        position: the target's, as the run found it.
-        history: the log's, read after the target was claimed; the target was proved to lie on it.
+        topic: named in errors.
+        partitions: the number of partitions of the log.
+        position: the target's position at the start.
+        history: the history of the log, read after the target was claimed; the target's position is proved to be on it.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class EventSequencer(Generic[B, R]):
         self._next = Seqno(position.seqno + 1)
         self._epoch = position.epoch
         self._resumed = position.seqno
-        self._head = position.head
+        self._rewound_from = position.rewound_from
         self._barrier: Seqno | None = None
         self._log_id: LogId = history.log_id if history else position.log_id
         self._exact: dict[Epoch, Seqno] = {r.epoch: r.first_seqno for r in history.epochs} if history else {}
@@ -112,8 +113,8 @@ class EventSequencer(Generic[B, R]):
     def ahead(self, partition: int) -> bool:
         """Return whether a partition is ahead: it has an event that waits for one before it, in another partition.
 
-        A partition's events ascend; and what a producer gave up is the event that its successor begins with, so what
-        precedes that one is not after it either.
+        A partition's events ascend. A given-up event has the seqno with which the next epoch begins, so nothing before
+        it is later.
         """
         state = self._partitions[partition].state
         if state.unfinished:
@@ -124,14 +125,14 @@ class EventSequencer(Generic[B, R]):
         """Accept the next message of a partition.
 
         Args:
-            header: the fragment's.
-            partition: the one that it was read from.
-            offset: ascending, with the gaps that Kafka's transaction markers leave.
-            body: released with it.
+            header: the header of the fragment.
+            partition: the partition that it was read from.
+            offset: its offset; offsets ascend, with the gaps that Kafka's transaction markers leave.
+            body: the message, released with the event.
 
         Raises:
             LogDamaged: something is missing before it, or it cannot be there by the protocol.
-            HistoriesDiffer: the topic holds another log than the one the run began with.
+            HistoriesDiffer: the topic holds another log than before.
         """
         read = self._partitions[partition]
         state = read.state
@@ -215,11 +216,11 @@ class EventSequencer(Generic[B, R]):
         return {partition: offset for partition, offset in offsets if offset is not None}
 
     def _begin(self, read: SequencedPartition[B], offset: int, header: FragmentHeader, body: B) -> None:
-        """An event begins that is to be released."""
+        """Accept the first fragment of an event that is to be released."""
         seqno = header.seqno
         read.starts.append((seqno, (offset,)))
         if seqno < self._next or seqno in self._events:
-            read.state.damaged(header, offset, "The log gives an event twice")
+            read.state.damaged(header, offset, Rule.EVENT_TWICE)
         if header.last_frag and seqno == self._next:
             self._complete(read, header, [body], first=True)
             if self._events:
@@ -245,16 +246,16 @@ class EventSequencer(Generic[B, R]):
         self._complete_next()
 
     def _marker(self, read: SequencedPartition[B], offset: int, header: FragmentHeader) -> None:
-        """A producer went online: what was unfinished here is given up."""
+        """Accept a marker: a producer went online, and the partition's unfinished event is given up."""
         epoch, first, state = header.epoch, header.seqno, read.state
         self._log_id = state.marker(header, offset, self._log_id)
         if state.seqno != NO_SEQNO and read.starts and read.starts[-1][0] == state.seqno:
             read.starts.pop()
         state.check_finished(header, offset)
         if first != self._exact.setdefault(epoch, first):
-            state.damaged(header, offset, f"The epoch began with {self._exact[epoch]} as read before")
+            state.damaged(header, offset, Rule.EPOCH_BEGIN_CHANGED, began_with=self._exact[epoch])
         if epoch > self._epoch and first < self._next:
-            state.damaged(header, offset, f"The epoch gives events again, but {self.released} was finished")
+            state.damaged(header, offset, Rule.GIVEN_AGAIN, finished=self.released)
         if TRAPPED_EVENTS in header.metadata and epoch not in self._forks:
             self._fork(read, offset, header)
         self._learn(read, offset, header, first)
@@ -263,16 +264,15 @@ class EventSequencer(Generic[B, R]):
         read.limit = self._limit(epoch)
 
     def _fork(self, read: SequencedPartition[B], offset: int, header: FragmentHeader) -> None:
-        """A producer goes on without trapped events: what came of them is void.
+        """Accept a fork: the producer continues without trapped events, whose released parts are void.
 
-        A target that was taken back holds more than was released: all up to its head.
+        A rewound target holds more than was released: everything up to `rewound_from`.
         """
-        held = max(self.released, self._head) if header.seqno > self._head else self.released
+        held = max(self.released, self._rewound_from) if header.seqno > self._rewound_from else self.released
         self._trapped += trapped_by(
             header,
             held if header.epoch > self._epoch else NO_SEQNO,
             read.state.at(offset),
-            message="The source's successor lacks events that were already taken",
             hint="fill the target again from nothing",
         )
         self._forks.add(header.epoch)
@@ -285,14 +285,14 @@ class EventSequencer(Generic[B, R]):
         return bool(self._trapped) and overlaps(self._trapped, seqno, seqno)
 
     def _enter(self, read: SequencedPartition[B], offset: int, header: FragmentHeader) -> None:
-        """A partition's epoch changes without a marker: right for the first message that is read of it alone."""
+        """Accept another epoch without a marker, which only the first message of a partition may have."""
         read.state.enter(header, offset)
         if header.seqno < self._firsts.get(header.epoch, NO_LIMIT):
             self._learn(read, offset, header, header.seqno)
         read.limit = self._limit(header.epoch)
 
     def _learn(self, read: SequencedPartition[B], offset: int, header: FragmentHeader, first: Seqno) -> None:
-        """An epoch's first seqno is at most `first`: what older epochs gave from there on is given up."""
+        """Note that an epoch begins at `first` or before: events of older epochs from there on are given up."""
         epoch = header.epoch
         self._firsts[epoch] = min(first, self._firsts.get(epoch, first))
         for other in self._partitions:
@@ -302,7 +302,7 @@ class EventSequencer(Generic[B, R]):
                     other.event = None
         for event in [e for e in self._events.values() if e.epoch < epoch and e.seqno >= first]:
             if event.finished:
-                read.state.damaged(header, offset, f"The epoch gives event {event.seqno} again, which was finished")
+                read.state.damaged(header, offset, Rule.GIVEN_AGAIN, finished=event.seqno)
             del self._events[event.seqno]
             if event.parts:
                 self._ready.append(Voided(event.seqno))
@@ -311,31 +311,33 @@ class EventSequencer(Generic[B, R]):
         return min((first for other, first in self._firsts.items() if other > epoch), default=NO_LIMIT)
 
     def _check_limit(self, read: SequencedPartition[B], offset: int, header: FragmentHeader) -> None:
-        """An event that was passed over is finished: wrong if a newer epoch gives it again."""
+        """Check the end of an event that is not released: no newer epoch may have given it again."""
         if header.seqno >= read.limit:
-            read.state.damaged(header, offset, "The event is finished, but a newer epoch gives it again")
+            read.state.damaged(header, offset, Rule.FINISHED_LATE, newer_epoch_from=read.limit)
 
     def _complete(self, read: SequencedPartition[B], header: FragmentHeader, bodies: list[B], *, first: bool) -> None:
-        """The next event is finished: release it, or pass over it."""
+        """Complete the next event: release it, unless it is trapped."""
         seqno = header.seqno
         if header.epoch != self._epoch:
             self._change(read, header)
         barrier = self._barrier
         if header.last_barrier != barrier and (barrier is not None or header.last_barrier > self._resumed):
-            read.state.damaged(header, None, f"The last barrier read is {barrier}")
+            missing = barrier is None or header.last_barrier > barrier
+            rule = Rule.BARRIER_MISSING if missing else Rule.BARRIER_NOT_NAMED
+            read.state.damaged(header, None, rule, barrier_read=barrier)
         if header.barrier and read.state.partition:
-            read.state.damaged(header, None, "A barrier outside partition 0: who reads one shard misses it")
+            read.state.damaged(header, None, Rule.BARRIER_ELSEWHERE)
         self._barrier = newest_barrier(header)
         if not self._is_trapped(seqno):
             self._ready.append(Release(seqno, header.epoch, header, bodies, first, complete=True))
         self._next = Seqno(seqno + 1)
 
     def _change(self, read: SequencedPartition[B], header: FragmentHeader) -> None:
-        """The next event is of another epoch than the one before it."""
+        """Check an event whose epoch is not that of the event before it."""
         if header.epoch < self._epoch:
-            read.state.damaged(header, None, f"The event before it is of epoch {self._epoch}")
+            read.state.damaged(header, None, Rule.EPOCH_DECREASED, epoch_before=self._epoch)
         if header.seqno < self._exact.get(header.epoch, 0):
-            read.state.damaged(header, None, f"Its epoch begins with {self._exact[header.epoch]}")
+            read.state.damaged(header, None, Rule.BEFORE_EPOCH, began_with=self._exact[header.epoch])
         self._epoch = header.epoch
 
     def _complete_next(self) -> None:

@@ -28,13 +28,13 @@ class OffsetRange:
     """A range of a partition's offsets, and the events of it that are read.
 
     Args:
-        partition: its number.
+        partition: the partition's number.
         begin, end: offsets; an event is read whose fragment 0 is at one of them, `end` not included.
         after, upto: seqnos; an event is read that is above the first and not above the second.
         tail: the partition's last event before `begin`; None: not known, or `begin` is somewhere within an event.
         last: the partition's last event that is not above `upto`; it is finished.
-        log_id: of the log.
-        trapped: events that a later epoch goes on without; they are passed over.
+        log_id: the id of the log.
+        trapped: events that a later epoch continues without; they are not read.
     """
 
     partition: int
@@ -47,12 +47,12 @@ class OffsetRange:
     log_id: LogId
     trapped: tuple[Range, ...] = ()
 
-    def wants(self, seqno: Seqno) -> bool:
+    def contains(self, seqno: Seqno) -> bool:
         """Return whether an event is read, whatever its offset."""
         return self.after < seqno <= self.upto and not (self.trapped and overlaps(self.trapped, seqno, seqno))
 
 
-TAKE: Final = "take"  # a fragment of an event of the range, which is not whole yet
+PART: Final = "part"  # a fragment of an event of the range, but not the last one
 WHOLE: Final = "whole"  # the last one
 OTHER: Final = "other"  # not of the range
 GIVE_UP: Final = "give up"  # forget the fragments of the unfinished event
@@ -63,7 +63,7 @@ class OffsetRangeReader:
     """Classifies each message of a partition, in its order from `begin` on. After an error it is of no use.
 
     Args:
-        topic: for messages.
+        topic: named in errors.
         bounds: the range.
     """
 
@@ -72,7 +72,7 @@ class OffsetRangeReader:
         # Nothing is known of what precedes the range but its tail.
         self._state = PartitionState(topic, bounds.partition, bounds.begin, floor=NO_LIMIT, tail=bounds.tail)
         self._from_within = bounds.tail is None  # the first event may have begun before the range
-        self._wanted = False
+        self._in_range = False
 
     @property
     def finished(self) -> bool:
@@ -99,7 +99,7 @@ class OffsetRangeReader:
         return True
 
     def accept(self, header: FragmentHeader, offset: int) -> str:
-        """Accept the next message and tell what it is.
+        """Accept the next message and classify it.
 
         Raises:
             LogDamaged: something is missing before it, or it cannot be there by the protocol.
@@ -113,17 +113,17 @@ class OffsetRangeReader:
             self._from_within = header.fragno > 0
             if offset >= bounds.end or header.seqno > bounds.upto:
                 return DONE
-            self._wanted = not self._from_within and bounds.wants(header.seqno)
+            self._in_range = not self._from_within and bounds.contains(header.seqno)
         elif self._from_within and offset >= bounds.end:
             return DONE
-        if not self._wanted:
+        if not self._in_range:
             return OTHER
-        return WHOLE if header.last_frag else TAKE
+        return WHOLE if header.last_frag else PART
 
     def _marker(self, header: FragmentHeader, offset: int) -> str:
-        """A producer went online: what was unfinished here is given up."""
+        """Accept a marker: a producer went online, and the unfinished event is given up."""
         state = self._state
-        given_up = state.unfinished and self._wanted
+        given_up = state.unfinished and self._in_range
         state.marker(header, offset, self._bounds.log_id)
         state.begin(header.epoch)
         self._from_within = False

@@ -12,13 +12,20 @@ with everything else, so it demands no order.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
-from connector.log.reading.fragment_rules import damaged, interrupted, log_of, unannounced, unexpected, unlinked
-
-REREAD: Final = "The partition was read again from an earlier offset"
+from connector.log.reading.fragment_rules import (
+    Breach,
+    interrupted,
+    log_of,
+    misplaced,
+    unannounced,
+    unexpected,
+    unlinked,
+)
+from connector.log.rules import Rule
 
 
 @dataclass(slots=True)
@@ -26,13 +33,13 @@ class PartitionState:
     """One partition as far as it was read. After an error it is of no use.
 
     Args:
-        topic: for errors.
-        partition: its number.
+        topic: named in errors.
+        partition: the partition's number.
         next_offset: messages before it are not accepted; offsets ascend, with the gaps that Kafka's transactions leave.
         floor: until an event is linked, events up to this seqno may precede what is read.
         tail: the last finished event, None while nothing is known.
-        epoch: of the newest message, NO_EPOCH before the first.
-        seqno: of the unfinished event, NO_SEQNO when there is none.
+        epoch: the epoch of the newest message, NO_EPOCH before the first.
+        seqno: the unfinished event, NO_SEQNO if there is none.
         fragno: the unfinished event's next fragment.
         rows: the unfinished event's rows so far.
     """
@@ -59,15 +66,15 @@ class PartitionState:
             LogDamaged: the epoch's marker is missing, or an older producer wrote.
         """
         if wrong := unannounced(header, self.epoch):
-            self.damaged(header, offset, wrong)
+            self.breach(header, offset, wrong)
         self.epoch = header.epoch
 
     def fragment(self, header: FragmentHeader, offset: int, *, from_within: bool = False) -> bool:
         """Accept a fragment of the epoch that was entered.
 
         Args:
-            header: the fragment's.
-            offset: its offset.
+            header: the fragment's header.
+            offset: the fragment's offset.
             from_within: the first event may be read from one of its later fragments on.
 
         Returns:
@@ -77,18 +84,18 @@ class PartitionState:
             LogDamaged: a fragment or an event is missing before it, or the offset was read before.
         """
         if offset < self.next_offset:
-            self.damaged(header, offset, REREAD)
+            self.damaged(header, offset, Rule.OFFSET_REREAD, next_offset=self.next_offset)
         self.next_offset = offset + 1
         begins = self.seqno == NO_SEQNO
         if begins:
             if header.fragno and (self.tail is not None or not from_within):
-                self.damaged(header, offset, "A fragment is missing before this one")
+                self.damaged(header, offset, Rule.FRAGMENT_MISSING, next_fragno=0)
             if wrong := unlinked(header, self.tail, self.floor):
-                self.damaged(header, offset, wrong)
+                self.breach(header, offset, wrong)
             if self.tail is None:
                 self.tail = header.prev_seqno
         elif wrong := interrupted(header, self.seqno, self.fragno, self.rows, self.tail):
-            self.damaged(header, offset, wrong)
+            self.breach(header, offset, wrong)
         if header.last_frag:
             self.tail = header.seqno
             self.seqno = NO_SEQNO
@@ -102,9 +109,9 @@ class PartitionState:
         """Check an epoch's marker; `begin` then gives up what is unfinished.
 
         Args:
-            header: the marker's.
-            offset: its offset.
-            log_id: of the log that is read, "" while it is not known.
+            header: the marker's header.
+            offset: the marker's offset.
+            log_id: the id of the log that is read, "" while it is not known.
 
         Returns:
             The marker's log id.
@@ -114,15 +121,15 @@ class PartitionState:
             HistoriesDiffer: it is of another log.
         """
         if offset < self.next_offset:
-            self.damaged(header, offset, REREAD)
+            self.damaged(header, offset, Rule.OFFSET_REREAD, next_offset=self.next_offset)
         self.next_offset = offset + 1
         found = log_of(header, log_id, self.at(offset))
         if wrong := unlinked(header, self.tail, self.floor):
-            self.damaged(header, offset, wrong)
+            self.breach(header, offset, wrong)
         if self.tail is None:
             self.tail = header.prev_seqno
         if wrong := unexpected(header, self.epoch):
-            self.damaged(header, offset, wrong)
+            self.breach(header, offset, wrong)
         return found
 
     def begin(self, epoch: Epoch) -> None:
@@ -137,11 +144,15 @@ class PartitionState:
             LogDamaged: the epoch begins after that event.
         """
         if NO_SEQNO < self.seqno < header.seqno:
-            self.damaged(header, offset, f"Event {self.seqno} was finished before, but not here")
+            self.damaged(header, offset, Rule.END_MISSING, unfinished=self.seqno)
 
-    def damaged(self, header: FragmentHeader, offset: int | None, message: str) -> NoReturn:
-        """Raise the error that names the message."""
-        raise damaged(message, self.at(offset), header)
+    def damaged(self, header: FragmentHeader, offset: int | None, rule: Rule, **where: object) -> NoReturn:
+        """Raise the error that names the broken rule and the message."""
+        raise misplaced(rule, self.at(offset), header, where)
+
+    def breach(self, header: FragmentHeader, offset: int, breach: Breach) -> None:
+        """Raise the error of a breach."""
+        self.damaged(header, offset, breach.rule, **breach.where)
 
     def at(self, offset: int | None) -> str:
         """Return topic-partition@offset, or topic-partition of what has come before."""

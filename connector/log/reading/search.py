@@ -1,20 +1,32 @@
-"""Finds the offset of an event in a partition by binary search.
+"""Finds the offset of an event in a partition: by binary search, or by probes from the end backwards.
 
-From one offset to the next the numbers of a partition never fall: its events ascend, what was given up is given again
-under the same number, and a marker bears the first number that its epoch will give. So a number is looked for by
-binary search, whatever offsets Kafka's own markers, aborted transactions and compaction have removed.
+The seqnos in a partition never decrease from one offset to the next: its events ascend, a given-up event is repeated
+with the same seqno, and a marker has the first seqno of its epoch. A binary search therefore finds a seqno, whatever
+offsets are missing after Kafka's own markers, aborted transactions and compaction.
 
-Commit times may fall: servers have clocks. They are assumed to fall by no more than a `slack`; then an event that is
-earlier by more than that has only earlier ones before it, and binary search works for times, too.
+Commit times may decrease, because servers' clocks differ. They are assumed to decrease by at most `slack`. Before an
+event that is earlier by more than that there are only earlier events, so a binary search works for times, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from connector.log.ids import Seqno
+
+FIRST_PROBE: Final = 16  # offsets; each probe further back is GROWTH times as wide
+GROWTH: Final = 8
+
+
+def backward_probes(low: int, high: int) -> Iterator[range]:
+    """The offsets from `low` to before `high` in ever wider ranges, the last range first."""
+    width = FIRST_PROBE
+    while high > low:
+        start = max(low, high - width)
+        yield range(start, high)
+        width, high = width * GROWTH, start
 
 
 class HasSeqno(Protocol):
@@ -22,7 +34,7 @@ class HasSeqno(Protocol):
 
     @property
     def seqno(self) -> Seqno:
-        """Of its event; of a marker the first that its epoch gives."""
+        """The seqno of its event; of a marker the first seqno of its epoch."""
 
 
 class HasCommitTime(HasSeqno, Protocol):
@@ -30,7 +42,7 @@ class HasCommitTime(HasSeqno, Protocol):
 
     @property
     def commit_time(self) -> int | None:
-        """Its event's, µs since 1970 UTC; None where it does not tell: on markers, and before the last fragment."""
+        """The commit time of its event, µs since 1970 UTC; None in markers and before the last fragment."""
 
 
 H = TypeVar("H", bound=HasSeqno)
@@ -46,34 +58,34 @@ class Probe(Generic[H]):
 
 
 def first_of(read: Callable[[int], Probe[H] | None], start: int, end: int, seqno: int) -> Probe[H] | None:
-    """The first fragment in a partition that is not of an earlier event.
+    """The first fragment of a partition that does not belong to an earlier event.
 
-    Every finished event of the partition with this seqno or a greater one stands there or behind it, whole; what is
-    met may also be the marker before it, or what was given up of it.
+    Every finished event of the partition with this seqno or a later one begins there or after it. The fragment found
+    may also be the marker before the event, or a given-up attempt at it.
 
     Args:
-        read: the first committed fragment at an offset or behind it, None where there is none before the end.
+        read: returns the first committed fragment at an offset or after it, None if there is none before the end.
         start, end: the first offset, and the one after the last.
-        seqno: what is looked for; one more than an event's finds where that event is over.
+        seqno: the seqno to find; an event's seqno plus 1 finds the fragment after that event.
 
     Returns:
-        None: all there are, are of earlier events. As many reads as `end - start` has bits, at most.
+        The fragment; None if all belong to earlier events. It reads at most as often as `end - start` has bits.
     """
     found = None
     while start < end:
         middle = (start + end) // 2
-        met = read(middle)
-        if met is None or met.offset >= end:
+        probe = read(middle)
+        if probe is None or probe.offset >= end:
             end = middle
-        elif met.header.seqno < seqno:
-            start = met.offset + 1
+        elif probe.header.seqno < seqno:
+            start = probe.offset + 1
         else:
-            found, end = met, middle
+            found, end = probe, middle
     return found
 
 
 def before_time(read: Callable[[int], Probe[T] | None], start: int, end: int, time: int, slack: int) -> int:
-    """An offset that is not behind the first event of a partition that was committed at a time or later.
+    """An offset at or before the first event of a partition that was committed at a time or later.
 
     Args:
         read, start, end: as `first_of`.
@@ -81,18 +93,18 @@ def before_time(read: Callable[[int], Probe[T] | None], start: int, end: int, ti
         slack: µs by which commit times may fall from one event to a later one.
 
     Returns:
-        Where to begin to read; `end` when every event is earlier.
+        The offset to read from; `end` if every event is earlier.
     """
     limit = end
     while start < end:
         middle = (start + end) // 2
-        met = read(middle)
-        while met is not None and met.header.commit_time is None and met.offset < end:
-            met = first_of(read, met.offset + 1, limit, met.header.seqno + 1)  # a long event: the one behind it
-        if met is None or met.offset >= end or met.header.commit_time is None:
+        probe = read(middle)
+        while probe is not None and probe.header.commit_time is None and probe.offset < end:
+            probe = first_of(read, probe.offset + 1, limit, probe.header.seqno + 1)  # a long event: the event after it
+        if probe is None or probe.offset >= end or probe.header.commit_time is None:
             end = middle
-        elif met.header.commit_time < time - slack:
-            start = met.offset + 1
+        elif probe.header.commit_time < time - slack:
+            start = probe.offset + 1
         else:
             end = middle
     return start

@@ -1,4 +1,4 @@
-"""A partition as `EventSequencer` reads it: which event is unfinished, what a newer epoch gave up, where to resume."""
+"""A partition's state in `EventSequencer`: its unfinished event, its given-up events, the offset to resume from."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class UnfinishedEvent(Generic[B]):
     """An event that is to be released: its fragments so far.
 
     Args:
-        partition: the one that it is in.
-        header: of its newest fragment.
-        bodies: those that have not been released.
-        finished: its last fragment has come.
-        parts: some of its bodies were released.
+        partition: the partition of the event.
+        header: the header of its newest fragment.
+        bodies: the bodies that are not released yet.
+        finished: its last fragment is read.
+        parts: some of its bodies are released.
     """
 
     partition: SequencedPartition[B]
@@ -39,15 +39,15 @@ class UnfinishedEvent(Generic[B]):
 
 @dataclass(slots=True)
 class SequencedPartition(Generic[B]):
-    """One partition.
+    """The state of one partition.
 
     Args:
         state: the order of its fragments.
-        seen: something of the partition is known: its next offset is a point to resume from.
-        limit: events of the state's epoch from this seqno on were given up: a newer epoch gives them again.
-        event: the unfinished event, None when there is none or it is passed over.
-        starts: of the events that may not be on the target yet, in ranges of events that follow each other: the first
-            one's seqno, and for each the offset of its fragment 0.
+        seen: the next offset is known, so reading can resume there.
+        limit: events of the state's epoch from this seqno on are given up: a newer epoch gives them again.
+        event: the unfinished event; None if there is none, or if it is not to be released.
+        starts: the events that may not be on the target yet, in ranges of consecutive events: the first seqno of the
+            range, and the offset of fragment 0 of each event.
     """
 
     state: PartitionState

@@ -11,7 +11,8 @@ Shards are named by a rule, and by another one from the first event of the next 
 are asked for are those of one version: after its end nothing is released.
 
 A partition that loses its tail while it is read (an unclean election) is noticed when it continues, not when a barrier
-is released past it; its reader compares it with the producer's position when it begins, ends, or waits in vain.
+is released past it. Its reader compares it with the producer's position when it begins, when it ends, and after
+waiting.
 """
 
 from __future__ import annotations
@@ -25,22 +26,23 @@ from connector.errors import ShardsChanged
 from connector.log.epochs.fork import TRAPPED_EVENTS, overlaps
 from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
-from connector.log.format.partition_map import GENERATION, SINCE
+from connector.log.format.shard_rule import SINCE, VERSION
 from connector.log.ids import NO_SEQNO, Kind, LogId, Seqno, ShardId
 from connector.log.reading.event_sequencer import Release
 from connector.log.reading.fragment_rules import trapped_by
 from connector.log.reading.partition_state import PartitionState
+from connector.log.rules import Rule
 
 B = TypeVar("B")
 
 
 @dataclass(slots=True)
 class ShardEvent(Generic[B]):
-    """An event of which fragments have come, or all.
+    """An event that is read in part or whole.
 
     Args:
         start: the offset of its fragment 0.
-        header: of its newest fragment.
+        header: the header of its newest fragment.
     """
 
     start: int
@@ -50,34 +52,34 @@ class ShardEvent(Generic[B]):
 
 @dataclass(slots=True)
 class ShardPartition(Generic[B]):
-    """One of the partitions.
+    """The state of one partition.
 
     Args:
         state: the order of its fragments.
-        met: nothing below it can come any more.
+        read_to: no event before this seqno can come any more.
         open: the unfinished event.
-        waiting: finished events that have not been given.
+        waiting: finished events that are not released yet.
     """
 
     state: PartitionState
-    met: Seqno = NO_SEQNO
+    read_to: Seqno = NO_SEQNO
     open: ShardEvent[B] | None = None
     waiting: deque[ShardEvent[B]] = field(default_factory=deque)
 
 
 class ShardSequencer(Generic[B]):
-    """The events of some shards, and all barriers.
+    """Releases the events of some shards, and all barriers.
 
     Args:
-        topic: for messages.
-        log_id: the log's.
+        topic: named in errors.
+        log_id: the id of the log.
         shards: the shards whose events are released, beside barriers.
         offsets: partition → the offset to read from; partition 0 is among them.
-        floor: events up to this one are passed over.
-        tails: partition → the last event before its offset; NO_SEQNO if none; left out where it is not known.
-        barrier: the last one that was released; None: the last one up to `floor`, not known.
-        history: the log's; None: only the markers name trapped events.
-        generation: the partition-map version whose rule names the shards.
+        floor: events up to this one are not released.
+        tails: partition → the last event before its offset, NO_SEQNO if none; absent where it is not known.
+        barrier: the last released barrier; None: it is the last one up to `floor`, which is not known.
+        history: the history of the log; None: only the markers name trapped events.
+        version: the partition-map version whose rule names the shards.
     """
 
     def __init__(
@@ -91,14 +93,14 @@ class ShardSequencer(Generic[B]):
         tails: Mapping[int, Seqno] | None = None,
         barrier: Seqno | None = None,
         history: History | None = None,
-        generation: int = 1,
+        version: int = 1,
     ) -> None:
-        self._generation = generation
+        self._version = version
         self._log_id = log_id
         self._shards = frozenset(shards)
         self._floor = floor
         self._barrier = barrier
-        self._given = floor
+        self._released = floor
         self._forks = {record.epoch for record in history.epochs if record.forked} if history else set()
         self._trapped = history.trapped if history else ()
         self._until: Seqno | None = None  # the first event of the next partition-map version
@@ -125,7 +127,7 @@ class ShardSequencer(Generic[B]):
             self._marker(read, offset, header)
         else:
             self._fragment(read, offset, header, body)
-        read.met = max(read.met, header.seqno)
+        read.read_to = max(read.read_to, header.seqno)
 
     def next(self) -> Release[B] | None:
         """Release the next event, None if there is none now: of several the one with the smallest seqno.
@@ -147,7 +149,7 @@ class ShardSequencer(Generic[B]):
                 self._barrier = header.seqno
             if overlaps(self._trapped, header.seqno, header.seqno):
                 continue  # it counts for the order alone
-            self._given = max(self._given, header.seqno)
+            self._released = max(self._released, header.seqno)
             return Release(header.seqno, header.epoch, header, event.bodies, first=True, complete=True)
         return None
 
@@ -172,12 +174,12 @@ class ShardSequencer(Generic[B]):
         if not first or not first[0].header.barrier:
             return NO_SEQNO, []
         seqno = first[0].header.seqno
-        return seqno, [number for number, read in self._partitions.items() if read.met < seqno]
+        return seqno, [number for number, read in self._partitions.items() if read.read_to < seqno]
 
     def reached(self, partition: int, seqno: Seqno) -> None:
         """Note that a partition has nothing more before an event: see the module."""
         read = self._partitions[partition]
-        read.met = max(read.met, seqno)
+        read.read_to = max(read.read_to, seqno)
 
     def waiting_bodies(self, partition: int) -> Iterator[B]:
         """Return the newest body of each event of a partition that waits for another partition."""
@@ -213,7 +215,7 @@ class ShardSequencer(Generic[B]):
         read.state.check_finished(header, offset)
         if TRAPPED_EVENTS in header.metadata and header.epoch not in self._forks:
             self._fork(read, offset, header)
-        if int(header.metadata.get(GENERATION, 1)) > self._generation:
+        if int(header.metadata.get(VERSION, 1)) > self._version:
             since = Seqno(int(header.metadata[SINCE]))
             self._until = since if self._until is None else min(self._until, since)
         read.open = None
@@ -223,9 +225,8 @@ class ShardSequencer(Generic[B]):
         """A producer goes on without trapped events."""
         self._trapped += trapped_by(
             header,
-            self._given,
+            self._released,
             read.state.at(offset),
-            message="The source's successor lacks events that may have been taken",
             hint="read the shards again from nothing",
         )
         self._forks.add(header.epoch)
@@ -237,12 +238,12 @@ class ShardSequencer(Generic[B]):
         if header.last_barrier > given:
             first = self._partitions[0].waiting
             if first and first[0].header.seqno > header.last_barrier:
-                read.state.damaged(header, event.start, f"A barrier is missing: the last one read is {given}")
+                read.state.damaged(header, event.start, Rule.BARRIER_MISSING, barrier_read=given)
             return False
         if self._barrier is not None and header.last_barrier != self._barrier:
-            read.state.damaged(header, event.start, f"The barrier {self._barrier} came before it")
+            read.state.damaged(header, event.start, Rule.BARRIER_NOT_NAMED, barrier_read=self._barrier)
         if not header.barrier:
             return True
         if read.state.partition:
-            read.state.damaged(header, event.start, "A barrier outside partition 0: who reads one shard misses it")
-        return all(other.met >= header.seqno for other in self._partitions.values())
+            read.state.damaged(header, event.start, Rule.BARRIER_ELSEWHERE)
+        return all(other.read_to >= header.seqno for other in self._partitions.values())

@@ -1,4 +1,4 @@
-# What `capture` gives to `encode`.
+# Transactions on their way from the reader of the source's log to the encoder.
 
 from libc.stdint cimport int64_t
 
@@ -57,7 +57,7 @@ cdef inline TransactionEnd ending_at(SourcePosition end, int64_t commit_time, ob
     return made
 
 
-cdef inline TransactionBatch piece_of(TransactionStart begin, list changes, TransactionEnd ending):
+cdef inline TransactionBatch batch_of(TransactionStart begin, list changes, TransactionEnd ending):
     cdef TransactionBatch made = TransactionBatch.__new__(TransactionBatch)
     made.begin = begin
     made.changes = changes

@@ -1,4 +1,4 @@
-"""The source's tables, for a log that does not name its columns: kept by the producer, in the control topic."""
+"""Table definitions of the source, for binary logs without column names; kept in the control topic."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from connector.log.transaction.xa import Logged
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table as it is at some place of the source's log.
+    """The definition of a table at one position of the source's log.
 
     Args:
         layout: its columns and key.
-        charset: what text columns get that name none.
-        unknown: why it is not known what the table is, and since where; then it has no columns.
+        charset: the default character set of its text columns.
+        unknown: the reason why the definition is not known, and since which event; then it has no columns.
     """
 
     layout: TableLayout
@@ -25,17 +25,17 @@ class TableDefinition:
 
     @property
     def name(self) -> TableName:
-        """Its name, as the server compares names."""
+        """The table's name, in the case that the server compares."""
         return self.layout.name
 
 
 @dataclass(frozen=True, slots=True)
 class Redefined:
-    """The definitions that the transaction before it has changed; follows its last batch, or the position advance.
+    """The definitions that a transaction changed. Comes after its last batch, or after the position advance.
 
     Args:
-        tables: by name; None: there is no such table.
-        schemas: their character sets; None: there is no such schema.
+        tables: name → definition; None for a dropped table.
+        schemas: schema → default character set; None for a dropped schema.
     """
 
     tables: Mapping[TableName, TableDefinition | None] = field(default_factory=dict)
@@ -44,18 +44,18 @@ class Redefined:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """Every table that can be for us, at one place of the source's log.
+    """The definitions of all tables that may be captured, at one position of the source's log.
 
     Args:
-        tables: by name.
-        schemas: what their tables get as character set that name none.
+        tables: name → definition.
+        schemas: schema → default character set of its tables.
     """
 
     tables: Mapping[TableName, TableDefinition] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
 
     def after(self, change: Redefined) -> Definitions:
-        """With what has changed."""
+        """Return the definitions after a change."""
         tables = {**self.tables, **change.tables}
         schemas = {**self.schemas, **change.schemas}
         return Definitions(
@@ -65,9 +65,9 @@ class Definitions:
 
     @property
     def everything(self) -> Redefined:
-        """All of it as a change."""
+        """All definitions as a change."""
         return Redefined(self.tables, self.schemas)
 
 
 Item = Logged | Redefined
-"""What a source's log is read as."""
+"""An item that a reader of the source's log returns."""

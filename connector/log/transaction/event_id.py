@@ -1,4 +1,4 @@
-"""`mysql-bin.000002:0000000000002081;1748`: how an event is named by where it ended in the source's log."""
+"""Event ids: the position where an event ends in the source's log, as `mysql-bin.000002:0000000000002081;1748`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _FORM: Final = re.compile(r"(?P<file>[^:;]+):(?P<end>\d{16,20});(?P<thread>\d+)"
 
 @dataclass(frozen=True, slots=True, order=True)
 class EventId:
-    """The end position of an event in the binary log, and the connection that made it.
+    """The end position of an event in the binary log, and the connection that executed it.
 
     Args:
         file: the binary log's file.
         end: the offset after the event's last byte; 16 digits in the text, so that texts of one file sort.
-        thread_id: the connection there, 0 when unknown.
+        thread_id: the connection's id on the server, 0 when unknown.
     """
 
     file: str

@@ -1,4 +1,4 @@
-# A finished event, as its producer remembers it.
+# A finished event in the producer's position.
 
 from libc.stdint cimport int64_t, uint32_t
 

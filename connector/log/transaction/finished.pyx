@@ -10,7 +10,7 @@ from connector.log.transaction.source_position cimport SourcePosition
 @cython.final
 @dataclass(frozen=True)
 cdef class Digest:
-    """The digest of a transaction's content, independent of its fragments; recognises it when it is read again.
+    """The digest of a transaction's content, by which it is recognised when it is read again. Independent of fragments.
 
     Args:
         rows: the number of rows.

@@ -1,4 +1,4 @@
-"""The layout of a table's rows in a change: its columns, and those of the key."""
+"""The layout of a table's rows in a change: its columns and its primary key."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class TableName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column as the source had it when the row was written.
+    """A column of the source, as it was defined when the row was written.
 
     Args:
         name: the column's name.
         type: MySQL's type as `information_schema.COLUMN_TYPE` writes it, in lower case, without width for
             integers: `bigint`, `decimal(65,30)`, `varchar(255)`, `datetime(6)`, `enum`, `set`, `bit(17)` …
-        unsigned: for numbers.
+        unsigned: true for unsigned numbers.
         charset: of text columns, MySQL's name (`utf8mb4`, `latin1` …); `binary` for bytes; "" otherwise.
-        labels: of enum and set columns, in index order.
-        nullable: whether the source allows NULL.
+        labels: the labels of enum and set columns, in index order.
+        nullable: the source allows NULL.
     """
 
     name: str

@@ -1,12 +1,13 @@
-"""XA transactions that are prepared and not decided: pure, the same for the producer and for its model.
+"""XA transactions between XA PREPARE and XA COMMIT or XA ROLLBACK.
 
-The pieces of a prepared transaction are written to a topic of their own as they are read, under the name of this
-*attempt* to read it, which is never given twice. They count only when the closing record (`Pending`) is there; it is
-written in one Kafka transaction with the position that is past the PREPARE. So an attempt that ends within is void
-by itself, and the transaction is read again from its start. XA COMMIT takes the closing record away in the Kafka
-transaction that holds the event's last fragment.
+The producer writes the batches of a prepared transaction to a topic of their own as it reads them. Their keys name the
+*attempt* to read the transaction; no two attempts have the same name. The batches count only once their closing record
+(`Pending`) exists, which is written in one Kafka transaction with the position after XA PREPARE. An attempt that ends
+before that is therefore void, and the transaction is read again from its start. XA COMMIT deletes the closing record in
+the Kafka transaction with the event's last fragment.
 
-The position says how many are pending, and a sum over them: a topic that lost its end or was re-created is noticed.
+The position holds the number of pending transactions and a checksum over them, so that a topic that lost its end or was
+re-created is noticed.
 """
 
 from __future__ import annotations
@@ -21,38 +22,38 @@ from connector.log.transaction.source_position import SourcePosition
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """All that is pending, in short.
+class PendingChecksum:
+    """The number of pending transactions, and a checksum that does not depend on their order.
 
     Args:
-        count: how many transactions.
-        check: the sum of the CRC-32 of what identifies each, modulo 2^32: in whatever order they came.
+        count: the number of transactions.
+        check: the sum of `Pending.check` of all of them, modulo 2^32.
     """
 
     count: int = 0
     check: int = 0
 
 
-NOTHING: Final = Kept()
+NOTHING: Final = PendingChecksum()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A prepared transaction of which everything is kept: its closing record.
+    """The closing record of a prepared transaction: all its batches are in the topic.
 
     Args:
-        xid: as MySQL writes it.
-        attempt: under which its pieces are kept.
-        pieces, messages: how many pieces it came in, and as how many messages they are kept; 0: nothing for us.
-        gtid: of the PREPARE, None where the source has none.
-        start: where it begins in the source's log.
-        time: of the PREPARE, µs since 1970 UTC.
-        kind: what it is when it is committed.
+        xid: the transaction's XID as MySQL writes it.
+        attempt: the name in the keys of its messages.
+        batches, messages: the number of its batches, and of the messages that hold them; 0: no captured changes.
+        gtid: the GTID of XA PREPARE, None where the source has none.
+        start: the position in the source's log where it begins.
+        time: the time of XA PREPARE, µs since 1970 UTC.
+        kind: the kind of the event that XA COMMIT makes of it.
     """
 
     xid: str
     attempt: str
-    pieces: int
+    batches: int
     messages: int
     gtid: str | None
     start: SourcePosition
@@ -61,34 +62,34 @@ class Pending:
 
     @property
     def check(self) -> int:
-        """The part of `Kept.check` that this transaction adds."""
-        return crc32(f"{self.xid}/{self.attempt}/{self.pieces}/{self.messages}".encode())
+        """The CRC-32 of what identifies the transaction: what it adds to `PendingChecksum.check`."""
+        return crc32(f"{self.xid}/{self.attempt}/{self.batches}/{self.messages}".encode())
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A record of the topic of prepared transactions, on its way there.
+    """A record to be written to the topic of prepared transactions.
 
     Args:
-        key, value: None for a value takes the key's record away.
-        kept: what is pending from here on; told with a closing record and with what takes one away.
+        key, value: the record; a value of None deletes the key's record.
+        kept: the pending transactions after it; set with a closing record and with its deletion.
     """
 
     key: bytes
     value: bytes | None
-    kept: Kept | None = None
+    kept: PendingChecksum | None = None
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """The bytes of key and value."""
         return len(self.key) + len(self.value or b"")
 
 
 class PendingSet:
-    """The transactions that are prepared.
+    """The pending XA transactions.
 
     Args:
-        found: those that were, when the producer went online.
+        found: the ones that were pending when the producer went online.
     """
 
     def __init__(self, found: Iterable[Pending] = ()) -> None:
@@ -99,20 +100,21 @@ class PendingSet:
         return iter(self._by_xid.values())
 
     @property
-    def kept(self) -> Kept:
-        """As the position remembers it."""
-        return Kept(len(self._by_xid), self._check % (1 << 32))
+    def kept(self) -> PendingChecksum:
+        """The checksum that the position holds."""
+        return PendingChecksum(len(self._by_xid), self._check % (1 << 32))
 
     @property
     def oldest(self) -> int | None:
-        """The time at which the oldest pending one was prepared; None: there is none."""
+        """The time of the oldest XA PREPARE; None if no transaction is pending."""
         return min((pending.time for pending in self._by_xid.values()), default=None)
 
     def prepare(self, pending: Pending) -> Pending | None:
-        """One is prepared.
+        """Add a transaction.
 
         Returns:
-            The one of the same xid that it replaces: MySQL has no two at a time, so that one was read before.
+            The one with the same xid that it replaces, None if there was none. MySQL prepares an xid once at a time, so
+            the replaced one is the same transaction, read before.
         """
         before = self.end(pending.xid)
         self._by_xid[pending.xid] = pending
@@ -120,14 +122,14 @@ class PendingSet:
         return before
 
     def get(self, xid: str) -> Pending | None:
-        """The one of this xid."""
+        """The transaction with this xid; None if none is pending."""
         return self._by_xid.get(xid)
 
     def end(self, xid: str) -> Pending | None:
-        """It is committed or rolled back.
+        """Remove a transaction that was committed or rolled back.
 
         Returns:
-            It; None when none of this xid is pending.
+            The transaction; None if none with this xid is pending.
         """
         ended = self._by_xid.pop(xid, None)
         if ended is not None:

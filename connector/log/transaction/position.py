@@ -1,7 +1,8 @@
 """The positions of the producer and of a target.
 
-`SourcePosition` is a place in the source's log: *seen*. `PositionRecord` is what is safe to start again from.
-They are two types so that neither can be taken for the other.
+`SourcePosition` is a position in the source's log that was *seen*. `PositionRecord` is a position that is safe to
+resume from. They are two types so that they cannot be confused. A
+stream begins at a `StreamStart`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.finished import Digest, Finished
-from connector.log.transaction.pending import NOTHING, Kept
+from connector.log.transaction.pending import NOTHING, PendingChecksum
 from connector.log.transaction.source_position import SourcePosition
 
 __all__ = ["Digest", "Finished", "Open", "PositionRecord", "SourcePosition", "TargetPosition"]
@@ -19,7 +20,12 @@ __all__ = ["Digest", "Finished", "Open", "PositionRecord", "SourcePosition", "Ta
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """An event of which fragments are published and the last is not."""
+    """An event that is published in part: its last fragment is missing.
+
+    Args:
+        seqno, fragno: the event, and its last published fragment.
+        partition: the partition of its fragments.
+    """
 
     seqno: Seqno
     fragno: int
@@ -28,20 +34,20 @@ class Open:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionRecord:
-    """The producer's resumable position: the one record of `thl.<service>.position` that counts, the newest.
+    """The producer's resumable position. The newest record of `thl.<service>.position` is the one that counts.
 
     Args:
-        finished: the last finished event; None in a log without any.
-        resume: where to read on: after `finished`, and after whatever was passed over since.
-        gtid_set: every GTID the log has or has passed over, MySQL's or MariaDB's text form; None where the source has
-            none.
-        open: set while an event is unfinished in the log. Nothing else in the record moves while it is set.
+        finished: the last finished event; None in a log without events.
+        resume: the position to resume from: after `finished`, and after what was not captured since.
+        gtid_set: every GTID of the log and of what was not captured, in MySQL's or MariaDB's text form; None where the
+            source has no GTIDs.
+        open: set while an event is unfinished in the log. No other field changes while it is set.
         tails: partition → seqno of its last finished event, NO_SEQNO where it has none.
         last_barrier: the last finished barrier.
-        snapshot: an initial load has begun and is not finished: going online starts it over.
-        server_uuid: the server whose files `resume` speaks of; "" when unknown.
+        snapshot: an initial load has begun and is not finished: going online starts it again.
+        server_uuid: the server whose file `resume` names; "" when unknown.
         prepared: the XA transactions that are pending at `resume`.
-        created: when the file of `resume` was begun, as the file says, seconds since 1970 UTC; 0 when unknown.
+        created: the creation time in the file of `resume`, seconds since 1970 UTC; 0 when unknown.
     """
 
     finished: Finished | None
@@ -52,7 +58,7 @@ class PositionRecord:
     last_barrier: Seqno = NO_SEQNO
     snapshot: bool = False
     server_uuid: str = ""
-    prepared: Kept = NOTHING
+    prepared: PendingChecksum = NOTHING
     created: int = 0
 
     @property
@@ -66,14 +72,14 @@ class TargetPosition:
     """The position of a target, written in the same target transaction as its data.
 
     Args:
-        service: whose log.
+        service: the log's service.
         log_id, seqno, epoch: the last applied event; "" / NO_SEQNO / NO_EPOCH before the first.
-        offsets: partition → the Kafka offset to read on from. Resumable.
-        gtid_set: what was applied, MySQL's text form; None where the source has none.
-        consistent: whether the target shows the source's state at `seqno` (false during an initial load).
-        commit_time: the last applied event's, µs since 1970 UTC.
-        head: of a target that was taken back and applies again, the last event that it had; NO_SEQNO otherwise. Up to
-            there it may hold what comes later in the log already, and `gtid_set` is that of the head.
+        offsets: partition → the Kafka offset to resume from.
+        gtid_set: the GTIDs of what was applied; None where the source has none.
+        consistent: the target shows the source's state at `seqno` (false during an initial load).
+        commit_time: the commit time of the last applied event, µs since 1970 UTC.
+        rewound_from: of a target that was rewound and applies again, its last event before; NO_SEQNO otherwise. Up to
+            there it may already hold later events, and `gtid_set` is that of this event.
     """
 
     service: str
@@ -86,4 +92,25 @@ class TargetPosition:
     offsets: Mapping[int, int] = field(default_factory=dict)
     consistent: bool = True
     commit_time: int = 0
-    head: Seqno = NO_SEQNO
+    rewound_from: Seqno = NO_SEQNO
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotCompleted:
+    """The end of an initial load; queued in the same work as the load's last event.
+
+    Args:
+        gtid_set: the transactions that the load contains; None if the source has no GTIDs.
+    """
+
+    gtid_set: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AfterGtids:
+    """Start at the first transaction that is not in a GTID set (text form of MySQL or MariaDB)."""
+
+    gtid_set: str
+
+
+StreamStart = AfterGtids | SourcePosition

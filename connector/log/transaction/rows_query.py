@@ -1,8 +1,8 @@
-"""The statement that made a fragment's rows, in its metadata, where the source logged it.
+"""The statements that made an event's rows, in the metadata of its fragments, where the source logs them.
 
-`rows_query.N` is the text of the statement that made the fragment's change N (from 0) and the later ones, also in the
-event's next fragments, up to the next such key; an empty text: from there on it is not known. Each stands once, where
-its first rows do.
+`rows_query.N` is the text of the statement that made the fragment's change N (counted from 0) and all later changes, in
+the event's next fragments too, until the next such key. An empty text means that the statement is not known. Each text
+is written once, with its first rows.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def key(number: int) -> str:
     return f"{KEY}{number}"
 
 
-class Asked:
-    """Tells where another statement begins, along the changes of one event."""
+class RowsQueries:
+    """Finds where another statement begins among the changes of one event."""
 
     __slots__ = ("_query",)
 
@@ -29,7 +29,7 @@ class Asked:
         self._query = ""
 
     def another(self, change: Rows | Statement) -> str | None:
-        """The text that is to be told with this change; None where it is that of the change before."""
+        """Return the text of a change's statement; None if it is that of the change before."""
         query = (change.query if isinstance(change, Rows) else None) or ""
         if query == self._query:
             return None
@@ -37,7 +37,7 @@ class Asked:
         return query
 
     def metadata(self, changes: Iterable[Rows | Statement]) -> Iterator[tuple[str, str]]:
-        """The entries of a fragment with just these changes."""
+        """The metadata entries of a fragment that consists of these changes."""
         for number, change in enumerate(changes):
             query = self.another(change)
             if query is not None:

@@ -1,4 +1,4 @@
-# A place in the source's binary log.
+# A position in the source's binary log.
 
 from libc.stdint cimport int64_t
 

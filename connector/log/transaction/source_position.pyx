@@ -1,4 +1,4 @@
-"""A place in the source's binary log. Compiled, as `batch` is: every event makes one."""
+"""Positions in the source's binary log. Compiled, as `batch` is: every event makes one."""
 
 cimport cython
 from cython.dataclasses cimport dataclass
@@ -6,9 +6,9 @@ from libc.stdint cimport int64_t
 
 
 def file_number(str file not None):
-    """The number at the end of a binary log's name; -1 where there is none.
+    """The number at the end of a binary log's name; -1 if there is none.
 
-    The server pads it to six digits and goes on with seven, so names as texts are not in the files' order.
+    The server pads the number to six digits, and the millionth file has seven, so names do not sort in the files' order.
     """
     digits = file.rpartition(".")[2]
     return int(digits) if digits.isdecimal() else -1
@@ -17,7 +17,7 @@ def file_number(str file not None):
 @cython.final
 @dataclass(frozen=True)
 cdef class SourcePosition:
-    """A place in the source's binary log: file and byte offset. Seen, not resumable. In the log's order."""
+    """A position in the source's binary log: file and byte offset. Seen, not resumable. Ordered as the log is."""
 
     file: str
     offset: int64_t

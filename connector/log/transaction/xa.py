@@ -1,7 +1,7 @@
 """XA transactions of the source: prepared at one position of the log, committed or rolled back at another.
 
-A prepared transaction is no event: it becomes visible when another session commits it, perhaps days later. Until then
-its batches are kept (`connector.log.transaction.pending`).
+A prepared transaction is no event yet: it becomes visible when a session commits it, perhaps days later. Until then its
+batches are stored (`connector.log.transaction.pending`).
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from connector.log.transaction.batch import PositionAdvance, TransactionBatch, T
 from connector.log.transaction.position import SourcePosition
 
 XID = "xid"
-"""The metadata of a transaction under which its xid stands."""
+"""The metadata key of a transaction's xid."""
 PREPARED = "xa_prepared"
-"""… and the GTID, or else the place, of its XA PREPARE, when it was committed by an XA COMMIT of its own."""
+"""The metadata key of the GTID of its XA PREPARE, or of the position if it has none; absent in a one-phase commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A piece of an XA transaction, in order; between its first and its last nothing else comes.
+    """A batch of an XA transaction. The batches of one transaction come in order, with nothing else between them.
 
-    One that is committed in one phase and fits one piece comes as an ordinary `TransactionBatch`.
+    A transaction that is committed in one phase and fits one batch is an ordinary `TransactionBatch`.
 
     Args:
-        xid: as MySQL writes it: `X'6162',X'',1`.
-        piece: the first has `begin`, the last `ending`; a transaction with nothing for us is one without changes.
-        one_phase: told with the last piece: the transaction is committed with it.
+        xid: the transaction's XID as MySQL writes it: `X'6162',X'',1`.
+        batch: the first has `begin`, the last `ending`; a transaction without captured changes is one empty batch.
+        one_phase: set with the last batch of a transaction that is committed in one phase.
     """
 
     xid: str
-    piece: TransactionBatch
+    batch: TransactionBatch
     one_phase: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """XA COMMIT or XA ROLLBACK of a transaction that was prepared: a transaction of its own, with a GTID of its own.
+    """XA COMMIT or XA ROLLBACK of a prepared transaction. In the source's log it has its own GTID.
 
     Args:
-        xid: whose.
-        begin: what is known of the commit.
-        ending: COMMIT or ROLLBACK.
+        xid: the XID of the prepared transaction.
+        begin: the facts of the commit or rollback itself.
+        ending: its outcome is COMMIT or ROLLBACK.
     """
 
     xid: str
@@ -50,13 +50,13 @@ class Decided:
 
 
 Logged = TransactionBatch | PositionAdvance | Prepared | Decided
-"""What a source's log holds of transactions, in its order."""
+"""A transaction, or a part of one, as a reader of the source's log returns it."""
 
 
 def end_of(item: Logged) -> SourcePosition | None:
-    """The place where a transaction ends with this item, or the source had gone past; None within a transaction."""
+    """The position after this item, if a transaction or a position advance ends with it; None within a transaction."""
     match item:
         case PositionAdvance():
             return item.end
-        case Prepared(piece=TransactionBatch(ending=ending)) | TransactionBatch(ending=ending) | Decided(ending=ending):
+        case Prepared(batch=TransactionBatch(ending=ending)) | TransactionBatch(ending=ending) | Decided(ending=ending):
             return ending.end if ending is not None else None

@@ -15,10 +15,10 @@ from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, P
 from connector.log.epochs.fork import TRAPPED, TRAPPED_EVENTS, Accepted, overlaps, ranges_text, without
 from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
-from connector.log.format.partition_map import GENERATION, SINCE, ShardRule
+from connector.log.format.shard_rule import SINCE, VERSION, ShardRule
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
 from connector.log.transaction.definition import Definitions
-from connector.log.transaction.pending import NOTHING, Kept
+from connector.log.transaction.pending import NOTHING, PendingChecksum
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
 from connector.log.writing.tail import TailFound, check_log, check_prepared
 from connector.log.writing.trapped import check_redo, check_source
@@ -110,7 +110,7 @@ def decide(
     position: PositionRecord | None,
     tails_found: Mapping[int, TailFound],
     source: SourceFound,
-    prepared: Kept = NOTHING,
+    prepared: PendingChecksum = NOTHING,
     *,
     accepted: Accepted | None = None,
     rule: ShardRule | None = None,
@@ -215,7 +215,7 @@ def markers(
     if position.gtid_set is not None:
         metadata["gtid_set"] = position.gtid_set
     if partitions is not None and partitions.begins:
-        metadata |= {GENERATION: str(partitions.generation), SINCE: str(partitions.since)}
+        metadata |= {VERSION: str(partitions.version), SINCE: str(partitions.since)}
     if epoch.forked is not None:
         metadata |= {TRAPPED: epoch.forked.trapped, TRAPPED_EVENTS: ranges_text(epoch.forked.events)}
     return {

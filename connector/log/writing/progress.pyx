@@ -10,7 +10,6 @@ from connector.log.gtid.gtid_range cimport GtidRange
 
 from connector.errors import LogDamaged
 from connector.log.gtid.source_gtids import parse_gtids
-from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.position import Open, PositionRecord
 
 
@@ -109,10 +108,6 @@ cdef class Progress:
             raise LogDamaged("The producer was about to forget what is prepared", open=self._open)
         self._prepared = kept
 
-    def snapshot_begun(self):
-        """An initial load has begun: until `snapshot_ended`, going online starts it over."""
-        self._snapshot = True
-
     def snapshot_ended(self, str gtid_set):
         """The initial load's last event is in the log.
 
@@ -153,18 +148,3 @@ cdef class Progress:
         """Add the counted range to the set."""
         if self._gtids is not None and self._range.first is not None:
             self._gtids.add(self._range.first, self._range.count)
-
-
-def advance(record, *steps):
-    """The position after these steps.
-
-    Raises:
-        LogDamaged: the log would be damaged.
-    """
-    cdef Progress progress = Progress(record, record.server_uuid)
-    for step in steps:
-        if isinstance(step, PositionAdvance):
-            progress.passed(step)
-        else:
-            progress.accept(step)
-    return progress.record()

@@ -15,9 +15,10 @@ from typing import Final
 from connector.errors import LogDamaged
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import History
+from connector.log.format.first_fields import FirstFields
 from connector.log.format.header import FragmentHeader
-from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Kind, Seqno
-from connector.log.transaction.pending import NOTHING, Kept
+from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
+from connector.log.transaction.pending import NOTHING, PendingChecksum
 from connector.log.transaction.position import PositionRecord
 
 _RESTORE = "do not start over it: restore the topics, or begin a new service with a snapshot"
@@ -45,12 +46,11 @@ class TailFound:
     end: int = 0
 
     @classmethod
-    def of(cls, newest: FragmentHeader | None, *, start: int, end: int) -> TailFound:
+    def of(cls, newest: FirstFields | FragmentHeader | None, *, start: int, end: int) -> TailFound:
         """The tail of a partition by its newest committed record; None: the partition has none."""
         if newest is None:
             return cls(start=start, end=end)
-        whole = newest.last_frag and newest.kind is not Kind.EPOCH
-        return cls(newest.seqno if whole else newest.prev_seqno, newest.epoch, start, end)
+        return cls(newest.seqno if newest.finishes else newest.prev_seqno, newest.epoch, start, end)
 
     @property
     def readable(self) -> bool:
@@ -131,7 +131,7 @@ def lost_tails(topic: str, position: PositionRecord | None, found: Mapping[int, 
     )
 
 
-def check_prepared(position: PositionRecord | None, found: Kept) -> None:
+def check_prepared(position: PositionRecord | None, found: PendingChecksum) -> None:
     """Check that the topic of prepared transactions holds exactly those that the position says are pending.
 
     Raises:

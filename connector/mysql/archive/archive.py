@@ -33,7 +33,7 @@ class Archive:
     """The folder.
 
     Args:
-        folder: its path.
+        folder: path of the folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -126,7 +126,7 @@ class Archive:
             )
 
     def resume(self) -> SourcePosition | None:
-        """Position behind the last whole archived event; None in an empty archive.
+        """Position after the last whole archived event; None in an empty archive.
 
         An incomplete last event, after a crash, is cut off.
         """
@@ -236,7 +236,7 @@ def _without_incomplete_event(part: Path) -> int:
         raw, failure = _read_through(source, part.stem)
     size = part.stat().st_size
     if raw.offset < size:
-        LOG.warning("cut off behind the last whole event", extra={"file": part, "to": raw.offset, "why": failure})
+        LOG.warning("cut off after the last whole event", extra={"file": part, "to": raw.offset, "why": failure})
         with part.open("r+b") as file:
             file.truncate(raw.offset)
             os.fsync(file.fileno())

@@ -16,22 +16,20 @@ from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import Gtids, parse_gtids
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Item, Redefined
-from connector.log.transaction.position import Finished
+from connector.log.transaction.position import AfterGtids, Finished, StreamStart
 from connector.log.transaction.source_position import SourcePosition, file_number
 from connector.log.transaction.xa import Prepared
+from connector.mysql.binlog.byte_source import ByteSource
+from connector.mysql.binlog.events.event_types import HEADER, MARIADB_GTID_LIST, PREVIOUS_GTIDS
 from connector.mysql.binlog.events.mariadb import gtid_list
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile
 from connector.mysql.binlog.raw import RawEvents
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.binlog.salvage import Remains, whole
-from connector.mysql.server.dump import AfterGtids, ByteSource, StreamStart
 from connector.mysql.server.gtid_set import decode_gtid_set
 
-PREVIOUS_GTIDS: Final = 35
-MARIADB_GTID_LIST: Final = 163
 START_V3: Final = b"\1"  # the first event of logs before MySQL 5.0
-HEADER: Final = 19
 TYPE_AT: Final = len(MAGIC) + 4
 SERVER_ID: Final = slice(TYPE_AT + 1, TYPE_AT + 5)
 
@@ -54,7 +52,7 @@ class ArchivedLog:
 
     Args:
         archive: the files.
-        start: where to begin, as the server would be asked.
+        start: the start, as requested from a server.
         first: the first file to read, from `covering`.
         open_file, live: make the readers; without `live` the log ends with the files.
 
@@ -82,7 +80,7 @@ class ArchivedLog:
 
         Raises:
             Purged: the source no longer has what follows the archive.
-            ConnectorError: as `BinlogReader.read`.
+            ConnectorError: see `BinlogReader.read`.
         """
         if self._reader is None:
             return []
@@ -101,7 +99,7 @@ class ArchivedLog:
             self._reader = None
 
     def _begin(self, file: LogFile, offset: int) -> None:
-        source: ByteSource = LogBytes(file) if offset == len(MAGIC) else _Behind(file, offset)
+        source: ByteSource = LogBytes(file) if offset == len(MAGIC) else _FileTail(file, offset)
         try:
             self._reader = self._open_file(source, file, self._known_gtids)
         except BaseException:
@@ -121,8 +119,8 @@ class ArchivedLog:
         if self._live is None:
             self.ended = True
             return
-        behind = SourcePosition(f"{file.name.rpartition('.')[0]}.{number:06}", len(MAGIC))
-        self._reader = self._live(behind if self._seen is None else AfterGtids(str(self._seen)))
+        next_file = SourcePosition(f"{file.name.rpartition('.')[0]}.{number:06}", len(MAGIC))
+        self._reader = self._live(next_file if self._seen is None else AfterGtids(str(self._seen)))
 
     def _known(self, item: Item) -> bool:
         """True if the log has it already; if not, notes its GTID."""
@@ -130,7 +128,7 @@ class ArchivedLog:
             return False
         if isinstance(item, PositionAdvance):
             return item.gtid is not None and self._see(item.gtid)
-        part = item.piece if isinstance(item, Prepared) else item
+        part = item.batch if isinstance(item, Prepared) else item
         if part.begin is not None:
             self._gtid = part.begin.gtid
             if self._gtid is None:
@@ -151,7 +149,7 @@ class ArchivedLog:
         return known
 
 
-class _Behind:
+class _FileTail:
     """A file's format description, then its bytes from an offset on."""
 
     def __init__(self, file: LogFile, offset: int) -> None:
@@ -166,10 +164,10 @@ class _Behind:
 
 
 def covering(archive: Files, start: StreamStart) -> LogFile | None:
-    """The archived file to begin with so that nothing behind `start` is missing; None: there is none.
+    """The archived file to begin with so that nothing after `start` is missing; None: there is none.
 
     Raises:
-        ConfigError, CorruptBinlog: as `ArchivedLog`.
+        ConfigError, CorruptBinlog: see `ArchivedLog`.
     """
     files = archive.files()
     if isinstance(start, SourcePosition):
@@ -193,7 +191,7 @@ def holds(archive: Files, finished: Finished) -> bool:
     """True if the files reach back to this transaction.
 
     Raises:
-        ConfigError, CorruptBinlog: as `ArchivedLog`.
+        ConfigError, CorruptBinlog: see `ArchivedLog`.
     """
     files = archive.files()
     before = previous_gtids(files[0]) if files and finished.gtid is not None else None
@@ -227,11 +225,11 @@ def previous_gtids(file: LogFile) -> Gtids | None:
 
 
 def beginning_gtids(event: bytes, *, checksums: bool) -> Gtids | None:
-    """The GTIDs in the event behind a file's format description; None: it has none.
+    """The GTIDs in the event after a file's format description; None: it has none.
 
     Args:
         event: the whole event.
-        checksums: whether it ends with a checksum.
+        checksums: true if it ends with a checksum.
     """
     body = event[HEADER:-4] if checksums else event[HEADER:]
     if event[4] == PREVIOUS_GTIDS:
@@ -257,7 +255,7 @@ def writer(file: LogFile) -> int:
 
 
 def second_event(start: bytes) -> bytes | None:
-    """The event behind the format description; None if it is not complete."""
+    """The event after the format description; None if it is not complete."""
     first = int.from_bytes(start[9:13], "little")
     if len(start) < first + HEADER:
         return None

@@ -42,9 +42,9 @@ class Archiver:
     Args:
         config: `service` and `source`; no other replica may have its `server_id`.
         archive: the archive to fill.
-        clock: for retries and silence.
+        clock: the clock for retries and silence.
         stop: set to end the run.
-        follow: whether to continue at the log's end; else the run stops where the log ended at its start.
+        follow: True: continue at the log's end; False: stop where the log ended at the start of the run.
     """
 
     def __init__(self, config: Config, archive: Archive, clock: Clock, stop: Event, *, follow: bool) -> None:
@@ -59,7 +59,7 @@ class Archiver:
         """Archives until `stop` is set, or to the end.
 
         Returns:
-            Position behind the last event synced to the archive; None if there is none.
+            Position after the last event synced to the archive; None if there is none.
 
         Raises:
             ConnectorError: the source has purged what follows; the folder is another server's, or cannot be written;

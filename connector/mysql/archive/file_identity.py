@@ -1,4 +1,4 @@
-"""Tells binary log files of one name apart by their first events."""
+"""Distinguishes binary log files of the same name by their first events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from connector.clock import Clock
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.errors import CorruptBinlog, HistoriesDiffer, SourceUnavailable
 from connector.log.gtid.source_gtids import Gtids, parse_gtids
 from connector.log.transaction.position import PositionRecord, SourcePosition
@@ -31,7 +31,7 @@ class FileBeginning:
     """Facts from the first events of a file.
 
     Args:
-        created: seconds since 1970 UTC when it was begun.
+        created: creation time, seconds since 1970 UTC.
         previous: GTIDs of all files before it; None if the log had none.
     """
 

@@ -2,8 +2,8 @@ from connector.log.gtid.source_gtids import HasGtids
 from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.binlog.events.capture_filter import CaptureFilter
+from connector.mysql.binlog.events.column_names import ColumnNameResolver
 from connector.mysql.binlog.frames import Frames
-from connector.mysql.schema_history.column_names import ColumnNameResolver
 
 class Decoder:
     file: str
@@ -12,7 +12,7 @@ class Decoder:
         self,
         frames: Frames,
         filters: CaptureFilter,
-        naming: ColumnNameResolver,
+        resolver: ColumnNameResolver,
         batch_bytes: int,
         service: str,
         file: str = "",

@@ -40,7 +40,7 @@ from connector.mysql.binlog.transaction_buffer cimport TransactionBuffer
 from connector.mysql.binlog.mariadb_events cimport of_mariadb
 from connector.mysql.memory cimport Cursor, damaged, left, little, little4, little8, take
 from connector.mysql.binlog.old_events cimport old_event, old_start, translate
-from connector.mysql.binlog.events.tables cimport Table, Tables
+from connector.mysql.binlog.events.tables cimport CapturedTable, Tables
 from connector.mysql.binlog.log_events cimport artificial_rotate, dump_heartbeat_event, format_event, rotate, step
 from connector.mysql.binlog.statement_events cimport load_event, next_block, part_event, query_event
 from connector.mysql.binlog.xa_events cimport prepared
@@ -56,7 +56,7 @@ from connector.mysql.binlog.events.payload import payload as open_payload
 from connector.mysql.binlog.events.query import rows_query
 from connector.mysql.binlog.events.statements import PARTS, Statements
 from connector.ddl.mariadb import NOT_LOGGED
-from connector.errors import ConnectorError, Unsupported
+from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
 
 cdef object COMMIT = Outcome.COMMIT
@@ -162,7 +162,7 @@ cdef class Decoder:
         return self.frames.next(event)
 
     cdef SourcePosition _event_end(self):
-        """Position behind the current event."""
+        """Position after the current event."""
         if self.end_position is None or self.end_position_offset != self.offset:
             self.end_position = source_position(self.file, self.offset)
             self.end_position_offset = self.offset
@@ -197,7 +197,7 @@ cdef class Decoder:
                     damaged(b"an event has no room for its checksum")
                 body.end -= 4
                 if crc32(all, body.end - all, 0) != little4(body.end):
-                    damaged(b"an event's checksum is wrong")
+                    raise CorruptBinlog("an event's checksum is wrong", checksum=f"{little4(body.end):08x}")
             if event.type == HEARTBEAT or event.type == HEARTBEAT_V2:
                 return dump_heartbeat_event(self, &event, body)
             step(self, &event)
@@ -245,8 +245,7 @@ cdef class Decoder:
     # Transactions
 
     cdef int _gtid(self, uint8_t type, Cursor* body) except -1:
-        """GTID: flags, uuid, number; the logical clock; commit times in µs of 7 bytes, the top bit says if there are two.
-        """
+        """GTID: flags, uuid, number; the logical clock; commit times in µs of 7 bytes, with the top bit set if two."""
         cdef const uint8_t* p = take(body, 25)
         cdef int64_t last_committed = 0
         cdef int64_t sequence_number = 0
@@ -354,7 +353,7 @@ cdef class Decoder:
         return self._finish(event.timestamp, COMMIT) if self.without_begin and last else 0
 
     cdef int _decode_rows(self, int action, bint second, bint diffs, Cursor* body) except -1:
-        cdef Table table
+        cdef CapturedTable table
         table = self.tables.of_rows(body, second, action)
         if self.virtual_definition is not None and self.tables.after and table is not None:
             raise Unsupported(NOT_LOGGED, hint="SET GLOBAL binlog_row_image = FULL", definition=self.virtual_definition)

@@ -1,4 +1,4 @@
-from connector.mysql.server.dump import ByteSource
+from connector.mysql.binlog.byte_source import ByteSource
 
 class Frames:
     @property
@@ -8,7 +8,7 @@ class Frames:
     def receive(self, source: ByteSource, timeout: float) -> int | None: ...
 
 class EventFrames(Frames):
-    def __init__(self, size: int = ..., magic: bool = ...) -> None: ...
+    def __init__(self, size: int = ..., magic: bool = ..., largest: int = ...) -> None: ...
 
 class PacketFrames(Frames):
     def __init__(self, size: int = ..., sequence: int = ...) -> None: ...

@@ -7,6 +7,7 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memmove
 
+from connector.mysql.binlog.event cimport HEADER
 from connector.mysql.memory cimport Cursor, damaged, little
 
 from connector.mysql.compression import too_large
@@ -19,7 +20,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     PART = 0xFFFFFF  # a packet of this size continues in the next one
-    HEADER = 19  # of an event
     LARGEST = 0x40100000  # MySQL's events have at most 1 GiB
 
 
@@ -27,7 +27,7 @@ cdef class Frames:
     """The buffer.
 
     Args:
-        size: its usual size in bytes.
+        size: usual size in bytes.
     """
 
     def __cinit__(self, Py_ssize_t size=1 << 20, *_):
@@ -95,11 +95,11 @@ cdef class Frames:
 
 
 cdef class EventFrames(Frames):
-    """Consecutive events: a file behind its magic, or a decompressed transaction.
+    """Consecutive events: a file after its magic, or a decompressed transaction.
 
     Args:
         size: the buffer's usual size.
-        magic: whether the four magic bytes of a file come first.
+        magic: true if the four magic bytes of a file come first.
         largest: bytes of an event; a larger one is refused before memory is allocated.
     """
 
@@ -123,7 +123,7 @@ cdef class EventFrames(Frames):
             return False
         size = <Py_ssize_t>little(self.buffer + self.start + 9, 4)
         if size < self.header or size > LARGEST:
-            damaged(b"an event's length is impossible")
+            raise CorruptBinlog("an event's length is impossible", size=size)
         if size > self.largest:
             raise too_large(size, self.largest)
         if there < size:
@@ -139,7 +139,7 @@ cdef class PacketFrames(Frames):
 
     Args:
         size: the buffer's usual size.
-        sequence: of the first packet.
+        sequence: sequence number of the first packet.
     """
 
     def __init__(self, Py_ssize_t size=1 << 20, uint8_t sequence=1):

@@ -66,7 +66,7 @@ cdef bint _counted_in_cache(Decoder decoder, const Event* event) noexcept:
 
 
 cdef int _step_in_relay_log(Decoder decoder, Event* event) except -1:
-    """In a relay log: moves to the position in the source's file, which is ahead if the replica left events out."""
+    """Moves, in a relay log, to the position in the source's file, which is ahead if the replica left events out."""
     cdef int64_t end = (decoder.start & ~<int64_t>0xFFFFFFFF) + event.log_pos
     if end < decoder.start:
         end += <int64_t>1 << 32
@@ -107,7 +107,7 @@ cdef int format_event(Decoder decoder, Event* event, const uint8_t* all, Cursor*
 
 
 cdef int artificial_rotate(Decoder decoder, Event* event, const uint8_t* all, Cursor* body) except -1:
-    """Artificial ROTATE: the file that follows. It can precede the format description that says if there are checksums.
+    """Artificial ROTATE: the file that follows. It can precede the format description, which tells of checksums.
 
     A file that names another file is a relay log; before 5.1 nothing else marks one.
     """

@@ -32,8 +32,8 @@ class LogFile:
     """A file of a binary log.
 
     Args:
-        path: its path; None: standard input.
-        name: its name on the server, without folder and `.gz` or `.zst`.
+        path: path of the file; None: standard input.
+        name: name of the file on the server, without folder and `.gz` or `.zst`.
     """
 
     path: Path | None

@@ -1,7 +1,7 @@
 """Reads files of a binary log as batches of transactions, and reports damage.
 
 Each file has its own reader: a transaction never spans files. Errors name file, position and type of the event. With
-`salvage`, reading continues at the next transaction behind the damage.
+`salvage`, reading continues at the next transaction after the damage.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import BinaryIO, Final, Protocol
 from connector.errors import ConnectorError, CorruptBinlog
 from connector.log.transaction.definition import Redefined
 from connector.log.transaction.xa import Logged, end_of
+from connector.mysql.binlog.byte_source import ByteSource
 from connector.mysql.binlog.events import event_types
 from connector.mysql.binlog.events.capture_filter import CaptureFilter
+from connector.mysql.binlog.events.column_names import NumberingResolver
+from connector.mysql.binlog.events.event_types import HEADER
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile, not_a_log
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.binlog.salvage import Remains, whole
-from connector.mysql.schema_history.column_names import NumberingResolver
-from connector.mysql.server.dump import ByteSource
 
 SERVICE: Final = "binlog"  # label of the metrics of ignored events
-HEADER: Final = 19
 TYPE_AT: Final = 4  # of a header
 
 
@@ -83,7 +83,7 @@ def read_log(file: LogFile, reading: LogReading) -> Iterator[Logged]:
         yield from _salvaged(file, reading, reading.salvage)
         return
     with closing(LogBytes(file, reading.stdin)) as source:
-        attempt = _Attempt(file, source, reading)
+        attempt = _FileReading(file, source, reading)
         try:
             yield from attempt.items()
         except ConnectorError as error:
@@ -95,7 +95,7 @@ def _salvaged(file: LogFile, reading: LogReading, report: Callable[[Gap], None])
         source: OffsetSource | None = remains.start()
         searched = 0
         while source is not None:
-            attempt = _Attempt(file, source, reading)
+            attempt = _FileReading(file, source, reading)
             source = None
             try:
                 yield from attempt.items()
@@ -106,7 +106,7 @@ def _salvaged(file: LogFile, reading: LogReading, report: Callable[[Gap], None])
                 source = remains.from_offset(end) if end < remains.size else None
 
 
-class _Attempt:
+class _FileReading:
     """One reader over a file, from its beginning or from the beginning of a transaction."""
 
     def __init__(self, file: LogFile, source: OffsetSource, reading: LogReading) -> None:
@@ -137,7 +137,7 @@ class _Attempt:
             raise CorruptBinlog("the file ends before its format description")
 
     def offset_of(self, error: ConnectorError) -> int:
-        """The offset of the event in an error; without an event, the end of what was read."""
+        """The offset of the event in an error; without an event, the end of the read bytes."""
         offset, file = error.where.get("pos"), error.where.get("file")
         return offset if isinstance(offset, int) and file == self._file.name and self._read else self._read
 

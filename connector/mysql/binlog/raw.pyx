@@ -33,7 +33,7 @@ cdef class RawEvents:
     Args:
         frames: source of events.
         file: the first file's name.
-        offset: of the first event in it.
+        offset: offset of the first event in it.
     """
 
     cdef Frames frames
@@ -101,8 +101,11 @@ cdef class RawEvents:
             self._format(&event, all, body)
         elif not self.formatted:
             damaged(b"an event comes before the format description")
-        elif self.checksum and (left(body) < 4 or crc32(all, body.end - all - 4, 0) != little4(body.end - 4)):
-            damaged(b"an event's checksum is wrong")
+        elif self.checksum:
+            if left(body) < 4:
+                damaged(b"an event has no room for its checksum")
+            if crc32(all, body.end - all - 4, 0) != little4(body.end - 4):
+                raise CorruptBinlog("an event's checksum is wrong", checksum=f"{little4(body.end - 4):08x}")
         if event.type == HEARTBEAT or event.type == HEARTBEAT_V2 or event.flags & ARTIFICIAL:
             return 0
         if event.log_pos == 0:
@@ -129,7 +132,7 @@ cdef class RawEvents:
         return 0
 
     cdef int _begin(self, const uint8_t* all, Cursor* body) except -1:
-        """Artificial ROTATE: the next file and offset. It precedes the format description that says if there are checksums."""
+        """Artificial ROTATE: the next file and offset. It precedes the format description, which tells of checksums."""
         cdef int64_t offset
         if left(body) >= 12 and crc32(all, body.end - all - 4, 0) == little4(body.end - 4):
             body.end -= 4

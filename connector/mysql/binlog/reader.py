@@ -9,11 +9,11 @@ from connector.errors import CorruptBinlog
 from connector.log.gtid.source_gtids import HasGtids
 from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
+from connector.mysql.binlog.byte_source import ByteSource
 from connector.mysql.binlog.decoder import Decoder
 from connector.mysql.binlog.events.capture_filter import CaptureFilter
-from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
-from connector.mysql.schema_history.column_names import ColumnNameResolver, RefusingResolver
-from connector.mysql.server.dump import ByteSource
+from connector.mysql.binlog.events.column_names import ColumnNameResolver, RefusingResolver
+from connector.mysql.binlog.frames import EventFrames, Frames
 
 WAKE = 0.2  # seconds after which `read` returns even without news, so that its caller can stop
 
@@ -56,27 +56,14 @@ class BinlogReader:
         self._ended = False
 
     @classmethod
-    def from_stream(
-        cls,
-        source: ByteSource,
-        *,
-        filters: CaptureFilter,
-        service: str,
-        batch_bytes: int,
-        resolver: ColumnNameResolver | None = None,
-    ) -> BinlogReader:
-        """Returns a reader of a stream from `open_stream`."""
-        return cls(source, PacketFrames(), filters=filters, service=service, batch_bytes=batch_bytes, resolver=resolver)
-
-    @classmethod
     def from_file(cls, path: Path, *, filters: CaptureFilter, service: str, batch_bytes: int) -> BinlogReader:
         """Returns a reader of one uncompressed file."""
-        source = FileSource(path.open("rb", buffering=0))
+        source = FileBytes(path.open("rb", buffering=0))
         return cls(source, EventFrames(), filters=filters, service=service, batch_bytes=batch_bytes, file=path.name)
 
     @property
     def position(self) -> SourcePosition:
-        """Position behind the last decoded event; not resumable inside of a transaction."""
+        """Position after the last decoded event; not resumable inside of a transaction."""
         return self._decoder.position
 
     @property
@@ -113,7 +100,7 @@ class BinlogReader:
             )
 
 
-class FileSource:
+class FileBytes:
     """The bytes of a file; a `ByteSource`."""
 
     def __init__(self, file: BinaryIO) -> None:

@@ -4,8 +4,9 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from zlib import crc32
 
+from connector.mysql.binlog.event cimport HEADER
+
 cdef enum:
-    HEADER = 19
     CHECKSUM = 4
 
 
@@ -14,7 +15,7 @@ cdef inline uint32_t number(const unsigned char[::1] log, Py_ssize_t at):
 
 
 def next_event(const unsigned char[::1] log, Py_ssize_t start, bint checksum):
-    """Finds the next plausible event at `start` or behind it.
+    """Finds the next plausible event at `start` or after it.
 
     An event is plausible if its length stays within the log, its stored end is its end, and its checksum is right. In a
     log without checksums a plausible event or the log's end must follow, too.
@@ -22,7 +23,7 @@ def next_event(const unsigned char[::1] log, Py_ssize_t start, bint checksum):
     Args:
         log: the whole file.
         start: the first offset to look at.
-        checksum: whether events end with a CRC-32.
+        checksum: true if events end with a CRC-32.
 
     Returns:
         The offset; -1 if there is none.

@@ -1,4 +1,4 @@
-"""Finds the next whole transaction behind damage, and makes a source that continues there."""
+"""Finds the next whole transaction after damage, and makes a source that continues there."""
 
 from __future__ import annotations
 
@@ -10,15 +10,28 @@ from contextlib import suppress
 from typing import BinaryIO, Final
 
 from connector.errors import ConnectorError, CorruptBinlog
+from connector.mysql.binlog.events.event_types import (
+    ANONYMOUS_GTID,
+    FORMAT_DESCRIPTION,
+    GTID,
+    GTID_TAGGED,
+    HEADER,
+    MARIADB_GTID,
+    MARIADB_GTID_LIST,
+    PREVIOUS_GTIDS,
+    ROTATE,
+    STOP,
+    XID,
+)
 from connector.mysql.binlog.events.format_description import format_description
 from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile
 from connector.mysql.binlog.resync import next_event
 
-HEADER: Final = 19
-STOP, ROTATE, FORMAT, XID = 3, 4, 15, 16
 IN_USE, ARTIFICIAL = 0x01, 0x20
 # GTIDs (MySQL's, tagged or not; MariaDB's) begin a transaction; the other events are between transactions.
-BEGINS: Final = frozenset({STOP, ROTATE, 33, 34, 35, 42, 162, 163})
+BEGINS: Final = frozenset(
+    {STOP, ROTATE, GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, GTID_TAGGED, MARIADB_GTID, MARIADB_GTID_LIST}
+)
 
 
 class Remains:
@@ -38,7 +51,7 @@ class Remains:
         self._checksum = format_description(self._format).checksum
 
     def next_transaction(self, start: int) -> int:
-        """Finds the next transaction with a whole first event at `start` or behind it.
+        """Finds the next transaction with a whole first event at `start` or after it.
 
         Returns:
             Its offset; the file's size if there is none.
@@ -47,10 +60,10 @@ class Remains:
         while at >= 0:
             if ended or self._log[at + 4] in BEGINS:
                 return at
-            behind = at + int.from_bytes(self._log[at + 9 : at + 13], "little")
-            following = next_event(self._log, behind, self._checksum)
-            # Without GTIDs, the event directly behind the end of a transaction begins the next one.
-            ended = self._log[at + 4] == XID and following == behind
+            end = at + int.from_bytes(self._log[at + 9 : at + 13], "little")
+            following = next_event(self._log, end, self._checksum)
+            # Without GTIDs, the event directly after the end of a transaction begins the next one.
+            ended = self._log[at + 4] == XID and following == end
             at = following
         return self.size
 
@@ -73,16 +86,16 @@ class Remains:
     def _found_format(self) -> bytes:
         """The file's format description if it is whole; else one of servers since 5.6."""
         event = bytearray(self._log[4 : 4 + int.from_bytes(self._log[13:17], "little") % (1 << 16)])
-        behind = 4 + len(event)
+        end = 4 + len(event)
         with suppress(ConnectorError):
-            if event[4:5] == bytes([FORMAT]) and int.from_bytes(event[13:17], "little") == behind:
+            if event[4:5] == bytes([FORMAT_DESCRIPTION]) and int.from_bytes(event[13:17], "little") == end:
                 event[17] &= ~IN_USE  # not part of the checksum
                 checksum = format_description(bytes(event)).checksum
-                if checksum or next_event(self._log, behind, True) < 0:
+                if checksum or next_event(self._log, end, True) < 0:
                     return bytes(event)
         body = struct.pack("<H50sIB", 4, b"8.0.0", 0, HEADER) + bytes(42) + b"\1"
         size = HEADER + len(body) + 4
-        return _sealed(struct.pack("<IBIIIH", 0, FORMAT, 0, size, 4 + size, 0) + body)
+        return _sealed(struct.pack("<IBIIIH", 0, FORMAT_DESCRIPTION, 0, size, 4 + size, 0) + body)
 
 
 class Spliced:

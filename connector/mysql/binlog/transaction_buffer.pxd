@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t
 
 from connector.mysql.memory cimport Cursor, Out
-from connector.mysql.binlog.events.tables cimport Table
+from connector.mysql.binlog.events.tables cimport CapturedTable
 from connector.log.transaction.batch cimport TransactionStart, Rows
 from connector.log.transaction.source_position cimport SourcePosition
 
@@ -23,7 +23,7 @@ cdef class TransactionBuffer:
     cdef bint server_ignored  # the result
     cdef bint ddl
     cdef list changes
-    cdef Table table  # of the rows being gathered
+    cdef CapturedTable table  # of the rows being gathered
     cdef int action
     cdef bytes before, after  # the columns in its images; empty: all
     cdef str query  # text of the statement of the rows; None: unknown or not configured
@@ -36,7 +36,7 @@ cdef class TransactionBuffer:
     cdef int announce(self, SourcePosition start, str gtid, int64_t last_committed, int64_t sequence_number,
                       int64_t commit_time, object metadata) except -1
     cdef int begin(self, SourcePosition start, int64_t server_id, int64_t thread_id) except -1
-    cdef int rows(self, Table table, int action, bytes before, bytes after, bint diffs, Cursor* event,
+    cdef int rows(self, CapturedTable table, int action, bytes before, bytes after, bint diffs, Cursor* event,
                   Py_ssize_t batch_bytes) except -1
     cdef int add_statement(self, object statement, bint definition) except -1
     cdef bint changed(self)

@@ -4,8 +4,8 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from connector.mysql.memory cimport Cursor, Out, release
-from connector.mysql.binlog.events.tables cimport Table
-from connector.log.transaction.batch cimport TransactionStart, TransactionEnd, Rows, ending_at, piece_of, rows_of
+from connector.mysql.binlog.events.tables cimport CapturedTable
+from connector.log.transaction.batch cimport TransactionStart, TransactionEnd, Rows, ending_at, batch_of, rows_of
 from connector.log.transaction.source_position cimport SourcePosition
 
 from connector.errors import ConnectorError
@@ -90,13 +90,13 @@ cdef class TransactionBuffer:
             return True
         return self.gtid != self.always_read.gtid if self.gtid is not None else self.start != self.always_read.start
 
-    cdef int rows(self, Table table, int action, bytes before, bytes after, bint diffs, Cursor* event,
+    cdef int rows(self, CapturedTable table, int action, bytes before, bytes after, bint diffs, Cursor* event,
                   Py_ssize_t batch_bytes) except -1:
         """Decodes rows of the event until it ends or the batch is full.
 
         Args:
-            before, after: the columns in its images, from `Table.present`.
-            diffs: whether the event is PARTIAL_UPDATE_ROWS.
+            before, after: the columns in its images, from `CapturedTable.present`.
+            diffs: true if the event is PARTIAL_UPDATE_ROWS.
         """
         cdef Py_ssize_t had, limit
         cdef const uint8_t* old = NULL
@@ -201,7 +201,7 @@ cdef class TransactionBuffer:
         self.size = 0
         if not self.changes:
             return None
-        batch = piece_of(self._start(), self.changes, None)
+        batch = batch_of(self._start(), self.changes, None)
         self.changes = []
         return batch if self.xid is None else Prepared(self.xid, batch)
 
@@ -211,7 +211,7 @@ cdef class TransactionBuffer:
         self.close_rows()
         if self.started or self.changes:
             ending = ending_at(end, self.commit_time or timestamp * 1000000, outcome)
-            result = piece_of(self._start(), self.changes, ending)
+            result = batch_of(self._start(), self.changes, ending)
         else:
             result = PositionAdvance(end, self.gtid)
         self._clear()
@@ -223,7 +223,7 @@ cdef class TransactionBuffer:
             return self.finish(end, timestamp, COMMIT)
         self.close_rows()
         cdef TransactionEnd ending = ending_at(end, self.commit_time or timestamp * 1000000, COMMIT)
-        result = Prepared(self.xid, piece_of(self._start(), self.changes, ending), one_phase)
+        result = Prepared(self.xid, batch_of(self._start(), self.changes, ending), one_phase)
         self._clear()
         return result
 

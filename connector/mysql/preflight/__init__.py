@@ -1,7 +1,8 @@
 """Checks of the source before anything is read.
 
-- `preflight`: settings and grants
-- `cascades`: foreign keys whose changes are not logged
-- `replication`: changes from other servers that are not logged
-- `widening`: filters that capture more than before
+- `preflight`: settings and grants.
+- `cascades`: foreign keys whose changes are not logged.
+- `replication`: changes from other servers that are not logged.
+- `unmatched_patterns`: patterns of filters that match no table.
+- `widening`: filters that capture more than before.
 """

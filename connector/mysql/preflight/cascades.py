@@ -19,9 +19,9 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Redefined
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.mysql.binlog.events.column_names import ColumnNameResolver
 from connector.mysql.binlog.events.query import UNFINISHED, Query
 from connector.mysql.binlog.events.table_map import TableMap
-from connector.mysql.schema_history.column_names import ColumnNameResolver
 from connector.mysql.schema_history.table_history import DefinitionsBefore
 from connector.mysql.server.connection import Connection, Row, query, quoted
 from connector.mysql.server.source_facts import SourceFacts
@@ -61,7 +61,7 @@ class CascadingKey:
 def cascading_keys(connection: Connection, facts: SourceFacts, filter: Filter) -> list[CascadingKey]:
     """The cascading keys of captured tables that the user may read.
 
-    In MariaDB and MySQL before 8.0 a user with SELECT alone sees keys in SHOW CREATE TABLE, not in
+    In MariaDB and MySQL before 8.0 a user with only SELECT sees keys in SHOW CREATE TABLE, not in
     REFERENTIAL_CONSTRAINTS.
     """
     if not facts.mariadb and facts.release >= DICTIONARY_SINCE:
@@ -104,7 +104,7 @@ def _of_table(connection: Connection, schema: str, name: str) -> list[CascadingK
 
 
 def _check_names(created: str) -> None:
-    """A MariaDB does not double a backtick in a constraint's name: what is behind one is read as names.
+    """A MariaDB does not double a backtick in a constraint's name: the text after one is read as names.
 
     Raises:
         Unsupported: such a name in a SHOW CREATE TABLE hides a key.
@@ -119,7 +119,7 @@ class CascadeGuard:
 
     Args:
         resolver: names columns.
-        filter: which tables are captured.
+        filter: the captured tables.
         facts: the source.
         position: definitions before it may be read again; they were checked.
     """
@@ -133,25 +133,25 @@ class CascadeGuard:
         self._contained = DefinitionsBefore(position)
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
-        """As `ColumnNameResolver`."""
+        """See `ColumnNameResolver`."""
         return self._resolver.layout(table)
 
     def drain(self) -> Redefined:
-        """As `ColumnNameResolver`."""
+        """See `ColumnNameResolver`."""
         return self._resolver.drain()
 
     def known(self, name: TableName) -> TableLayout | None:
-        """As `ColumnNameResolver`."""
+        """See `ColumnNameResolver`."""
         return self._resolver.known(name)
 
-    def follow(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
-        """As `ColumnNameResolver`.
+    def follow(self, query: Query, gtid: str | None, position: SourcePosition) -> bool:
+        """See `ColumnNameResolver`.
 
         Raises:
             Unsupported: from here on, changes of a captured table are not logged.
         """
         text = query.statement.sql
-        if "references" in text.lower() and not self._contained(gtid, place) and self._happened(query):
+        if "references" in text.lower() and not self._contained(gtid, position) and self._happened(query):
             keys = self._keys(query)
             if keys:
                 raise Unsupported(
@@ -161,7 +161,7 @@ class CascadeGuard:
                     foreign_keys=", ".join(keys),
                     sql=text[:200],
                 )
-        return self._resolver.follow(query, gtid, place)
+        return self._resolver.follow(query, gtid, position)
 
     def _happened(self, query: Query) -> bool:
         options = query.statement.options

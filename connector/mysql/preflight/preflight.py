@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import MissingPrivilege, PreflightError
 from connector.mysql.preflight.cascades import ACCEPT, cascading_keys
@@ -22,7 +22,7 @@ from connector.mysql.transforms.filters import Filter
 
 NAMED_CASCADES = 5
 GTIDS_WITHOUT_RESTART = (5, 7, 6)
-NODUP = "FULL_NODUP"  # MariaDB 11.4: inserts and before images are whole; after images have changed columns alone
+NODUP = "FULL_NODUP"  # MariaDB 11.4: inserts and before images are complete; after images have only changed columns
 
 
 def preflight(
@@ -33,8 +33,8 @@ def preflight(
     Args:
         connection: an open session of `source.user`.
         source: the configured section.
-        filter: which tables are captured; None: made from `source.filters`.
-        snapshot: whether an initial load follows, which needs more privileges.
+        filter: the captured tables; None: created from `source.filters`.
+        snapshot: true if an initial load follows, which needs more privileges.
         replica_uuid: UUID of this replica: a replica with the same server_id and UUID is an earlier session of it.
 
     Returns:
@@ -72,8 +72,32 @@ def preflight(
 def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
     if not facts.log_bin:
         yield PreflightError(
-            "the source writes no binary log", hint="start mysqld with log_bin = binlog (needs a restart)"
+            "the source writes no binary log",
+            hint="start mysqld with log_bin = binlog (needs a restart)",
+            setting="log_bin",
+            found="OFF",
         )
+    yield from _row_settings(facts, source)
+    if not facts.logs_sessions:
+        yield PreflightError(
+            "new sessions write nothing to the binary log",
+            hint="SET GLOBAL sql_log_bin = ON;",
+            setting="sql_log_bin",
+            found="OFF",
+            needed="ON",
+        )
+    if not facts.gtid_strict_mode:
+        yield PreflightError(
+            "the numbers of a GTID domain can go back, so positions are ambiguous",
+            hint="SET GLOBAL gtid_strict_mode = ON; (and in the server's configuration)",
+            setting="gtid_strict_mode",
+            found="OFF",
+            needed="ON",
+        )
+
+
+def _row_settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
+    """The settings that decide what the binary log holds of a row."""
     required = {
         "binlog_format": (facts.binlog_format, "ROW", "the log must have changed rows, not statements"),
     }
@@ -88,11 +112,13 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
     if facts.mariadb and facts.binlog_row_image not in ("FULL", NODUP):
         reason = f"REPLACE does not log the columns that it resets; only FULL and {NODUP} log enough"
         required["binlog_row_image"] = (facts.binlog_row_image, "FULL", reason)
-    if source.statements == "keep" and not facts.tells_names:
+    if source.statements == "keep" and not facts.logs_column_names:
         yield PreflightError(
-            f"{facts.server} cannot name columns in its log, and tables cannot be followed through statements, some of "
+            "the source cannot name columns in its log, and tables cannot be followed through statements, some of "
             "which may be about temporary tables",
             hint="--set source.statements=refuse, and binlog_format=ROW on the source",
+            option="source.statements",
+            server=facts.server,
         )
     elif source.statements == "keep":
         reason = "tables cannot be followed through statements, some of which may be about temporary tables"
@@ -100,24 +126,21 @@ def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
     for name, (found, needed, reason) in required.items():
         if found != needed:
             yield PreflightError(
-                f"{name} is {found or 'empty'}, but must be {needed or 'empty'}: {reason}",
+                f"a setting of the source must be another: {reason}",
                 hint=f"{facts.set_variable} {name} = '{needed}'; (open sessions keep their value until they reconnect)",
+                setting=name,
+                found=found or "''",
+                needed=needed or "''",
             )
     if facts.binlog_row_metadata != "FULL" and not facts.utf8_is_utf8mb3:
         yield PreflightError(
-            "old_mode lacks UTF8_IS_UTF8MB3: the log does not tell what `utf8` means in a definition, and does not "
-            f"name columns (binlog_row_metadata is {facts.binlog_row_metadata})",
+            "old_mode lacks UTF8_IS_UTF8MB3: the log does not show what `utf8` means in a definition, and does not "
+            "name columns",
             hint="SET GLOBAL binlog_row_metadata = 'FULL'; or SET GLOBAL old_mode = 'UTF8_IS_UTF8MB3'; "
             "(and in the server's configuration)",
-        )
-    if not facts.logs_sessions:
-        yield PreflightError(
-            "sql_log_bin is OFF: new sessions write nothing to the binary log", hint="SET GLOBAL sql_log_bin = ON;"
-        )
-    if not facts.gtid_strict_mode:
-        yield PreflightError(
-            "gtid_strict_mode is OFF: the numbers of a domain can go back, so positions are ambiguous",
-            hint="SET GLOBAL gtid_strict_mode = ON; (and in the server's configuration)",
+            setting="binlog_row_metadata",
+            found=facts.binlog_row_metadata,
+            needed="FULL",
         )
 
 
@@ -137,10 +160,10 @@ def _grants(facts: SourceFacts, privileges: Privileges, source: Source, *, snaps
             "position",
             hint=f"GRANT {name} ON *.* TO {to};",
         )
-    for place in unreadable(privileges, source.filters.do):
+    for objects in unreadable(privileges, source.filters.do):
         yield MissingPrivilege(
-            f"the user lacks SELECT on {place}: the snapshot would omit tables that it may not read",
-            hint=f"GRANT SELECT ON {place} TO {to};",
+            f"the user lacks SELECT on {objects}: the snapshot would omit tables that it may not read",
+            hint=f"GRANT SELECT ON {objects} TO {to};",
         )
 
 
@@ -150,11 +173,11 @@ def _unseen(facts: SourceFacts, privileges: Privileges, source: Source, *, snaps
     cascades = not facts.cascades_logged and not source.accept_unlogged_cascades
     if snapshot or not (virtual or cascades):
         return
-    for place in unreadable(privileges, source.filters.do):
+    for objects in unreadable(privileges, source.filters.do):
         what = "foreign keys, whose cascades are not in the log," if cascades else f"{NOT_LOGGED}: such columns"
         yield MissingPrivilege(
-            f"the user lacks SELECT on {place}: {what} cannot be seen there",
-            hint=f"GRANT SELECT ON {place} TO {account(source.user)};"
+            f"the user lacks SELECT on {objects}: {what} cannot be seen there",
+            hint=f"GRANT SELECT ON {objects} TO {account(source.user)};"
             + (f" or accept that the target may differ: {ACCEPT}" if cascades else ""),
         )
 
@@ -173,7 +196,9 @@ def _server_id(
 ) -> Iterator[PreflightError]:
     hint = f"set source.server_id to a number that no server or replica of this source has (not {source.server_id})"
     if facts.server_id == source.server_id:
-        yield PreflightError(f"source.server_id {source.server_id} is the source's own", hint=hint)
+        yield PreflightError(
+            "source.server_id is the source's own", hint=hint, option="source.server_id", server_id=source.server_id
+        )
     if not privileges.has("REPLICATION SLAVE"):
         return
     if facts.mariadb:
@@ -183,8 +208,12 @@ def _server_id(
         uuid = str(row["Replica_UUID" if modern else "Slave_UUID"])
         if int(row["Server_Id" if modern else "Server_id"]) == source.server_id and uuid != replica_uuid:
             yield PreflightError(
-                f"source.server_id {source.server_id} is taken by a replica ({row['Host'] or 'host unknown'}, {uuid})",
+                "source.server_id is taken by a replica",
                 hint=hint,
+                option="source.server_id",
+                server_id=source.server_id,
+                replica=uuid,
+                host=row["Host"] or None,
             )
 
 
@@ -195,9 +224,10 @@ def _cascades(connection: Connection, facts: SourceFacts, filter: Filter, source
     if keys:
         named = ", ".join(map(str, keys[:NAMED_CASCADES])) + (" …" if len(keys) > NAMED_CASCADES else "")
         yield PreflightError(
-            f"{len(keys)} foreign keys change rows that the binary log does not have: {named}",
+            f"foreign keys change rows that the binary log does not have: {named}",
             hint=f"ALTER TABLE {keys[0].table} DROP FOREIGN KEY {keys[0].name}; … or upgrade to MySQL 9.6, "
             f"or accept that the target will differ: {ACCEPT}",
+            foreign_keys=len(keys),
         )
 
 
@@ -205,10 +235,11 @@ def _filtered(connection: Connection) -> Iterator[PreflightError]:
     """Reports a server that filters its own log by schema."""
     for name, value in own_log_rules(log_status(connection) or {}).items():
         yield PreflightError(
-            f"{name} is {value}: the source omits changes from its binary log; definitions by the session's default "
-            "schema alone",
+            "the source omits changes from its binary log; definitions by the session's default schema alone",
             hint=f"remove {name} from the server's configuration (needs a restart), and choose tables by "
             "source.filters; then begin a new log (another `service`)",
+            setting=name,
+            found=value,
         )
 
 
@@ -224,9 +255,12 @@ def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter)
     if named:
         shown = ", ".join(named[:NAMED_CASCADES]) + (" …" if len(named) > NAMED_CASCADES else "")
         yield PreflightError(
-            f"binlog_row_image is {facts.binlog_row_image}: {NOT_LOGGED}: {shown}",
+            NOT_LOGGED,
             hint="SET GLOBAL binlog_row_image = 'FULL'; (open sessions keep their value until they reconnect), or "
             "leave the tables out with source.filters.ignore",
+            setting="binlog_row_image",
+            found=facts.binlog_row_image,
+            columns=shown,
         )
 
 
@@ -247,7 +281,7 @@ def _warnings(facts: SourceFacts, privileges: Privileges, left_out: str, *, snap
             else f"gtid_mode is {facts.gtid_mode}: after a failover of the source the log cannot continue: start "
             "mysqld with gtid_mode = ON, enforce_gtid_consistency = ON, log_slave_updates = ON (needs a restart)"
         )
-    if snapshot and not facts.mariadb and facts.tells_names and not privileges.has("XA_RECOVER_ADMIN"):
+    if snapshot and not facts.mariadb and facts.logs_column_names and not privileges.has("XA_RECOVER_ADMIN"):
         yield (
             "the user may not see prepared XA transactions: if one is prepared now, the log will stop at its commit: "
             "GRANT XA_RECOVER_ADMIN"
@@ -275,7 +309,7 @@ def _durability_warnings(facts: SourceFacts) -> Iterator[str]:
 
 def _content_warnings(facts: SourceFacts) -> Iterator[str]:
     """Settings with which the log has less than whole rows and column names."""
-    if not facts.tells_names:
+    if not facts.logs_column_names:
         yield (
             f"{facts.server} cannot name columns in its log: names come from a history of the tables, which follows "
             "every DDL and stops at the first that it does not understand"
@@ -315,7 +349,7 @@ def _one_of(problems: list[PreflightError]) -> PreflightError:
     if len(problems) == 1:
         return problems[0]
     listed = "".join(
-        f"\n  {number}. {problem.message}\n     {problem.hint}" for number, problem in enumerate(problems, 1)
+        f"\n  {number}. {problem.located}\n     {problem.hint}" for number, problem in enumerate(problems, 1)
     )
     error = PreflightError(f"{len(problems)} prerequisites are missing on the source:{listed}")
     error.problems = tuple(problems)

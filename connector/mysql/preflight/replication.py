@@ -23,12 +23,18 @@ def unlogged_replication(connection: Connection, facts: SourceFacts) -> Iterator
     hint = f"start the server with {name} = ON (needs a restart), then begin a new log (another `service`)"
     if facts.galera:
         yield PreflightError(
-            f"{name} is OFF and wsrep_on is ON: changes by other nodes of the cluster are not in its binary log",
+            "changes by other nodes of the source's cluster (wsrep_on) are not in its binary log",
             hint=hint,
+            setting=name,
+            found="OFF",
         )
     for host in _sources(connection, facts):
         yield PreflightError(
-            f"{name} is OFF: changes that the source replicates from {host} are not in its binary log", hint=hint
+            "changes that the source replicates are not in its binary log",
+            hint=hint,
+            setting=name,
+            found="OFF",
+            replicates_from=host,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from connector.config import Filters
 from connector.mysql.server.connection import Connection, query
 from connector.mysql.transforms.filters import TABLES_WITH_ROWS
-from connector.patterns import glob
+from connector.patterns import table_pattern
 
 _TABLES: Final = f"SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES WHERE {TABLES_WITH_ROWS}"
 
@@ -22,7 +22,7 @@ def unmatched_patterns(connection: Connection, filters: Filters, fold: Callable[
     Args:
         connection: a session on the source.
         filters: the configured patterns.
-        fold: makes names equal that differ by case alone, if the server does.
+        fold: normalises names as the server compares them.
     """
     patterns = {
         "source.filters.do": filters.do,
@@ -34,10 +34,5 @@ def unmatched_patterns(connection: Connection, filters: Filters, fold: Callable[
     tables = [(fold(str(row["s"])), fold(str(row["t"]))) for row in query(connection, _TABLES)]
     for field, found in patterns.items():
         for pattern in found:
-            if not any(_matches(fold(pattern), *table) for table in tables):
+            if not any(table_pattern(fold(pattern.strip())).finds(*table) for table in tables):
                 yield f"{field}: the pattern {pattern} matches no table of the source"
-
-
-def _matches(pattern: str, schema: str, table: str) -> bool:
-    of_schema, _, of_table = pattern.partition(".")
-    return bool(glob(of_schema).fullmatch(schema) and glob(of_table or "*").fullmatch(table))

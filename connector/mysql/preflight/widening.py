@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from pydantic import SecretStr, ValidationError
 
-from connector.config.model import Filters, Source, TableRule, finds_column
+from connector.config.filters import Filters, TableRule, finds_column
+from connector.config.source import Source
+from connector.ddl.nullable_columns import DATES
 from connector.errors import PreflightError
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import Connection, query, quoted, speaking_to
 from connector.mysql.server.privileges import read_privileges, unreadable
-from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS, UNRECORDED, Filter
-from connector.mysql.transforms.table_rules import RuledColumns, hash_key_digest
+from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS, Filter, capture_of
+from connector.mysql.transforms.table_rules import RuledColumns
+from connector.patterns import glob
 
 NAMED: Final = 10
-DATES: Final = {"date", "datetime", "timestamp"}
 WAY_OUT: Final = (
     "revert the filter; or begin a new log (another `service`), whose initial load has these rows; or continue with "
     "partial tables, whose old rows no target gets: thl produce --accept-partial {}"
@@ -55,15 +56,6 @@ class MissingHistory:
         return f"{self.what} ({self.why})"
 
 
-def capture_of(source: Source) -> dict[str, Any]:
-    """The capturing configuration in an epoch's record: without secrets, and normalised."""
-    return {
-        "filters": source.filters.model_dump(mode="json", exclude_defaults=True, exclude=UNRECORDED),
-        "hash_key": hash_key_digest(source.filters),
-        "ignore_server_ids": sorted(source.ignore_server_ids),
-    }
-
-
 def same_tables(before: Mapping[str, Any] | None, source: Source) -> bool:
     """True if the same is captured as before, except for servers that are ignored since."""
     now = capture_of(source)
@@ -87,7 +79,7 @@ def check_widened(
 
     Args:
         connection: a session on the source.
-        source: its configured section.
+        source: the configured section `source`.
         filter: made from that.
         before: the configuration until now, from `capture_of`; None: the log does not have it.
         accepted: patterns of history that may be missing.
@@ -112,7 +104,7 @@ def check_widened(
                 hint=f"GRANT SELECT ON {hidden[0]} TO the user; or thl produce --accept-partial '*'",
             )
         found = [*_servers(source, before or {}), *_tables(connection, filter, old, _rekeyed(source, before or {}))]
-    refused = [one for one in found if not any(fnmatchcase(one.what, pattern) for pattern in accepted)]
+    refused = [one for one in found if not any(glob(pattern).fullmatch(one.what) for pattern in accepted)]
     if refused:
         named = "; ".join(map(str, refused[:NAMED])) + (f"; and {len(refused) - NAMED} more" if refused[NAMED:] else "")
         raise PreflightError(
@@ -187,7 +179,7 @@ def columns_otherwise(
     Args:
         kinds: type of each column, without its size.
         before, now: the table's rules.
-        rekeyed: whether the hash key has changed.
+        rekeyed: true if the hash key has changed.
     """
     old = RuledColumns(before)
     other = [column for column in kinds if _comes_otherwise(column, before, now, rekeyed=rekeyed)]
@@ -200,7 +192,7 @@ def columns_otherwise(
 
 
 def _comes_otherwise(column: str, before: TableRule, now: TableRule | None, *, rekeyed: bool) -> bool:
-    """True if rows in the log lack what is published of a column from now on."""
+    """True if rows in the log lack values of a column that are published from now on."""
     old = RuledColumns(before)
     new = None if now is None else RuledColumns(now)
     if new is not None and new.drops(column):

@@ -1,6 +1,6 @@
 """Follows the source's tables through its log, for rows whose TABLE_MAP does not name the columns.
 
-The history begins with the data dictionary at a position and follows every definition behind it. It must agree with
+The history begins with the data dictionary at a position and follows every later definition. It must agree with
 each TABLE_MAP: types, lengths, NULL; signedness and character sets too, unless the TABLE_MAP lacks them (MariaDB with
 NO_LOG, MySQL before 8.0). Nothing is guessed: an unknown or contradicting table stops reading.
 """
@@ -18,9 +18,9 @@ from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.mysql.binlog.events.column_names import ColumnNameResolver, RefusingResolver
 from connector.mysql.binlog.events.query import UNFINISHED, Query
 from connector.mysql.binlog.events.table_map import TableMap, table_layout
-from connector.mysql.schema_history.column_names import ColumnNameResolver, RefusingResolver
 from connector.mysql.transforms.filters import Filter
 from connector.mysql.values.collations import charset_of, collation_of
 from connector.mysql.values.columns import NUMERIC, TEXT, Raw, Spec, compile_column
@@ -48,15 +48,15 @@ class DefinitionsBefore:
         self._resume = position.resume if position else None
         self._gtids = parse_gtids(position.gtid_set) if position and position.gtid_set is not None else None
 
-    def __call__(self, gtid: str | None, place: SourcePosition) -> bool:
+    def __call__(self, gtid: str | None, position: SourcePosition) -> bool:
         """True if a definition with this GTID and end is before the position."""
         if gtid is not None and self._gtids is not None:
             return gtid in self._gtids
-        return self._resume is not None and place <= self._resume
+        return self._resume is not None and position <= self._resume
 
 
 class TableHistory:
-    """Names columns by what is known of their tables; a `ColumnNameResolver`.
+    """Names columns by the known definitions of their tables; a `ColumnNameResolver`.
 
     Args:
         known: the tables at the position.
@@ -71,19 +71,19 @@ class TableHistory:
         self._contained = DefinitionsBefore(position)
         self._changes: list[Redefined] = []
 
-    def follow(self, query: Query, gtid: str | None, place: SourcePosition) -> bool:
+    def follow(self, query: Query, gtid: str | None, position: SourcePosition) -> bool:
         """Follows a definition.
 
         Args:
             query: the statement.
-            gtid: of its transaction.
-            place: position behind it.
+            gtid: GTID of its transaction; None without one.
+            position: the position after it.
 
         Returns:
-            Whether tables were changed, added or removed.
+            True if tables were changed, added or removed.
         """
         statement = query.statement
-        if self._contained(gtid, place) or statement.options.get("alter") in UNFINISHED:
+        if self._contained(gtid, position) or statement.options.get("alter") in UNFINISHED:
             return False
         if self._filter.passes(statement):
             return False
@@ -93,7 +93,7 @@ class TableHistory:
             self._rules,
             schemas=query.schemas or {name.schema for name in self._known.tables},
             server_charset=_charset(statement.options.get("collation_server")),
-            place=str(place),
+            position=str(position),
         )
         if not change.tables and not change.schemas:
             return False
@@ -126,16 +126,16 @@ class TableHistory:
         )
         if known is None:
             raise Unsupported(
-                f"the binary log does not name the columns of {table.name}, and the history of tables does not know it",
+                "the binary log does not name the columns of a table, and the history of tables does not know it",
                 hint=HINT,
                 table=table.name,
             )
         if known.unknown:
             raise Unsupported(
-                f"the binary log does not name the columns of {table.name}, and they are unknown since a statement: "
-                f"{known.unknown}",
+                "the binary log does not name the columns of a table, and they are unknown since a statement",
                 hint=HINT,
                 table=table.name,
+                unknown_since=known.unknown,
             )
         columns = known.layout.columns
         if len(table.raws) == len(columns):
@@ -172,9 +172,10 @@ def _check(table: TableMap, known: TableDefinition) -> None:
     difference = next(_differences(table, known.layout.columns), None)
     if difference is not None:
         raise CorruptBinlog(
-            f"the binary log's {table.name} is not the table that the history knows: {difference}",
+            "a table in the binary log is not the table that the history knows",
             hint=HINT,
             table=table.name,
+            difference=difference,
         )
 
 

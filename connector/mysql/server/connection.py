@@ -18,7 +18,7 @@ from pymysql.constants import CR, ER
 from pymysql.cursors import DictCursor
 
 from connector.addresses import on_this_machine
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.errors import ConfigError, ConnectorError, MissingPrivilege, PreflightError, SourceUnavailable
 
 Connection: TypeAlias = "pymysql.Connection[Any]"
@@ -33,7 +33,6 @@ KEEPALIVE = {
     socket.TCP_KEEPCNT: 3,
     socket.TCP_USER_TIMEOUT: 60_000,
 }
-CAST_AS_DOUBLE = (8, 0, 17)
 REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698, 1820, 3118})
 DENIED = frozenset({ER.SPECIFIC_ACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR})
 GONE = frozenset(
@@ -52,19 +51,22 @@ GONE = frozenset(
 )
 
 
-def connect(source: Source, who: str = THE_SOURCE, *, silence: float | None = None) -> Connection:
-    """Opens a session with UTC, utf8mb4 and an empty sql_mode, whatever the server's defaults are.
+def connect(
+    source: Source, who: str = THE_SOURCE, *, silence: float | None = None, patience: float = CONNECT_TIMEOUT
+) -> Connection:
+    """Opens a session with UTC, utf8mb4 and an empty sql_mode, independent of the server's defaults.
 
     Args:
         source: the server.
-        who: its name in errors.
+        who: the server's name in errors.
         silence: seconds without an answer after which the server counts as gone; None: unlimited.
+        patience: the same until the session is open, if `silence` is unlimited.
 
     Raises:
         SourceUnavailable: the server does not answer in time.
         PreflightError: it refuses the user.
     """
-    patience = CONNECT_TIMEOUT if silence is None else silence
+    patience = patience if silence is None else silence
     with speaking_to(source, who):
         connection = pymysql.connect(
             host=source.host,
@@ -93,7 +95,7 @@ def session(source: Source) -> Iterator[Connection]:
     """Opens a session whose errors become ConnectorErrors, and closes it.
 
     Raises:
-        SourceUnavailable, PreflightError, ConnectorError: as `speaking_to`.
+        SourceUnavailable, PreflightError, ConnectorError: see `speaking_to`.
     """
     connection = connect(source)
     try:
@@ -116,12 +118,6 @@ def release(connection: Connection) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
-def as_double(connection: Connection) -> str:
-    """A format string that makes an SQL expression for a FLOAT or DOUBLE column with all its digits."""
-    mariadb = "mariadb" in str(connection.get_server_info()).lower()  # type: ignore[no-untyped-call]
-    return "CAST({} AS DOUBLE)" if mariadb or release(connection) >= CAST_AS_DOUBLE else "{} * 1e0"
-
-
 def query_one(connection: Connection, sql: str, args: Sequence[object] = ()) -> Row | None:
     """Executes a statement and returns its first row, or None."""
     rows = query(connection, sql, args)
@@ -142,16 +138,25 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
         yield
     except pymysql.MySQLError as error:
         code, text = _code_and_text(error)
-        if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
-            raise PreflightError(f"{who} cannot be trusted: {text}", hint=_certificate_hint(source), **where) from error
+        unverified_certificate = getattr(error, "original_exception", None)
+        if isinstance(unverified_certificate, ssl.SSLCertVerificationError):
+            raise PreflightError(
+                f"{who} cannot be trusted: {text}",
+                hint=_certificate_hint(source),
+                verify_code=unverified_certificate.verify_code,
+                **where,
+            ) from error
         if code == CR.CR_SSL_CONNECTION_ERROR:
             raise PreflightError(
                 f"{who} offers no TLS, and source.tls asks for it: nothing was sent",
                 hint="does a proxy between remove TLS? else configure a certificate on the server",
+                option="source.tls",
                 **where,
             ) from error
         if code in REFUSED:
-            raise PreflightError(f"{who} refuses the user: {text}", hint=_user_hint(source), **where) from error
+            raise PreflightError(
+                f"{who} refuses the user: {text}", hint=_user_hint(source), code=code, **where
+            ) from error
         if code in DENIED:
             raise MissingPrivilege(
                 f"the user lacks a privilege: {text}",
@@ -160,6 +165,10 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
             ) from error
         if code in GONE or isinstance(error, pymysql.InterfaceError):
             raise SourceUnavailable(f"{who} does not answer: {text}", hint=_down_hint(who), **where) from error
+        if isinstance(error, pymysql.InternalError) and code < 0:
+            raise PreflightError(
+                f"{who} does not speak MySQL's protocol: {text}", hint="check source.host and source.port", **where
+            ) from error
         raise ConnectorError(f"{who} refuses: {text}", code=code, **where) from error
     except OSError as error:
         raise SourceUnavailable(f"{who} does not answer: {error}", hint=_down_hint(who), **where) from error
@@ -236,7 +245,9 @@ def _reading(field: str, file: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:  # ssl.SSLError is one
-        raise ConfigError(f"source.{field} cannot be used: {error.strerror or error}", file=file) from error
+        raise ConfigError(
+            f"a file for TLS cannot be used: {error.strerror or error}", option=f"source.{field}", file=file
+        ) from error
 
 
 def _certificate_hint(source: Source) -> str:

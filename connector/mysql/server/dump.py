@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import struct
 import uuid
-from dataclasses import dataclass
-from typing import Protocol
 
 from pymysql.constants import COMMAND
 from pymysqlreplication.binlogstream import ReportSlave
 
 from connector.clock import Clock, SystemClock
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.errors import PreflightError, SourceUnavailable
 from connector.log.gtid.mysql import GtidSet
-from connector.log.transaction.position import SourcePosition
+from connector.log.transaction.position import AfterGtids, StreamStart
 from connector.mysql.server import mariadb_state
 from connector.mysql.server.connection import Connection, connect, query, speaking_to
 from connector.mysql.server.gtid_set import encode_gtid_set
@@ -30,30 +28,6 @@ THROUGH_GTID = 0x04
 FILE_START = 4
 SILENCE = 2  # heartbeats that may be late
 NAMESPACE = uuid.UUID("6c0e5f8e-31c9-4c6e-9a4b-7d1d2f0b9a11")  # of generated replica UUIDs
-
-
-@dataclass(frozen=True, slots=True)
-class AfterGtids:
-    """Start at the first transaction that is not in a GTID set (text form of MySQL or MariaDB)."""
-
-    gtid_set: str
-
-
-StreamStart = AfterGtids | SourcePosition
-
-
-class ByteSource(Protocol):
-    """A source of the bytes that frames are cut from."""
-
-    def receive(self, into: memoryview, timeout: float) -> int | None:
-        """Fills `into` with available bytes; waits at most `timeout` seconds for the first.
-
-        Returns:
-            The number of bytes; None: none in time; 0: the source has ended.
-        """
-
-    def close(self) -> None:
-        """Releases the source."""
 
 
 class PacketSource:
@@ -70,7 +44,7 @@ class PacketSource:
         self._socket = connection._sock  # type: ignore[attr-defined]
         self._silence = SILENCE * heartbeat + 1
         self._clock = clock
-        self._heard = clock.monotonic()
+        self._last_packet = clock.monotonic()
         self._timeout = -1.0
 
     def receive(self, into: memoryview, timeout: float) -> int | None:
@@ -85,7 +59,7 @@ class PacketSource:
         try:
             size = int(self._socket.recv_into(into))
         except TimeoutError:
-            silence = self._clock.monotonic() - self._heard
+            silence = self._clock.monotonic() - self._last_packet
             if silence > self._silence:
                 raise SourceUnavailable(f"the source has been silent for {silence:.1f} s") from None
             return None
@@ -93,7 +67,7 @@ class PacketSource:
             raise SourceUnavailable(f"the connection to the source is lost: {error}") from error
         if size == 0:
             raise SourceUnavailable("the source closed the connection")
-        self._heard = self._clock.monotonic()
+        self._last_packet = self._clock.monotonic()
         return size
 
     def close(self) -> None:
@@ -102,8 +76,7 @@ class PacketSource:
 
 
 def replica_uuid(service: str, source: Source) -> str:
-    """The replica UUID of a service. Two services with one server_id have two UUIDs, so that the preflight tells them
-    apart."""
+    """The replica UUID of a service, by which the preflight distinguishes two services with the same server_id."""
     return str(uuid.uuid5(NAMESPACE, f"{service}/{source.server_id}"))
 
 
@@ -112,7 +85,7 @@ def open_stream(source: Source, start: StreamStart, clock: Clock | None = None, 
 
     Args:
         source: the server.
-        start: where to begin.
+        start: the start of the stream.
         clock: measures silence.
         service: determines the replica UUID.
 

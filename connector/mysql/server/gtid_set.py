@@ -1,7 +1,7 @@
 """MySQL's binary form of GTID sets, in COM_BINLOG_DUMP_GTID and PREVIOUS_GTIDS events.
 
 Untagged, little-endian: number of sources (8 bytes); for each its UUID (16), number of intervals (8), and for each
-interval its first number and the number behind its last (8 each). With tags (MySQL 8.3+, `Gtid_set::encode`) the number
+interval its first number and the number after its last (8 each). With tags (MySQL 8.3+, `Gtid_set::encode`) the number
 of sources is in the six middle bytes, between two bytes 1, and twice the tag's length and the tag follow each UUID.
 """
 
@@ -49,10 +49,10 @@ def decode_gtid_set(data: bytes) -> GtidSet:
         if tagged and (tag := fields.take(fields.number(1) >> 1).decode("ascii", errors="replace")):
             source = f"{source}:{tag}"
         for _ in range(fields.number(8)):
-            first, behind = fields.number(8), fields.number(8)
-            if not 1 <= first < behind < 1 << 63:
-                raise CorruptBinlog("a GTID set has an impossible interval", first=first, behind=behind)
-            gtids.add(f"{source}:{first}", behind - first)
+            first, after = fields.number(8), fields.number(8)
+            if not 1 <= first < after < 1 << 63:
+                raise CorruptBinlog("a GTID set has an impossible interval", first=first, after=after)
+            gtids.add(f"{source}:{first}", after - first)
     if fields.left:
-        raise CorruptBinlog("bytes behind a GTID set")
+        raise CorruptBinlog("bytes after a GTID set")
     return gtids

@@ -11,7 +11,7 @@ from typing import Final
 import pymysql
 from pymysql.constants import ER
 
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.errors import ConfigError
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import Connection, query, quoted, session
@@ -54,13 +54,13 @@ def write_heartbeat(source: Source, service: str, name: str) -> str | None:
         The source's GTIDs including the heartbeat's; None if it has none.
 
     Raises:
-        ConfigError: as `heartbeat_table`; or the name is too long.
+        ConfigError: see `heartbeat_table`; or the name is too long.
         SourceUnavailable: the source does not answer.
         PreflightError: the user may not write.
     """
     table = heartbeat_table(source)
     if len(name) > NAME_LENGTH:
-        raise ConfigError(f"a heartbeat's name has at most {NAME_LENGTH} characters", name=name)
+        raise ConfigError("a heartbeat's name is too long", name=name, limit=NAME_LENGTH)
     target = f"{quoted(table.schema)}.{quoted(table.table)}"
     with session(source) as connection:
         try:

@@ -59,10 +59,10 @@ def purged(connection: Connection, oldest: str) -> str:
 
 
 def check_available(connection: Connection, gtid_set: str, oldest: SourcePosition) -> None:
-    """Checks that the server has every transaction before and behind a position.
+    """Checks that the server has every transaction before and after a position.
 
     Raises:
-        Purged: transactions behind it were purged; the message names the last one of each domain.
+        Purged: transactions after it were purged; the message names the last one of each domain.
         PreflightError: the GTIDs are not MariaDB's.
         HistoriesDiffer: the source lacks transactions before it; they are listed.
     """
@@ -75,22 +75,25 @@ def check_available(connection: Connection, gtid_set: str, oldest: SourcePositio
     missing = lacking(gtid_set, executed(connection))
     if missing:
         raise HistoriesDiffer(
-            f"the source lacks transactions that the log has: {missing}",
+            "the source lacks transactions that the log has",
             hint="was the source replaced by one that had not yet received them? a new log needs another `service`",
+            lacking=str(missing),
         )
     known = DomainPosition.parse(gtid_set)
     gone = [
-        str(last) for last in DomainPosition.parse(purged(connection, oldest.file)) if not _behind(known, str(last))
+        str(last) for last in DomainPosition.parse(purged(connection, oldest.file)) if not _contains(known, str(last))
     ]
     if gone:
         raise Purged(
-            f"the source has purged transactions up to {','.join(gone)}; the oldest there is {oldest}",
+            "the source has purged transactions that the log lacks",
             hint="begin a new log with a snapshot (another `service`), and keep binary logs longer: "
             "SET GLOBAL binlog_expire_logs_seconds = 604800;",
+            purged_up_to=",".join(gone),
+            oldest=oldest,
         )
 
 
-def _behind(known: DomainPosition, gtid: str) -> bool:
+def _contains(known: DomainPosition, gtid: str) -> bool:
     return gtid.endswith("-0") or gtid in known
 
 

@@ -25,7 +25,7 @@ class Privileges:
         schemas: `(pattern, privileges)` granted on a schema; `_` and `%` are wild in the pattern.
         tables: `(schema, table)` → privileges granted on the whole table.
         without: schemas whose SELECT is partially revoked.
-        literal: whether `_` and `%` are not wild: partial_revokes=ON.
+        literal: true if `_` and `%` are not wild: partial_revokes=ON.
     """
 
     everywhere: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ def unreadable(privileges: Privileges, patterns: Sequence[str]) -> Iterator[str]
 
     Args:
         privileges: the user's.
-        patterns: of `source.filters.do`; empty: everything.
+        patterns: the patterns of `source.filters.do`; empty: everything.
     """
     for pattern in patterns or ("*.*",):
         schema, _, table = pattern.partition(".")
@@ -83,7 +83,7 @@ def parse_grants(lines: Sequence[str], *, literal: bool = False) -> Privileges:
 
     Args:
         lines: the lines.
-        literal: whether schema names have no wildcards: partial_revokes=ON.
+        literal: true if schema names have no wildcards: partial_revokes=ON.
     """
     everywhere: set[str] = set()
     schemas: list[tuple[str, frozenset[str]]] = []

@@ -1,4 +1,4 @@
-"""Replicas of the source: what they have executed. Each has its own session, opened on demand."""
+"""Asks replicas of the source for their executed GTIDs. Each has its own session, opened on demand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.errors import PreflightError
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.source_gtids import Lacking, lacking
@@ -31,7 +31,7 @@ class Replica:
 
     Args:
         url: `mysql://[user[:password]@]host[:port]`, from `publish.wait_for`.
-        source: its source: the defaults of user, password and TLS.
+        source: the replica's source, with the defaults of user, password and TLS.
     """
 
     def __init__(self, url: str, source: Source) -> None:
@@ -59,7 +59,7 @@ class Replica:
             gtids: the set; "": only read what it has executed.
 
         Returns:
-            Whether it has executed the set.
+            True if it has executed the set.
 
         Raises:
             SourceUnavailable: it does not answer.
@@ -119,7 +119,7 @@ def _wait(connection: Connection, gtids: str) -> None:
 
 def _at(url: str, source: Source) -> Source:
     parts = urlsplit(url)
-    told: dict[str, object] = {"host": parts.hostname or "", "port": parts.port or 3306}
+    overrides: dict[str, object] = {"host": parts.hostname or "", "port": parts.port or 3306}
     if parts.username is not None:
-        told |= {"user": unquote(parts.username), "password": SecretStr(unquote(parts.password or ""))}
-    return source.model_copy(update=told)
+        overrides |= {"user": unquote(parts.username), "password": SecretStr(unquote(parts.password or ""))}
+    return source.model_copy(update=overrides)

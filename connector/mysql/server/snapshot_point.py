@@ -8,7 +8,7 @@ from typing import Final
 import pymysql
 
 from connector.clock import Clock
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.errors import PreflightError, SourceUnavailable
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, query, release
@@ -23,7 +23,7 @@ LIMITS_SINCE: Final = (5, 7, 8)  # max_execution_time
 PREPARED_LOGGED_SINCE: Final = (5, 7, 7)  # XA PREPARE logs the changes
 NAMED: Final = 5  # xids in a message
 PATIENCE: Final = 5.0  # seconds to wait for prepared transactions
-LOOK: Final = 0.1
+POLL_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,10 @@ def fix_snapshot_point(connection: Connection, *, load: bool = False) -> Snapsho
         if error.args[0] != LOCK_WAIT_TIMEOUT:
             raise
         raise SourceUnavailable(
-            f"FLUSH TABLES WITH READ LOCK was not granted in {LOCK_WAIT_SECONDS} s: a statement runs longer",
+            "FLUSH TABLES WITH READ LOCK was not granted in time: a statement runs longer",
             hint="wait for it, or end it: SELECT id, user, time, info FROM information_schema.processlist "
             "WHERE command <> 'Sleep' ORDER BY time DESC;",
+            waited_seconds=LOCK_WAIT_SECONDS,
         ) from error
     try:
         query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
@@ -104,14 +105,15 @@ def await_decided(connection: Connection, clock: Clock) -> None:
     waiting = prepared_transactions(connection)
     give_up = clock.monotonic() + PATIENCE
     while waiting and clock.monotonic() < give_up:
-        clock.sleep(LOOK)
+        clock.sleep(POLL_SECONDS)
         now = set(prepared_transactions(connection))
         waiting = [xid for xid in waiting if xid in now]
     if waiting:
         raise PreflightError(
-            f"{len(waiting)} XA transactions have been prepared on the source for {PATIENCE:.0f} s: a snapshot cannot "
-            "see their changes",
+            "XA transactions stay prepared on the source: a snapshot cannot see their changes",
             hint="wait until they are committed or rolled back: XA RECOVER; where the owner has died: XA ROLLBACK xid;",
+            prepared=len(waiting),
+            waited_seconds=f"{PATIENCE:.0f}",
             xids=" ".join(waiting[:NAMED]) + (" …" if len(waiting) > NAMED else ""),
         )
 
@@ -123,7 +125,7 @@ def prepared_transactions(connection: Connection) -> list[str]:
     """
     mariadb = is_mariadb(connection)
     if release(connection) < PREPARED_LOGGED_SINCE:
-        return []  # logged as a whole when it is committed, so behind the position
+        return []  # logged as a whole when it is committed, so after the position
     try:
         found = query(connection, "XA RECOVER FORMAT='SQL'" if mariadb else "XA RECOVER CONVERT XID")
     except pymysql.MySQLError as error:

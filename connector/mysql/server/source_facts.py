@@ -55,22 +55,22 @@ class SourceFacts:
     """The server's identity, and the settings that the producer depends on.
 
     Args:
-        version: as the server writes it, e.g. `8.0.43-log`.
+        version: the server's version string, e.g. `8.0.43-log`.
         release: the first three numbers of it.
         lower_case_table_names: 0: names are case-sensitive.
         expire_seconds: seconds after which the server removes a binary log; 0: never.
         binlog_row_metadata: NONE if the server has no such variable: MySQL before 8.0.
-        mariadb: whether it is a MariaDB.
-        implicit_timestamps: of a MySQL before 8.0: whether a TIMESTAMP without NULL is NOT NULL
+        mariadb: true if it is a MariaDB.
+        implicit_timestamps: true if, in MySQL before 8.0, a TIMESTAMP without NULL is NOT NULL
             (explicit_defaults_for_timestamp=OFF, the default), which its log does not contain.
-        logs_replicated: whether its log has replicated changes.
-        galera: whether it is a node of a Galera cluster.
-        logs_sessions: whether new sessions write to the binary log; a MySQL before 5.7 can have it off for all.
-        stops_without_log: whether it stops if it cannot write its binary log; True for MariaDB, which has no such
+        logs_replicated: true if its log has replicated changes.
+        galera: true if it is a node of a Galera cluster.
+        logs_sessions: true if new sessions write to the binary log; a MySQL before 5.7 can have it off for all.
+        stops_without_log: true if it stops if it cannot write its binary log; True for MariaDB, which has no such
             variable.
-        gtid_strict_mode: of a MariaDB: whether the numbers of a domain can only grow.
-        utf8_is_utf8mb3: whether `utf8` in a definition is utf8mb3: in MariaDB by `old_mode` (10.6).
-        cascades_logged: whether the binary log has changes by foreign keys' actions (since MySQL 9.6, unless
+        gtid_strict_mode: true if, in MariaDB, the numbers of a domain can only grow.
+        utf8_is_utf8mb3: true if `utf8` in a definition is utf8mb3: in MariaDB by `old_mode` (10.6).
+        cascades_logged: true if the binary log has changes by foreign keys' actions (since MySQL 9.6, unless
             `innodb_native_foreign_keys` is ON).
         warnings: settings that are allowed but weaken a promise; each a sentence with the SQL that fixes it.
     """
@@ -109,10 +109,10 @@ class SourceFacts:
     @property
     def set_variable(self) -> str:
         """The statement that sets a variable; MariaDB and MySQL before 8.0 also need it in their configuration."""
-        return "SET GLOBAL" if self.mariadb or not self.tells_names else "SET PERSIST"
+        return "SET GLOBAL" if self.mariadb or not self.logs_column_names else "SET PERSIST"
 
     @property
-    def tells_names(self) -> bool:
+    def logs_column_names(self) -> bool:
         """True if its log can have column names: not MySQL before 8.0."""
         return self.mariadb or self.release >= NAMES_SINCE
 
@@ -134,7 +134,7 @@ class SourceFacts:
     @property
     def unlogged_options(self) -> dict[str, str]:
         """Options of definitions that its log does not contain, with the server's values."""
-        if self.tells_names:
+        if self.logs_column_names:
             return {}
         return {"explicit_defaults_for_timestamp": "0" if self.implicit_timestamps else "1"}
 

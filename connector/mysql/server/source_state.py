@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
 from connector.log.gtid.source_gtids import of_mariadb
-from connector.log.transaction.position import SourcePosition
+from connector.log.transaction.position import AfterGtids, SourcePosition, StreamStart
 from connector.log.transaction.source_position import file_number
 from connector.mysql.server import mariadb_state
 from connector.mysql.server.connection import Connection, Row, query, query_one, release
-from connector.mysql.server.dump import AfterGtids, StreamStart
 
-FIRST_EVENT = 4  # behind the four magic bytes of a file
+FIRST_EVENT = 4  # after the four magic bytes of a file
 GIVEN = frozenset({"ON", "ON_PERMISSIVE"})  # values of gtid_mode with which new transactions have a GTID
 NEW_WORDS = (8, 2)  # SHOW BINARY LOG STATUS; SHOW MASTER STATUS is gone in 8.4
 
@@ -25,7 +24,7 @@ _FILE_POSITION = re.compile(r"(?P<file>[^:\s]+\.\d+):(?P<offset>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartPosition:
     """The start of reading.
 
     Args:
@@ -48,7 +47,7 @@ class Start:
 
 
 def end_position(connection: Connection) -> SourcePosition:
-    """Position behind the last written event.
+    """Position after the last written event.
 
     Raises:
         PreflightError: there is no binary log.
@@ -101,7 +100,7 @@ def oldest_position(connection: Connection) -> SourcePosition:
     return SourcePosition(logs[0][0], FIRST_EVENT)
 
 
-def resolve_start(connection: Connection, start: str) -> Start:
+def resolve_start(connection: Connection, start: str) -> StartPosition:
     """Resolves `now`, `earliest`, a GTID set or `file:position`.
 
     Raises:
@@ -109,16 +108,18 @@ def resolve_start(connection: Connection, start: str) -> Start:
         PreflightError: there is no binary log.
     """
     if start == "now":
-        return Start(end_position(connection), gtid_executed(connection))
+        return StartPosition(end_position(connection), gtid_executed(connection))
     if start == "earliest":
-        return Start(oldest_position(connection), gtid_purged(connection))
+        return StartPosition(oldest_position(connection), gtid_purged(connection))
     if _GTID_SET.fullmatch(start) or of_mariadb(start):
-        return Start(None, "".join(start.split()))
+        return StartPosition(None, "".join(start.split()))
     if found := _FILE_POSITION.fullmatch(start.strip()):
-        return Start(SourcePosition(found["file"], int(found["offset"])), None)
+        return StartPosition(SourcePosition(found["file"], int(found["offset"])), None)
     raise ConfigError(
-        f"source.start: {start!r} is not a position in a binary log",
+        "source.start is not a position in a binary log",
         hint="snapshot | now | earliest | a GTID set | binlog.000002:4",
+        option="source.start",
+        value=start,
     )
 
 
@@ -148,10 +149,14 @@ def check_position_available(connection: Connection, position: SourcePosition) -
         return
     oldest, end = oldest_position(connection), end_position(connection)
     if position.file not in sizes and file_number(position.file) < file_number(oldest.file):
-        raise _purged(connection, f"{position} is no longer in the source's binary log; the oldest there is {oldest}")
+        raise _purged(
+            connection, "the position is no longer in the source's binary log", position=position, oldest=oldest
+        )
     raise HistoriesDiffer(
-        f"{position} is not in the source's binary log, which ends at {end}",
+        "the position is not in the source's binary log",
         hint="was the source reset or replaced? a new log needs another `service`",
+        position=position,
+        end=end,
     )
 
 
@@ -174,17 +179,25 @@ def check_gtids_available(connection: Connection, gtid_set: str) -> None:
     )
     if row is None or row["mode"] not in GIVEN:
         raise PreflightError(
-            f"a GTID set was given, but the source has gtid_mode={row['mode'] if row else 'OFF'}",
+            "a GTID set was given, but the source has no GTIDs",
             hint="set source.start to binlog.000002:4",
+            setting="gtid_mode",
+            found=row["mode"] if row else "OFF",
         )
     if row["trapped"]:
         raise HistoriesDiffer(
-            f"the source lacks transactions that the log has: {_one_line(row['trapped'])}",
+            "the source lacks transactions that the log has",
             hint="was the source replaced by one that had not yet received them? a new log needs another `service`",
+            lacking=_one_line(row["trapped"]),
         )
     if row["purged"]:
         oldest = oldest_position(connection)
-        raise _purged(connection, f"the source has purged {_one_line(row['purged'])}; the oldest there is {oldest}")
+        raise _purged(
+            connection,
+            "the source has purged transactions that the log lacks",
+            purged=_one_line(row["purged"]),
+            oldest=oldest,
+        )
 
 
 def _gtids(connection: Connection, variable: str) -> str | None:
@@ -196,15 +209,19 @@ def _one_line(gtids: str) -> str:
     return "".join(str(gtids).split())
 
 
-def _purged(connection: Connection, message: str) -> Purged:
+def _purged(connection: Connection, message: str, **where: object) -> Purged:
     if release(connection) >= SECONDS_SINCE:
         longer = "SET PERSIST binlog_expire_logs_seconds = 604800;"
     else:
         longer = "SET GLOBAL expire_logs_days = 7; (and in the server's configuration)"
     return Purged(
-        message, hint=f"begin a new log with a snapshot (another `service`), and keep binary logs longer: {longer}"
+        message,
+        hint=f"begin a new log with a snapshot (another `service`), and keep binary logs longer: {longer}",
+        **where,
     )
 
 
 def _no_binary_log() -> PreflightError:
-    return PreflightError("the source writes no binary log", hint="start mysqld with log_bin = binlog")
+    return PreflightError(
+        "the source writes no binary log", hint="start mysqld with log_bin = binlog", setting="log_bin", found="OFF"
+    )

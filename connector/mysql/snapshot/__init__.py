@@ -1,5 +1,6 @@
 """The initial load: the tables at one position of the log.
 
-- `information_schema`: tables as the data dictionary describes them
-- `snapshot`: the load as events; `table_rows`: the rows of one table
+- `information_schema`: tables as the data dictionary describes them.
+- `snapshot`: the load as events.
+- `table_rows`: the rows of one table.
 """

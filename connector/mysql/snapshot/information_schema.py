@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from connector.config.model import Filters, Source
+from connector.config.filters import Filters
+from connector.config.source import Source
 from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import SourceChanged
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.mysql.server.connection import Connection, Row, as_double, query, quoted
+from connector.mysql.server.connection import Connection, Row, query, quoted, release
 from connector.mysql.server.snapshot_point import SnapshotPoint, fix_snapshot_point, prepare_session
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, Filter
 from connector.mysql.values.charsets import BINARY
@@ -62,6 +63,7 @@ _ONE_TABLE = " AND TABLE_SCHEMA = %s AND TABLE_NAME = %s "
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPED = re.compile(r"''|\\(.)", re.DOTALL)
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r"}
+CAST_AS_DOUBLE = (8, 0, 17)  # the first version of MySQL that has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,13 @@ class SourceTable:
     """A table, and how its rows are read as text without loss.
 
     Args:
-        layout: as in the log.
+        layout: the table's layout in the log.
         select: an SQL expression per column.
         kinds: a letter per column, for `TextRows`.
-        texts: how the column is decoded, for those that have a character set.
-        ordered: whether the primary key gives an order without sorting (it has no prefix parts).
+        texts: the decoding of the columns with a character set.
+        ordered: true if the primary key gives an order without sorting (it has no prefix parts).
         created: creation time in the dictionary: tells tables of one name apart.
-        transactional: whether it can be read consistently.
+        transactional: true if it can be read consistently.
         estimate: approximate number of rows.
         charset: default of its text columns.
     """
@@ -138,7 +140,7 @@ def read_definitions(connection: Connection, filter: Filter) -> Definitions:
     for row in query(connection, _OTHER_TABLES):
         name = TableName(filter.fold(row["s"]), filter.fold(row["t"]))
         if filter.captures_schema(name.schema):
-            why = f"the data dictionary does not tell all columns of a {row['kind'].lower()} table"
+            why = f"the data dictionary does not show all columns of a {row['kind'].lower()} table"
             tables[name] = TableDefinition(TableLayout(name, ()), "", why)
     return Definitions(tables, schemas)
 
@@ -177,7 +179,7 @@ def read_tables(connection: Connection, filter: Filter, only: TableName | None =
         for row in query(connection, _restricted(sql, only), only or ()):
             found.setdefault(TableName(row["s"], row["t"]), []).append(row)
     tables = []
-    double = as_double(connection)
+    double = _as_double(connection)
     for row in query(connection, _restricted(_TABLES, only, "t."), only or ()):
         name = TableName(row["s"], row["t"])
         if filter.captures(*name) and name in columns:
@@ -201,8 +203,8 @@ def _restricted(sql: str, only: TableName | None, alias: str = "") -> str:
 
 def _table(table: Row, columns: list[Row], key: list[Row], filter: Filter, double: str) -> SourceTable:
     name = TableName(table["s"], table["t"])
-    place = {row["name"]: index for index, row in enumerate(columns)}
-    layout = TableLayout(name, tuple(map(_column, columns)), tuple(place[part["name"]] for part in key))
+    index_of = {row["name"]: index for index, row in enumerate(columns)}
+    layout = TableLayout(name, tuple(map(_column, columns)), tuple(index_of[part["name"]] for part in key))
     return SourceTable(
         layout=layout,
         select=tuple(_select(column, double) for column in columns),
@@ -268,7 +270,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _after_type(row: Row) -> str:
-    """The attributes behind the type in COLUMN_TYPE: `unsigned zerofill`."""
+    """The attributes after the type in COLUMN_TYPE: `unsigned zerofill`."""
     return row["full"].lower().rpartition(")")[2] if row["base"].lower() not in LABELLED else ""
 
 
@@ -303,3 +305,9 @@ def _kind(row: Row) -> str:
     if base in {"float", "double"}:
         return "d"
     return "b" if base in BYTES or base in FIXED or base in {"bit", "geometry", "vector"} else "s"
+
+
+def _as_double(connection: Connection) -> str:
+    """A format string that makes an SQL expression for a FLOAT or DOUBLE column with all its digits."""
+    mariadb = "mariadb" in str(connection.get_server_info()).lower()  # type: ignore[no-untyped-call]
+    return "CAST({} AS DOUBLE)" if mariadb or release(connection) >= CAST_AS_DOUBLE else "{} * 1e0"

@@ -19,7 +19,7 @@ from typing import Final
 import pymysql
 
 from connector.clock import Clock, SystemClock
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.ddl.rename_tables import rename_tables
 from connector.errors import PreflightError, SourceChanged
 from connector.log.ids import Action, Kind, Outcome
@@ -56,7 +56,7 @@ class Snapshot:
         source: the source.
         filter: the captured tables.
         progress: called after every event of rows.
-        clock: for waiting.
+        clock: the clock for waits.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Snapshot:
             return
         with self._unchanged(name):
             query(connection, "SAVEPOINT before_table")
-            # From the first read on, DDL on this table waits; what the dictionary says now stays true until the end.
+            # From the first read on, DDL on this table waits, so the dictionary's definition stays valid until the end.
             query(connection, f"SELECT 1 FROM {quoted(name.schema)}.{quoted(name.table)} LIMIT 0")
             now = read_tables(connection, self._filter, name)
             if [table.identity] != [found.identity for found in now]:
@@ -238,8 +238,9 @@ def _identities(dictionary: _Dictionary) -> tuple[object, ...]:
 def _refuse_others(others: list[str]) -> None:
     if others:
         raise PreflightError(
-            f"tables whose SELECT differs from the binary log cannot be loaded: {', '.join(others)}",
+            "tables whose SELECT differs from the binary log cannot be loaded",
             hint="exclude them with source.filters.ignore, or begin without a load: source.start = now",
+            tables=", ".join(others),
         )
 
 
@@ -247,7 +248,8 @@ def _refuse_without_transactions(tables: list[SourceTable]) -> None:
     without = [table.layout.name for table in tables if not table.transactional]
     if without:
         raise PreflightError(
-            f"tables whose engine has no transactions cannot be read consistently: {', '.join(map(str, without))}",
+            "tables whose engine has no transactions cannot be read consistently",
             hint=f"ALTER TABLE {quoted(without[0].schema)}.{quoted(without[0].table)} ENGINE = InnoDB; "
             "or exclude them with source.filters.ignore",
+            tables=", ".join(map(str, without)),
         )

@@ -31,7 +31,7 @@ def table_rows(
     Args:
         connection: idle; must not be used before the iterator is exhausted.
         table: the table.
-        max_rows: of a batch.
+        max_rows: maximum rows of a batch.
         max_bytes: a batch ends with the row that reaches them.
 
     Raises:

@@ -1,9 +1,8 @@
 """Filters of the configuration: captured schemas and tables, ignored servers, text that may be invalid.
 
-A pattern is `schema.table` or `schema` (all its tables); `*` stands for any characters, `?` for one. It is split at
-its first dot: `?` in a schema's part also matches a dot in the name. Ignore wins over do; no do pattern means all.
-MySQL's own schemas are not captured, except when a file is only inspected. The pattern of a column has its name behind
-the last dot.
+Tables are named by the patterns of `connector.patterns`; the pattern of a column has its name after the last dot.
+Ignore wins over do; no do pattern means all. MySQL's own schemas are not captured, except when a file is only
+inspected.
 """
 
 from __future__ import annotations
@@ -12,14 +11,17 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from hashlib import sha256
 from types import MappingProxyType
+from typing import Any
 
-from connector.config.model import LARGEST_EVENT, Filters, Source, TableRule
+from connector.config.filters import Filters, TableRule
+from connector.config.source import LARGEST_EVENT, Source
 from connector.ddl.affected_tables import AffectedTables, affected_tables
 from connector.ddl.captured import RULES_HINT, Captured, CaptureLevel
 from connector.ddl.drop_columns import DropContext, drop_columns
+from connector.ddl.nullable_columns import allow_nulls
+from connector.ddl.plain_indexes import plain_indexes
 from connector.ddl.rename_columns import RenameContext, rename_columns
 from connector.ddl.rename_tables import rename_tables
 from connector.errors import ConfigError, PreflightError, Unsupported
@@ -33,10 +35,11 @@ from connector.mysql.transforms.table_rules import (
     hash_key_digest,
     idle,
     published_name,
+    repeats_values,
     row_transform,
 )
 from connector.mysql.values.row_transform import RowTransform
-from connector.patterns import glob
+from connector.patterns import TablePattern, glob, table_pattern
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 EVERYTHING = frozenset({"insert", "update", "delete", "ddl"})
@@ -52,32 +55,6 @@ UNKNOWN_HINT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """One pattern, compiled.
-
-    Args:
-        schema: matches schemas.
-        table: matches tables; None if the pattern names a whole schema.
-    """
-
-    schema: re.Pattern[str]
-    table: re.Pattern[str] | None
-
-    def finds(self, schema: str, table: str) -> bool:
-        """True if the pattern matches a table."""
-        return self.finds_schema(schema) and (self.table is None or self.table.fullmatch(table) is not None)
-
-    def finds_schema(self, schema: str) -> bool:
-        """True if the pattern can match a table of the schema."""
-        return self.schema.fullmatch(schema) is not None
-
-    @property
-    def whole(self) -> bool:
-        """True if the pattern matches every table of its schemas."""
-        return self.table is None or self.table.pattern == ".*"
-
-
 class Filter:
     """Decides what is captured; a `CaptureFilter`.
 
@@ -87,12 +64,12 @@ class Filter:
         filters: the configured patterns.
         lower_case_table_names: the server's: with 0 names are case-sensitive, with 1 and 2 not.
         keep_invalid_text: patterns of columns, `schema.table.column`.
-        keeps_statements: whether changes logged as statements are published as statements.
+        keeps_statements: true if changes logged as statements are published as statements.
         rows_query_bytes: bytes to keep of a statement's text beside its rows; 0: none.
         largest_event: the most bytes of an expanded compressed event.
         ignored_servers: server ids whose transactions are not captured.
         unlogged_options: options of definitions that a MySQL before 8.0 does not log, with its values.
-        system_schemas: whether patterns may match MySQL's own schemas.
+        system_schemas: true if patterns may match MySQL's own schemas.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -119,10 +96,10 @@ class Filter:
         self.unlogged_options = unlogged_options
         self.always_read: Finished | None = None
         self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
-        self._do = tuple(self._compile(pattern, "do") for pattern in filters.do)
-        self._ignore = tuple(self._compile(pattern, "ignore") for pattern in filters.ignore)
+        self._do = tuple(self._compile(pattern, "filters.do") for pattern in filters.do)
+        self._ignore = tuple(self._compile(pattern, "filters.ignore") for pattern in filters.ignore)
         self._rules = tuple(
-            (tuple(self._compile(pattern, f"tables.{number}.match") for pattern in rule.match), rule)
+            (tuple(self._compile(pattern, f"filters.tables.{number}.match") for pattern in rule.match), rule)
             for number, rule in enumerate(filters.tables)
         )
         self._everything = not (
@@ -131,6 +108,7 @@ class Filter:
         self._unknown = tuple(glob(pattern.strip(), ignore_case=True) for pattern in filters.unknown_ddl)
         self.hash_key = hash_key(filters)
         self._ruled = {id(rule): RuledColumns(rule) for rule in filters.tables if rule.transforms_rows or rule.rename}
+        self._repeating = any(repeats_values(rule) for rule in filters.tables)
         self._kept = tuple(self._compile_column(pattern) for pattern in keep_invalid_text)
 
     @classmethod
@@ -150,10 +128,10 @@ class Filter:
         )
 
     def including(self, finished: Finished | None) -> Filter:
-        """A copy that also reads one transaction whatever its server id, for comparison with the log."""
-        spares = copy(self)
-        spares.always_read = finished
-        return spares
+        """A copy that also reads one transaction of any server ID, for comparison with the log."""
+        changed = copy(self)
+        changed.always_read = finished
+        return changed
 
     def captures(self, schema: str, table: str) -> bool:
         """True if changes of this table are captured."""
@@ -195,10 +173,11 @@ class Filter:
     def published_statement(
         self, statement: Statement, known: Callable[[TableName], TableLayout | None]
     ) -> Statement | None:
-        """Applies rules to a captured definition: without dropped columns, with published names.
+        """Applies rules to a captured definition: without dropped columns, with published names, with NULL where rules
+        publish it, and without UNIQUE where published values may repeat.
 
         Args:
-            statement: one of the `definitions`.
+            statement: a statement that `definitions` returned.
             known: gives a table's layout after the definition, or None if it is unknown.
 
         Returns:
@@ -207,11 +186,14 @@ class Filter:
         Raises:
             Unsupported: it is not understood, or cannot be written with the rules.
         """
+        if self._repeating:
+            statement = plain_indexes(statement, self._repeats)
         try:
             if self._ruled:
                 left = drop_columns(statement, DropContext(self._columns, known))
                 if left is None:
                     return None
+                left = allow_nulls(left, self._columns, known)
                 statement = rename_columns(left, RenameContext(self._columns, known, self.fold))
             if any(rule.publish_as for _, rule in self._rules):
                 self._check_dropped(affected_tables(statement))
@@ -251,6 +233,11 @@ class Filter:
             if to and (to == published) is not here:
                 raise Unsupported("a dropped schema and its published schema have different tables")
 
+    def _repeats(self, name: TableName) -> Callable[[str], bool] | None:
+        """True for columns of a table whose published values may repeat though the source's do not."""
+        rule = self.rule(*name) if self.captures(*name) else None
+        return None if rule is None or not repeats_values(rule) else lambda column: repeats_values(rule, column)
+
     def _columns(self, name: TableName) -> RuledColumns | None:
         return self._ruled.get(id(self.rule(*name))) if self.captures(*name) else None
 
@@ -265,8 +252,10 @@ class Filter:
             unknown = idle(rule, (layout for layout in layouts if self.rule(*layout.name) is rule))
             if unknown:
                 raise PreflightError(
-                    f"no table that the rule for {', '.join(rule.match)} counts for has a column {', '.join(unknown)}",
-                    hint="is it misspelt in source.filters.tables, or does an earlier rule count for the table?",
+                    "no table that a rule applies to has a column that it names",
+                    hint="is it misspelt in source.filters.tables, or does an earlier rule apply to the table?",
+                    rule=", ".join(rule.match),
+                    unknown=", ".join(unknown),
                 )
         for layout in layouts:
             self.row_transform(layout)
@@ -296,12 +285,12 @@ class Filter:
                 sql=statement.sql[:500],
             ) from error
         if about.schema:
-            wanted = self.captures_schema(about.schema) and self.captures_schema_definitions(about.schema)
-            return (statement,) if wanted else ()
+            captured = self.captures_schema(about.schema) and self.captures_schema_definitions(about.schema)
+            return (statement,) if captured else ()
         if not about.tables:
             touched = {self.fold(schema) for schema in noted or (statement.schema,)}
-            wanted = any(not schema or schema in SYSTEM_SCHEMAS or self.captures_schema(schema) for schema in touched)
-            return (statement,) if wanted else ()
+            captured = any(not schema or schema in SYSTEM_SCHEMAS or self.captures_schema(schema) for schema in touched)
+            return (statement,) if captured else ()
         action = "delete" if about.truncates else "ddl"
 
         def capture(name: TableName) -> CaptureLevel:
@@ -341,24 +330,24 @@ class Filter:
         schema, table = self.fold(schema), self.fold(table)
         return any(of.finds(schema, table) and name.fullmatch(column.lower()) for of, name in self._kept)
 
-    def _compile_column(self, pattern: str) -> tuple[Pattern, re.Pattern[str]]:
+    def _compile_column(self, pattern: str) -> tuple[TablePattern, re.Pattern[str]]:
         table, _, column = pattern.strip().rpartition(".")
-        schema, _, name = self.fold(table).partition(".")
-        if not (schema and name and column):
+        if not ("." in table and column):
             raise ConfigError(
-                f"source.keep_invalid_text: the pattern {pattern!r} is not `schema.table.column`",
+                f"the pattern {pattern!r} is not `schema.table.column`",
                 hint="write `shop.notes.text` or `shop.*.*`",
+                option="source.keep_invalid_text",
             )
-        return Pattern(glob(schema), glob(name)), glob(column.lower())  # column names are case-insensitive
+        # Column names are case-insensitive.
+        return self._compile(table, "keep_invalid_text"), glob(column.lower())
 
-    def _compile(self, pattern: str, field: str) -> Pattern:
-        schema, dot, table = self.fold(pattern.strip()).partition(".")
-        if not schema or (dot and not table):
+    def _compile(self, pattern: str, field: str) -> TablePattern:
+        try:
+            return table_pattern(self.fold(pattern.strip()))
+        except ValueError as error:
             raise ConfigError(
-                f"source.filters.{field}: the pattern {pattern!r} is not `schema` or `schema.table`",
-                hint="write `shop`, `shop.orders` or `shop.*_log`",
-            )
-        return Pattern(glob(schema), glob(table) if dot else None)
+                f"{pattern!r} is {error}", hint=f"change source.{field}", option=f"source.{field}"
+            ) from error
 
 
 def fingerprint(source: Source) -> str:
@@ -371,4 +360,17 @@ def fingerprint(source: Source) -> str:
         "keep_invalid_text": source.keep_invalid_text,
         "statements": source.statements,
     }
+    if any(rule.zero_dates or any(mask.gives_null for mask in rule.mask.values()) for rule in source.filters.tables):
+        decides["null_in_definitions"] = True  # earlier versions published NOT NULL of these columns
+    if any(map(repeats_values, source.filters.tables)):
+        decides["plain_indexes"] = True  # earlier versions published UNIQUE of these columns
     return sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+
+
+def capture_of(source: Source) -> dict[str, Any]:
+    """The capturing configuration in an epoch's record: without secrets, and normalised."""
+    return {
+        "filters": source.filters.model_dump(mode="json", exclude_defaults=True, exclude=UNRECORDED),
+        "hash_key": hash_key_digest(source.filters),
+        "ignore_server_ids": sorted(source.ignore_server_ids),
+    }

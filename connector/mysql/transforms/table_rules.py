@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
-from connector.config.model import MIN_HASH_KEY, Filters, Mask, TableRule, finds_column
+from connector.config.filters import MIN_HASH_KEY, Filters, Mask, TableRule, finds_column
 from connector.ddl.column_mentions import twice
+from connector.ddl.nullable_columns import DATES
 from connector.errors import ConfigError, Unsupported
 from connector.log.format import avro
 from connector.log.transaction.layout import Column, TableLayout, TableName
@@ -21,7 +22,6 @@ from connector.mysql.values.columns import INTEGERS
 from connector.mysql.values.row_transform import Does, RowTransform
 from connector.redaction import remember
 
-DATES: Final = ("date", "datetime", "timestamp")
 NUMBERS: Final = frozenset(name for name, _ in INTEGERS.values()) | {"year"}
 TEXTS: Final = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 Part = tuple[Does, int, bytes]
@@ -57,7 +57,7 @@ def row_transform(layout: TableLayout, rule: TableRule, key: bytes) -> RowTransf
         return None
     kept_at = [index for index, (does, _, _) in enumerate(parts) if does is not Does.DROP]
     if not kept_at:
-        raise Unsupported(f"a rule drops every column of {layout.name}", hint="use source.filters.ignore")
+        raise Unsupported("a rule drops every column of a table", hint="use source.filters.ignore", table=layout.name)
     columns = tuple(replace(_published(layout.columns[at], parts[at]), name=names[at]) for at in kept_at)
     if again := twice(column.name for column in columns):
         at = next(at for at in kept_at if names[at].lower() == again.lower() != layout.columns[at].name.lower())
@@ -69,6 +69,22 @@ def called(rule: TableRule | None, column: str) -> str:
     """The name under which a column is published."""
     names = rule.rename if rule is not None else {}
     return next((new for old, new in names.items() if old.lower() == column.lower()), column)
+
+
+def repeats_values(rule: TableRule, column: str | None = None) -> bool:
+    """True if published values of a column, or of any, may repeat though the source's do not.
+
+    Rows that the rule leaves out keep their old values with the reader, so any column's may then. Equal hashes are of
+    equal texts.
+    """
+    if not {"insert", "update", "delete"}.issubset(rule.actions):
+        return True
+    masks = [
+        (pattern, mask) for pattern, mask in rule.mask.items() if column is None or finds_column((pattern,), column)
+    ]
+    if column is not None:
+        masks = masks[:1]
+    return any(mask.hash is None for _, mask in masks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +101,15 @@ class RuledColumns:
         """The treatment of a column, comparable between rules."""
         mask = next((mask for pattern, mask in self.rule.mask.items() if finds_column((pattern,), column)), None)
         return "dropped" if self.drops(column) else (mask, finds_column(self.rule.zero_dates, column))
+
+    def nulls(self, column: str, base: str) -> bool:
+        """True if rows of the column may be published with a NULL that the source's rows do not have."""
+        if self.drops(column):
+            return False
+        for pattern, mask in self.rule.mask.items():
+            if finds_column((pattern,), column):
+                return mask.gives_null
+        return base in DATES and finds_column(self.rule.zero_dates, column)
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -122,7 +147,7 @@ def hash_key(filters: Filters) -> bytes:
 
 
 def hash_key_digest(filters: Filters) -> str:
-    """A digest of the hash key, for the epoch's record: tells keys apart without revealing them."""
+    """A digest of the hash key, for the epoch's record, which distinguishes keys without revealing them."""
     return hmac.digest(hash_key(filters), b"thl", "sha256").hex()
 
 
@@ -130,7 +155,7 @@ def _part(layout: TableLayout, index: int, rule: TableRule) -> Part:
     column, key = layout.columns[index], index in layout.key
     if finds_column(rule.drop, column.name):
         if key:
-            _stop(layout.name, column, "drops a column of the key, and without it rows cannot be told apart")
+            _stop(layout.name, column, "drops a column of the key, without which rows cannot be distinguished")
         return Does.DROP, 0, b""
     for pattern, mask in rule.mask.items():
         if finds_column((pattern,), column.name):
@@ -143,7 +168,7 @@ def _part(layout: TableLayout, index: int, rule: TableRule) -> Part:
 def _mask(table: TableName, column: Column, mask: Mask, *, key: bool) -> Part:
     if key and mask.hash is None:
         _stop(
-            table, column, "masks a column of the key with a value other than a hash, so that rows cannot be told apart"
+            table, column, "masks a column of the key with a value other than a hash, so rows cannot be distinguished"
         )
     if mask.hash is None and mask.truncate is None:
         return Does.FIX, 0, _fixed(table, column, mask.fixed)

@@ -15,7 +15,7 @@ from connector.mysql.values.text import meaningless, multibyte_text
 
 BINARY: Final = "binary"
 UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
-# U+DC00 plus a byte stands for an invalid byte.
+# U+DC00 plus a byte represents an invalid byte.
 STRAY: Final = 0xDC00
 STRAYS: Final = re.compile("[\udc00-\udcff]")
 ASCII: Final = re.compile(rb"[\x00-\x7f]+")

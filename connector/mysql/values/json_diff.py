@@ -117,7 +117,7 @@ def patched(document: bytes, diffs: bytes) -> bytes:
 
     Args:
         document: the old document, in binary JSON.
-        diffs: the differences, behind the column's length.
+        diffs: the differences, after the column's length.
 
     Returns:
         The new document's text, as MySQL prints it.

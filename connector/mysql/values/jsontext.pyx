@@ -256,7 +256,7 @@ cdef inline uint8_t escape(uint8_t char) noexcept nogil:
 
 
 cdef int double_(const uint8_t* p, Out* text) except -1 nogil:
-    """Writes the shortest digits that read back the same, with `.0` behind an integer.
+    """Writes the shortest digits that read back the same, with `.0` after an integer.
 
     As MySQL's `my_gcvt`: with an exponent below 1e-15, and from 1e15 on if no digit follows the point.
     """

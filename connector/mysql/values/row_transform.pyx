@@ -51,7 +51,7 @@ cdef class RowTransform:
 
     Args:
         layout: the table as it is published.
-        parts: for each column of the source's table: what is done, a limit, and the value of FIX in Avro.
+        parts: for each column of the source's table the operation, a limit, and the value of FIX in Avro.
         key: the key of HASH.
     """
 
@@ -77,13 +77,13 @@ cdef class RowTransform:
         """Transforms rows.
 
         Args:
-            action: of the rows.
+            action: the action of the rows.
             data: records, one after the other.
-            ends: for each record 8 bytes with its end in `data`.
+            ends: 8 bytes per record with its end in `data`.
             before, after: a bit for each column in the images; empty: all columns.
 
         Returns:
-            The same four. All are empty if no column is left: an update whose after image has dropped columns alone.
+            The same four. All are empty if no column is left: an update whose after image has only dropped columns.
         """
         cdef Cursor row
         cdef Out out, new_ends

@@ -72,7 +72,7 @@ cpdef enum Kind:
     SET = 21
     JSON = 22
     EITHER = 23
-    COMPRESSED = 64  # added to a text's kind or to BYTES: MariaDB's COMPRESSED, a byte before each value says how
+    COMPRESSED = 64  # added to a text's kind or to BYTES: MariaDB's COMPRESSED, a method byte before each value
 
 cdef enum Act:  # connector.log.ids.Action
     INSERT = 0
@@ -181,7 +181,7 @@ cdef class RowCodec:
 
         Args:
             before, after: a bit for each column in the image; NULL: all columns.
-            diffs: whether the event is PARTIAL_UPDATE_ROWS.
+            diffs: true if the event is PARTIAL_UPDATE_ROWS.
         """
         cdef Py_ssize_t count = 0
         cdef uint64_t end
@@ -200,18 +200,18 @@ cdef class RowCodec:
             else:
                 self.part(event, out, after, False, diffs)
             if event.data == start and event.data < event.end:
-                damaged(b"bytes behind a row without columns")
+                damaged(b"bytes after a row without columns")
             end = <uint64_t>out.size
             put_raw(ends, &end, 8)
             count += 1
         return count
 
     cdef int part(self, Cursor* event, Out* out, const uint8_t* present, bint kept, bint diffs) except -1 nogil:
-        """Decodes an image of some columns, with a NULL bit for each of these. Writes an array of them alone.
+        """Decodes an image of some columns, with a NULL bit for each of these. Writes an array of only these.
 
         Args:
-            kept: whether to note the JSON values, for the differences in the after image.
-            diffs: whether some JSON values may be differences from the noted values.
+            kept: True: keep the JSON values, for the differences in the after image.
+            diffs: true if some JSON values may be differences from the noted values.
         """
         cdef int there = 0
         cdef int nth = 0
@@ -248,7 +248,7 @@ cdef class RowCodec:
 
     cdef const uint8_t* diff_bits(self, Cursor* event) except? NULL nogil:
         """Reads the header of an after image in PARTIAL_UPDATE_ROWS (MySQL's `unpack_row`): packed options; if bit 0 is
-        set, a bit for each JSON column of the table, also of those not in the image: whether it is a difference."""
+        set, a bit for each JSON column of the table, also of those not in the image: true if it is a difference."""
         cdef uint64_t options = packed(event)
         cdef int documents = 0
         cdef int i

@@ -43,6 +43,15 @@ cdef extern from *:
     double PyOS_string_to_double(const char *text, char **end, void *overflow) except? -1.0
 
 
+class ServerError(Exception):
+    """Raised by `TextRows.decode` when the server answers with an error instead of a row: its code and text."""
+
+    def __init__(self, code, text):
+        super().__init__(code, text)
+        self.code = code
+        self.text = text
+
+
 cdef class TextRows:
     """Splits packets and converts rows to Avro.
 
@@ -152,7 +161,7 @@ cdef class TextRows:
             if view.shape[0] - at < HEADER + length:
                 return HEADER + length - (view.shape[0] - at)
             if view[at + 3] != (self._sequence + packets) & 0xFF:
-                raise CorruptBinlog("packets from the source are out of order", expected=self._sequence, got=view[at + 3])
+                raise CorruptBinlog("packets from the source are out of order", expected=(self._sequence + packets) & 0xFF, got=view[at + 3])
             parts.append(view[at + HEADER : at + HEADER + length])
             at += HEADER + length
             packets += 1
@@ -296,12 +305,3 @@ cdef class TextRows:
         self._room = max(2 * self._room, self._size + more, 1 << 16)
         PyByteArray_Resize(self._out, self._room)
         self._to = <unsigned char*>PyByteArray_AsString(self._out)
-
-
-class ServerError(Exception):
-    """The server answered with an error."""
-
-    def __init__(self, code, text):
-        super().__init__(code, text)
-        self.code = code
-        self.text = text

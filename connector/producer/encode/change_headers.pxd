@@ -1,16 +1,16 @@
-# Row changes' heads, encoded once.
+# Row changes' headers, encoded once.
 
-cdef class Table:
+cdef class TableHeaders:
     cdef object layout
     cdef readonly str shard
     cdef readonly bint bookkeeping
-    cdef list heads
-    cdef dict parts  # action and bitmaps → head
-    cdef bytes head(self, object action, bytes before, bytes after)
+    cdef list headers
+    cdef dict parts  # action and bitmaps → header
+    cdef bytes header(self, object action, bytes before, bytes after)
     cdef bytes part(self, object action, bytes before, bytes after)
 
 cdef class ChangeHeaders:
     cdef object sharding
     cdef dict kept
-    cdef Table newest
-    cdef Table of(self, object layout)
+    cdef TableHeaders newest
+    cdef TableHeaders of(self, object layout)

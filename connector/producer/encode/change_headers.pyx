@@ -1,4 +1,4 @@
-"""Change headers, encoded once for many row changes: everything before their rows."""
+"""Caches encoded change headers, the bytes of a row change before its rows."""
 
 cimport cython
 
@@ -9,40 +9,40 @@ cdef Py_ssize_t KEPT = 4096
 
 
 @cython.final
-cdef class Table:
+cdef class TableHeaders:
     """A layout's change headers, and its shard."""
 
     def __init__(self, layout, sharding):
         self.layout = layout
         self.shard = sharding.rule.of(layout.name)
         self.bookkeeping = sharding.keeps_books(layout.name)
-        self.heads = [None] * len(Action)
+        self.headers = [None] * len(Action)
         self.parts = {}
 
-    cdef bytes head(self, object action, bytes before, bytes after):
-        """The header of a row change of this layout and action, whose images have these columns (empty: all)."""
+    cdef bytes header(self, object action, bytes before, bytes after):
+        """Return the header of a row change of this layout and action whose images have these columns (empty: all)."""
         cdef int index = action
         if before or after:
             return self.part(action, before, after)
-        head = self.heads[index]
-        if head is None:
-            head = self.heads[index] = change_header(self.layout, action)
-        return head
+        header = self.headers[index]
+        if header is None:
+            header = self.headers[index] = change_header(self.layout, action)
+        return header
 
     cdef bytes part(self, object action, bytes before, bytes after):
-        """The header of a row change with partial images."""
+        """Return the header of a row change with partial images."""
         cdef tuple key = (action, before, after)
-        head = self.parts.get(key)
-        if head is None:
+        header = self.parts.get(key)
+        if header is None:
             if len(self.parts) >= KEPT:
                 self.parts.clear()
-            head = self.parts[key] = change_header(self.layout, action, before, after)
-        return head
+            header = self.parts[key] = change_header(self.layout, action, before, after)
+        return header
 
 
 @cython.final
 cdef class ChangeHeaders:
-    """Tables by their layouts.
+    """Caches the tables by their layouts.
 
     Args:
         sharding: a `connector.producer.encode.numbering.Sharding`.
@@ -53,22 +53,22 @@ cdef class ChangeHeaders:
         # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
         self.kept = {}
 
-    cdef Table of(self, object layout):
-        """The table of a layout."""
+    cdef TableHeaders of(self, object layout):
+        """Return the table of a layout."""
         if self.newest is not None and self.newest.layout is layout:
             return self.newest
         self.newest = self.kept.get(id(layout))
         if self.newest is None:
             if len(self.kept) >= KEPT:
                 self.kept.clear()
-            self.newest = self.kept[id(layout)] = Table(layout, self.sharding)
+            self.newest = self.kept[id(layout)] = TableHeaders(layout, self.sharding)
         return self.newest
 
     def __call__(self, layout, action, bytes before=b"", bytes after=b""):
-        """The header of a row change; see `change.change_header`."""
-        return self.of(layout).head(action, before, after)
+        """Return the header of a row change; see `change.change_header`."""
+        return self.of(layout).header(action, before, after)
 
-    def place(self, layout):
-        """The shard of a layout's rows, and whether the table is bookkeeping."""
+    def shard_of(self, layout):
+        """Return the shard of a layout's rows, and True if the table is bookkeeping."""
         table = self.of(layout)
         return table.shard, table.bookkeeping

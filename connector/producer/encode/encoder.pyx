@@ -1,22 +1,22 @@
 """Encodes transaction batches as numbered fragments.
 
-An event is held back until it has ended, because only then its shard is known: that of its tables, or `#UNKNOWN`. An
-event over `shard_bytes` is `#UNKNOWN`, which is always safe, and leaves fragment by fragment; that depends on its size
-alone, not on its batches. Between two calls the encoder keeps the held changes, or one fragment's worth of them;
-numbers move when an event ends.
+An event is kept until its end, because only then its shard is known: that of its tables, or `#UNKNOWN`. An event of
+more than `shard_bytes` is `#UNKNOWN`, which is always safe, and is returned fragment by fragment; this depends only on
+its size, not on its batches. Between two calls the encoder keeps these changes, or those of one fragment. The numbers
+advance when an event ends.
 """
 
 from libc.stdint cimport int64_t, uint32_t
 
 from connector.producer.encode.fragment cimport ABSENT, EventHeader, FragmentWriter
-from connector.producer.encode.change_headers cimport ChangeHeaders, Table
+from connector.producer.encode.change_headers cimport ChangeHeaders, TableHeaders
 from connector.log.format.crc32 cimport crc32
 from connector.log.transaction.finished cimport Digest, Finished, digest_of, finished_event
 from connector.log.writing.fragment cimport Fragment
 from connector.log.transaction.batch cimport TransactionStart, TransactionEnd, TransactionBatch, Rows
 
 from connector.producer.encode.row_parts import row_parts
-from connector.producer.encode.event import Event
+from connector.producer.encode.event import EncodedEvent
 from connector.producer.encode.numbering import Sharding
 from connector.producer.encode.routes import Routes
 from connector.schema import framing as framed
@@ -26,8 +26,8 @@ from connector.log.transaction import xa
 from connector.log.format.shard import shard_of
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Kind, is_barrier
 
-cdef Py_ssize_t BATCH_OVERHEAD = 512  # what Kafka's record batch adds to one message, at most
-cdef Py_ssize_t LEAST_ROOM = 1024  # for a part of a change: less is more message than change
+cdef Py_ssize_t BATCH_OVERHEAD = 512  # maximum bytes that Kafka's record batch adds to one message
+cdef Py_ssize_t LEAST_ROOM = 1024  # minimum bytes of a part of a change: the message's overhead exceeds smaller parts
 cdef object TRANSACTION = Kind.TRANSACTION
 cdef str PREPARED = xa.PREPARED
 cdef str XID = xa.XID
@@ -37,26 +37,26 @@ cdef class Encoder:
     """Encodes one log's events.
 
     Args:
-        service: whose log.
+        service: the service of the log.
         source_id: the source's host:port.
-        partitions: of the event topic.
-        limits: sizes.
-        framing: how messages begin; None: as without a registry.
-        sharding: which shards there are; the default is one for each schema.
+        partitions: number of partitions of the event topic.
+        limits: the sizes.
+        framing: the first bytes of messages; None: the framing without a registry.
+        sharding: the rule of the shards; by default one shard per schema.
     """
 
     cdef Py_ssize_t shard_bytes, fragment_bytes, message_bytes
     cdef FragmentWriter writer
-    cdef ChangeHeaders heads
+    cdef ChangeHeaders headers
     cdef object routes
-    cdef object route  # of the newest event's server and shard
+    cdef object route  # the route of the newest event's server and shard
     cdef int64_t route_server
     cdef bint route_bookkeeping
-    cdef int64_t since  # an event that has to be #UNKNOWN
-    cdef object event  # that has not ended
+    cdef int64_t since  # the event that must be #UNKNOWN
+    cdef object event  # the unfinished event
     cdef int64_t epoch, next, last_barrier
     cdef dict tails
-    cdef dict facts  # of every message's metadata
+    cdef dict facts  # metadata of every message
 
     def __init__(self, *, service, source_id, partitions, limits, framing=None, sharding=None):
         framing = framing or framed()
@@ -64,7 +64,7 @@ cdef class Encoder:
         self.shard_bytes, self.fragment_bytes, self.message_bytes = limits.shard, limits.fragment, limits.message
         self.writer = FragmentWriter(framing.opening, source_id)
         self.facts = dict(framing.facts)
-        self.heads = ChangeHeaders(sharding)
+        self.headers = ChangeHeaders(sharding)
         self.since = sharding.since
         self.routes = Routes(service, partitions, self.facts)
         self.tails = {}
@@ -87,14 +87,14 @@ cdef class Encoder:
         """Encode a batch.
 
         Args:
-            batch: the source's next. Its rows may not change afterwards.
+            batch: the source's next batch. Its rows must not change afterwards.
 
         Returns:
-            The fragments that are ready, perhaps none. The last has `finished` set when the batch ended the event.
+            The fragments that are ready, perhaps none. The last has `finished` set if the batch ended the event.
 
         Raises:
-            CorruptBinlog: batches that do not follow each other.
-            Unsupported: the metadata of an event fills a whole Kafka message.
+            CorruptBinlog: the batches are out of order.
+            Unsupported: the metadata of an event leaves no room in a Kafka message.
         """
         cdef Fragment last
         if batch.begin is not None:
@@ -104,41 +104,41 @@ cdef class Encoder:
                 last = self._small(batch.begin, batch.changes, batch.ending)
                 if last is not None:
                     return [last]
-            self.event = Event(batch.begin, self.fragment_bytes, self.heads, self.heads.place)
+            self.event = EncodedEvent(batch.begin, self.fragment_bytes, self.headers, self.headers.shard_of)
         event = self.event
         if event is None:
             raise CorruptBinlog("changes outside of a transaction", seqno=self.next)
         for change in batch.changes:
             event.add(change)
-        if event.head is None:
+        if event.header is None:
             large = event.size + event.query_bytes > self.shard_bytes
             if batch.ending is None and not large:
                 return []
             shard = UNKNOWN_SHARD if large else shard_of(event.shards)
             event.route = self._route(event.begin, shard, event.shards and event.bookkeeping and not large)
-            event.head = self._head(event.begin, event.route)
+            event.header = self._event_header(event.begin, event.route)
         plans = [plan for change in event.held for plan in event.cutter.add(change)]
         event.held.clear()
         cdef list fragments = []
         for plan in plans:
             self._put(event, plan, False, fragments)
         if batch.ending is not None:
-            event_id = _end(event.head, event.begin, batch.ending)
+            event_id = _end(event.header, event.begin, batch.ending)
             self._put(event, event.cutter.drain(), True, fragments)
             self._finish(fragments[-1], event.begin, batch.ending, event_id, event.digest)
         return fragments
 
     def marker(self, partition, header):
-        """An EPOCH marker for a partition: it voids an unfinished event there.
+        """Encode an EPOCH marker for a partition, which voids an unfinished event there.
 
         Args:
             partition: the partition.
-            header: of kind EPOCH.
+            header: a header of kind EPOCH.
 
         Returns:
             A fragment without changes that finishes no event.
         """
-        head = EventHeader(
+        event_header = EventHeader(
             header.seqno,
             header.epoch,
             header.kind,
@@ -153,19 +153,19 @@ cdef class Encoder:
             avro.string_map({**header.metadata, **self.facts}),
         )
         if header.outcome is not None:
-            head.end(header.event_id, header.commit_time, header.outcome)
-        value = self.writer.write(head, header.fragno, header.last_frag, header.rows, [])
+            event_header.end(header.event_id, header.commit_time, header.outcome)
+        value = self.writer.write(event_header, header.fragno, header.last_frag, header.rows, [])
         return _unfinished(partition, header.shard.encode(), value, header.seqno, header.fragno)
 
     cdef Fragment _small(self, TransactionStart begin, list changes, TransactionEnd ending):
-        """Encode an event of rows that is one fragment, as nearly all are, quicker than `Event` does, with the same result.
+        """Encode an event of rows that is one fragment, as nearly all are: quicker than `EncodedEvent`, same result.
 
-        Returns None where `Event` must encode it.
+        Returns None where `EncodedEvent` must encode it.
         """
         cdef Rows change
-        cdef Table table = None
-        cdef bytes data, head, value
-        cdef list heads = []
+        cdef TableHeaders table = None
+        cdef bytes data, row_header, value
+        cdef list row_headers = []
         cdef Py_ssize_t size = 0
         cdef Py_ssize_t encoded = 0
         cdef int64_t rows = 0
@@ -180,24 +180,24 @@ cdef class Encoder:
             if change.query is not None:
                 return None
             data = change.data
-            table = self.heads.of(change.layout)
+            table = self.headers.of(change.layout)
             if shard is None:
                 shard = table.shard
             elif shard != table.shard:
                 several = True
             bookkeeping = bookkeeping and table.bookkeeping
-            head = table.head(change.action, change.before, change.after)
-            heads.append(head)
+            row_header = table.header(change.action, change.before, change.after)
+            row_headers.append(row_header)
             rows += change.count
             size += len(data)
-            encoded += len(head) + len(data)
+            encoded += len(row_header) + len(data)
             check = crc32(data, len(data), check)
         if size > self.shard_bytes or encoded > self.fragment_bytes:
             return None
         route = self._route(begin, shard if shard and not several else UNKNOWN_SHARD, bookkeeping and rows > 0)
-        cdef EventHeader event = self._head(begin, route)
+        cdef EventHeader event = self._event_header(begin, route)
         cdef str event_id = _end(event, begin, ending)
-        value = self.writer.whole(event, rows, heads, changes)
+        value = self.writer.whole(event, rows, row_headers, changes)
         if not self._fits(value, route):
             return None
         return self._finish(
@@ -218,42 +218,42 @@ cdef class Encoder:
             self.route_server = begin.server_id
         return self.route
 
-    cdef EventHeader _head(self, TransactionStart begin, object route):
-        cdef EventHeader head = EventHeader.__new__(EventHeader)
-        head.seqno = self.next
-        head.epoch = self.epoch
-        head.kind = begin.kind
-        head.shard = route.shard
-        head.prev_seqno = self.tails.get(route.partition, NO_SEQNO)
-        head.last_barrier = self.last_barrier
-        head.server_id = begin.server_id
-        head.thread_id = begin.thread_id
-        head.gtid = begin.gtid
-        head.last_committed = begin.last_committed
-        head.sequence_number = begin.sequence_number
-        head.metadata = avro.string_map({**route.facts, **begin.metadata}) if begin.metadata else route.metadata
-        head.outcome = ABSENT
-        return head
+    cdef EventHeader _event_header(self, TransactionStart begin, object route):
+        cdef EventHeader header = EventHeader.__new__(EventHeader)
+        header.seqno = self.next
+        header.epoch = self.epoch
+        header.kind = begin.kind
+        header.shard = route.shard
+        header.prev_seqno = self.tails.get(route.partition, NO_SEQNO)
+        header.last_barrier = self.last_barrier
+        header.server_id = begin.server_id
+        header.thread_id = begin.thread_id
+        header.gtid = begin.gtid
+        header.last_committed = begin.last_committed
+        header.sequence_number = begin.sequence_number
+        header.metadata = avro.string_map({**route.facts, **begin.metadata}) if begin.metadata else route.metadata
+        header.outcome = ABSENT
+        return header
 
     cdef int _put(self, object event, object plan, bint last, list fragments) except -1:
-        """Write a planned fragment; several where it is one change that is too large for a message."""
-        cdef EventHeader head = event.head
+        """Write a planned fragment; several if it is one change that is too large for a message."""
+        cdef EventHeader header = event.header
         event.written += plan.rows
         if plan.metadata or event.query_bytes:
-            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **plan.metadata})
+            header.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **plan.metadata})
         if plan.size < self.message_bytes:
-            value = self.writer.write(head, event.fragno, last, event.written, plan.items)
+            value = self.writer.write(header, event.fragno, last, event.written, plan.items)
             if self._fits(value, event.route):
                 fragments.append(self._next(event, value))
                 return 0
         return self._put_parts(event, plan, last, fragments)
 
     cdef int _put_parts(self, object event, object plan, bint last, list fragments) except -1:
-        """Write the fragments of a change in parts. The last one counts its rows, and has the text of its statement."""
-        cdef EventHeader head = event.head
-        cdef bytes metadata = head.metadata
+        """Write the fragments of a change in parts. The last one has the number of rows and the statement's text."""
+        cdef EventHeader header = event.header
+        cdef bytes metadata = header.metadata
         (change,) = plan.items  # only a single change is larger than a message
-        beside = len(self.writer.write(head, event.fragno, last, event.written, []))
+        beside = len(self.writer.write(header, event.fragno, last, event.written, []))
         room = self.message_bytes - BATCH_OVERHEAD - len(event.route.key) - beside
         if room < LEAST_ROOM:
             raise Unsupported(
@@ -265,12 +265,12 @@ cdef class Encoder:
                 limit=self.message_bytes,
             )
         if plan.metadata:
-            head.metadata = avro.string_map({**event.route.facts, **event.begin.metadata})
+            header.metadata = avro.string_map({**event.route.facts, **event.begin.metadata})
         for part, whole in row_parts(change, room):
             if whole:
-                head.metadata = metadata
+                header.metadata = metadata
             rows = event.written if whole else event.written - plan.rows
-            fragments.append(self._next(event, self.writer.write(head, event.fragno, last and whole, rows, [part])))
+            fragments.append(self._next(event, self.writer.write(header, event.fragno, last and whole, rows, [part])))
         return 0
 
     cdef bint _fits(self, bytes value, object route):
@@ -281,7 +281,7 @@ cdef class Encoder:
         return _unfinished(event.route.partition, event.route.key, value, self.next, event.fragno - 1)
 
     cdef Fragment _finish(self, Fragment last, TransactionStart begin, TransactionEnd ending, str event_id, Digest digest):
-        """Make a fragment its event's last, and go on to the next number."""
+        """Finish the event with a fragment, and advance to the next number."""
         cdef int64_t seqno = last.seqno
         if begin.metadata and PREPARED in begin.metadata:
             digest = _known_by_xid(begin, digest)
@@ -308,15 +308,15 @@ cdef Fragment _unfinished(int partition, bytes key, bytes value, int64_t seqno, 
 
 
 cdef Digest _known_by_xid(TransactionStart begin, Digest digest):
-    """The digest of what an XA COMMIT made an event: when that is read again, its changes are not there."""
+    """Return the digest of an XA COMMIT, by its xid: when it is read again, its changes are not there."""
     cdef bytes xid = begin.metadata[XID].encode()
     return digest_of(digest.rows, digest.size, crc32(xid, len(xid), 0))
 
 
-cdef str _end(EventHeader head, TransactionStart begin, TransactionEnd ending):
-    """Tell the head how the event ended; returns its id, the text of a `connector.log.transaction.event_id.EventId`."""
-    head.event_id = f"{ending.end.file}:{ending.end.offset:016d};{begin.thread_id}"
-    head.timed = True
-    head.commit_time = ending.commit_time
-    head.outcome = ending.outcome
-    return head.event_id
+cdef str _end(EventHeader header, TransactionStart begin, TransactionEnd ending):
+    """Set how the event ended; returns its event id (`connector.log.transaction.event_id.EventId` as text)."""
+    header.event_id = f"{ending.end.file}:{ending.end.offset:016d};{begin.thread_id}"
+    header.timed = True
+    header.commit_time = ending.commit_time
+    header.outcome = ending.outcome
+    return header.event_id

@@ -1,4 +1,4 @@
-"""The event that is being encoded, as far as it has come."""
+"""The event that is being encoded."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Rows, Statement, TransactionStart
 from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.position import Digest
-from connector.log.transaction.rows_query import Asked
+from connector.log.transaction.rows_query import RowsQueries
 from connector.producer.encode.fragment import EventHeader
-from connector.producer.encode.fragment_plan import FragmentCutter, Head
+from connector.producer.encode.fragment_plan import EncodeHeader, FragmentCutter
 from connector.producer.encode.routes import Route
 
-Place = Callable[[TableLayout], tuple[str, bool]]
+ShardOf = Callable[[TableLayout], tuple[str, bool]]
 
 
-class Event:
+class EncodedEvent:
     """One event from its `TransactionStart` on.
 
-    Its changes are held back until its shard is decided; from then on (`head` set) they go to the cutter.
+    Its changes are kept until its shard is decided; from then on (`header` is set) they go to the cutter.
 
     Args:
-        begin: its start in the source.
-        limit: a fragment's bytes.
+        begin: the start of the transaction.
+        limit: target size of a fragment in bytes.
         change_header: encodes the header of a row change, for the cutter.
-        place: a layout's shard, and whether the table is bookkeeping.
+        shard_of: returns a layout's shard, and True if the table is bookkeeping.
     """
 
     __slots__ = (
-        "_asked",
         "_crc32",
-        "_place",
+        "_queries",
         "_rows",
+        "_shard_of",
         "begin",
         "bookkeeping",
         "cutter",
         "fragno",
-        "head",
+        "header",
         "held",
         "query_bytes",
         "route",
@@ -47,30 +47,30 @@ class Event:
         "written",
     )  # fmt: skip
 
-    def __init__(self, begin: TransactionStart, limit: int, change_header: Head, place: Place) -> None:
+    def __init__(self, begin: TransactionStart, limit: int, change_header: EncodeHeader, shard_of: ShardOf) -> None:
         self.begin = begin
         self.cutter = FragmentCutter(limit, change_header)
         self.held: list[Rows | Statement] = []
-        self._place = place
-        self.shards: set[str] = set()  # of its rows; "" for a statement, whose tables are not known
-        self.bookkeeping = True  # as far as its rows go
+        self._shard_of = shard_of
+        self.shards: set[str] = set()  # the shards of its rows; "" for a statement, whose tables are not known
+        self.bookkeeping = True  # true while all rows are of bookkeeping tables
         self._rows = 0
-        self.size = 0  # bytes, as `Digest` counts them
+        self.size = 0  # bytes of its changes, as `Digest` counts them
         self._crc32 = 0
-        self._asked = Asked()
-        self.query_bytes = 0  # besides: of the texts of statements that changed rows
-        self.head: EventHeader | None = None
+        self._queries = RowsQueries()
+        self.query_bytes = 0  # further bytes: the texts of statements that changed rows
+        self.header: EventHeader | None = None
         self.route: Route | None = None
         self.fragno = 0
-        self.written = 0  # rows that are in fragments
+        self.written = 0  # number of rows in fragments
 
     def add(self, change: Rows | Statement) -> None:
         """Count a change, and keep it until `held` is emptied."""
-        self.query_bytes += len(self._asked.another(change) or "")
+        self.query_bytes += len(self._queries.another(change) or "")
         if isinstance(change, Rows):
             data: bytes | bytearray = change.data
             self._rows += change.count
-            shard, bookkeeping = self._place(change.layout)
+            shard, bookkeeping = self._shard_of(change.layout)
             self.shards.add(shard)
             self.bookkeeping &= bookkeeping
         else:
@@ -84,5 +84,5 @@ class Event:
 
     @property
     def digest(self) -> Digest:
-        """The digest of all its changes so far, whatever their batches and fragments."""
+        """Return the digest of all changes so far; it does not depend on batches and fragments."""
         return Digest(self._rows, self.size, self._crc32)

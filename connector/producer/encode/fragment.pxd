@@ -16,7 +16,7 @@ cdef class FragmentWriter:
     cdef Py_ssize_t _used, _size
     cdef bytes _opening
     cdef str _source_id
-    cdef bytes whole(self, EventHeader head, long long rows, list heads, list changes)
+    cdef bytes whole(self, EventHeader header, long long rows, list row_headers, list changes)
     cdef int _room(self, Py_ssize_t more) except -1
     cdef int _raw(self, const void *data, Py_ssize_t size) except -1
     cdef int _bytes(self, bytes data) except -1
@@ -24,7 +24,7 @@ cdef class FragmentWriter:
     cdef int _long(self, long long value) except -1
     cdef int _string(self, str text) except -1
     cdef int _optional_string(self, str text) except -1
-    cdef int _head(self, EventHeader head, int fragno, bint last, long long rows) except -1
+    cdef int _header(self, EventHeader header, int fragno, bint last, long long rows) except -1
     cdef int _changes(self, list changes) except -1
     cdef int _slice(self, data, Py_ssize_t start, Py_ssize_t stop) except -1
     cdef bytes _closed(self)

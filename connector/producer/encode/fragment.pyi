@@ -22,7 +22,7 @@ class FragmentWriter:
     def __init__(self, opening: bytes, source_id: str) -> None: ...
     def write(
         self,
-        head: EventHeader,
+        header: EventHeader,
         fragno: int,
         last: bool,
         rows: int,

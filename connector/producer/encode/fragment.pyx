@@ -1,8 +1,8 @@
-"""A fragment's bytes: opening, Avro body, CRC-32. One pass, one buffer, one copy at the end.
+"""Writes a fragment's bytes: opening, Avro body, CRC-32, in one pass and one buffer with one copy at the end.
 
-The functions stand in the order of the format: Avro's primitives, then `schemas/fragment.avsc` field by field.
-Rows come in already encoded and are copied as they are. Every write asks `_room` first and every slice of
-the rows is checked against the buffer it is taken from, so that no length in the input can move a byte elsewhere.
+The functions are in the order of the format: Avro's primitives, then `schemas/fragment.avsc` field by field. Rows are
+already encoded, and copied unchanged. Every write calls `_room` first, and every slice of rows is checked against its
+buffer, so that no length in the input can cause a write outside of the buffer.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -20,17 +20,18 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST = 1 << 30  # Kafka's sizes are 32-bit, librdkafka's message.max.bytes ends at 10^9
-    KEEP = 1 << 20  # a buffer that one large row made larger than this is given back
+    KEEP = 1 << 20  # a buffer that a large row has made larger than this is freed
 
 
 cdef class EventHeader:
-    """What all fragments of an event say, and from `end` on what only the last one does.
+    """The fields that all fragments of an event share, and after `end` those of the last one.
 
     Args:
-        seqno, epoch, prev_seqno, last_barrier, server_id, thread_id, last_committed, sequence_number: as in
-            the schema.
+        seqno, epoch, prev_seqno, last_barrier, server_id, thread_id, last_committed, sequence_number: the schema's
+            fields.
         kind: the Avro enum's index.
-        shard: text. gtid: text or None.
+        shard: the shard's name.
+        gtid: the GTID; None if there is none.
         metadata: an encoded Avro map.
     """
 
@@ -54,7 +55,7 @@ cdef class EventHeader:
         self.outcome = ABSENT
 
     def end(self, str event_id, commit_time, int outcome):
-        """How the event ended: the next fragment written is its last. A marker has neither event id nor time."""
+        """Set the event's end: the next fragment written is its last. A marker has neither event id nor time."""
         if outcome < 0:
             raise ValueError("an outcome is an index of the Avro enum")
         self.event_id = event_id
@@ -64,11 +65,11 @@ cdef class EventHeader:
 
 
 cdef class FragmentWriter:
-    """Writes fragments, one after the other, from one thread.
+    """Writes fragments one after the other. Not thread-safe.
 
     Args:
-        opening: what comes before the body, the same for every fragment: `connector.schema.Framing`.
-        source_id: who writes.
+        opening: the bytes before the body, the same for every fragment: `connector.schema.Framing`.
+        source_id: the source's host:port.
     """
 
     def __init__(self, bytes opening not None, str source_id not None):
@@ -128,16 +129,16 @@ cdef class FragmentWriter:
 
     # the fragment -----------------------------------------------------------------------------------------------
 
-    def write(self, EventHeader head not None, int fragno, bint last, long long rows, list changes not None):
-        """One fragment.
+    def write(self, EventHeader header not None, int fragno, bint last, long long rows, list changes not None):
+        """Write one fragment.
 
         Args:
-            head: the event's.
-            fragno: 0, 1 …
-            last: whether the event is whole with it; `head.end` was called then.
+            header: the event's header.
+            fragno: the fragment's number: 0, 1 …
+            last: true for the event's last fragment; `header.end` was called before.
             rows: rows of the event so far, this fragment's included.
-            changes: each an encoded statement (bytes), or `(head, count, data, start, stop)`: an encoded row
-                change's head and `count` encoded rows, the bytes `start:stop` of `data`.
+            changes: each an encoded statement (bytes), or `(row_header, count, data, start, stop)`: an encoded row
+                change's header and `count` encoded rows, the bytes `start:stop` of `data`.
 
         Returns:
             The message's value.
@@ -145,22 +146,22 @@ cdef class FragmentWriter:
         Raises:
             ValueError: a slice outside its buffer, or a last fragment of an event without outcome.
         """
-        if last and head.outcome == ABSENT:
-            raise ValueError("the last fragment tells the outcome")
-        self._head(head, fragno, last, rows)
+        if last and header.outcome == ABSENT:
+            raise ValueError("the last fragment needs the outcome")
+        self._header(header, fragno, last, rows)
         self._changes(changes)
         return self._closed()
 
-    cdef bytes whole(self, EventHeader head, long long rows, list heads, list changes):
-        """The one fragment of an event of rows: `changes` are `Rows`, `heads` their encoded row changes' heads."""
+    cdef bytes whole(self, EventHeader header, long long rows, list row_headers, list changes):
+        """Write the only fragment of an event of rows: `changes` are `Rows`, `row_headers` their encoded headers."""
         cdef Rows change
         cdef Py_ssize_t i
-        self._head(head, 0, True, rows)
+        self._header(header, 0, True, rows)
         if changes:
             self._long(len(changes))
         for i in range(len(changes)):
             change = changes[i]
-            self._bytes(heads[i])
+            self._bytes(row_headers[i])
             self._long(change.count)
             self._slice(change.data, 0, len(change.data))
             self._byte(0)
@@ -168,7 +169,7 @@ cdef class FragmentWriter:
         return self._closed()
 
     cdef bytes _closed(self):
-        """The check behind the body, and the whole as the message's value."""
+        """Append the CRC-32 of the body, and return the message's value."""
         cdef Py_ssize_t body = len(self._opening)
         cdef unsigned int check = crc32(self._data + body, self._used - body, 0)
         self._byte(<unsigned char>(check >> 24))
@@ -182,33 +183,33 @@ cdef class FragmentWriter:
             self._size = 0
         return value
 
-    cdef int _head(self, EventHeader head, int fragno, bint last, long long rows) except -1:
+    cdef int _header(self, EventHeader header, int fragno, bint last, long long rows) except -1:
         self._used = 0
         self._bytes(self._opening)
-        self._long(head.seqno)
+        self._long(header.seqno)
         self._long(fragno)
         self._byte(1 if last else 0)
-        self._long(head.epoch)
-        self._long(head.kind)
-        self._string(head.shard)
-        self._long(head.prev_seqno)
-        self._long(head.last_barrier)
+        self._long(header.epoch)
+        self._long(header.kind)
+        self._string(header.shard)
+        self._long(header.prev_seqno)
+        self._long(header.last_barrier)
         self._long(rows)
         self._string(self._source_id)
-        self._long(head.server_id)
-        self._long(head.thread_id)
-        self._optional_string(head.gtid)
-        self._long(head.last_committed)
-        self._long(head.sequence_number)
-        self._bytes(head.metadata)
+        self._long(header.server_id)
+        self._long(header.thread_id)
+        self._optional_string(header.gtid)
+        self._long(header.last_committed)
+        self._long(header.sequence_number)
+        self._bytes(header.metadata)
         if not last:
             return self._raw(b"\x00\x00\x00", 3)  # event_id, commit_time, outcome: null
-        self._optional_string(head.event_id)
-        self._long(1 if head.timed else 0)
-        if head.timed:
-            self._long(head.commit_time)
+        self._optional_string(header.event_id)
+        self._long(1 if header.timed else 0)
+        if header.timed:
+            self._long(header.commit_time)
         self._long(1)
-        return self._long(head.outcome)
+        return self._long(header.outcome)
 
     cdef int _changes(self, list changes) except -1:
         cdef long long count
@@ -219,8 +220,8 @@ cdef class FragmentWriter:
             if isinstance(change, bytes):
                 self._bytes(change)
                 continue
-            head, count, data, start, stop = change
-            self._bytes(head)
+            row_header, count, data, start, stop = change
+            self._bytes(row_header)
             self._long(count)
             self._slice(data, start, stop)
             self._byte(0)

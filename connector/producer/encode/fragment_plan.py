@@ -1,4 +1,4 @@
-"""Cuts an event into fragments: between changes and between rows, by their encoded bytes."""
+"""Cuts an event into fragments, between changes and between rows, by their encoded bytes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from connector.log.ids import Action
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import TableLayout, TableName
-from connector.log.transaction.rows_query import Asked, key
+from connector.log.transaction.rows_query import RowsQueries, key
 from connector.producer.encode import change as encoded
 
-Head = Callable[[TableLayout, Action, bytes, bytes], bytes]
-RowSlice = tuple[bytes, int, bytes | bytearray, int, int]  # head, count, data, start, stop
+EncodeHeader = Callable[[TableLayout, Action, bytes, bytes], bytes]
+RowSlice = tuple[bytes, int, bytes | bytearray, int, int]  # header, count, data, start, stop
 
 
 @dataclass(slots=True)
@@ -21,10 +21,10 @@ class FragmentPlan:
     """The content of one fragment.
 
     Args:
-        items: changes, for `FragmentWriter.write`.
-        size: their bytes, but for a few of framing.
-        rows: their number.
-        table: of the newest rows among them, to name it in an error.
+        items: the changes, for `FragmentWriter.write`.
+        size: bytes of the changes, without some bytes of framing.
+        rows: number of rows.
+        table: the table of the newest rows, for errors.
         metadata: the statements that changed the rows (`connector.log.transaction.rows_query`).
     """
 
@@ -38,28 +38,28 @@ class FragmentPlan:
 class FragmentCutter:
     """Gathers the changes of one event into plans of about `limit` bytes.
 
-    A plan leaves only when the next change does not fit into it, so the last one, of `drain`, is never empty unless the
-    event is. Neither a row nor a statement is cut here: a larger one has a plan of its own. Added changes are
-    referenced, not copied, until their plan has left.
+    A plan is returned only when the next change does not fit, so the last one, of `drain`, is empty only for an empty
+    event. Rows and statements are not cut here: a larger one gets a plan of its own. Added changes are referenced, not
+    copied, until their plan is returned.
 
     Args:
-        limit: bytes to aim for.
-        head: encodes a row change's header, or remembers it.
+        limit: target size in bytes.
+        encode_header: returns a row change's encoded header.
     """
 
-    def __init__(self, limit: int, head: Head) -> None:
+    def __init__(self, limit: int, encode_header: EncodeHeader) -> None:
         self._limit = limit
-        self._head = head
+        self._encode_header = encode_header
         self._plan = FragmentPlan()
-        self._asked = Asked()
+        self._queries = RowsQueries()
 
     def add(self, change: Rows | Statement) -> Iterator[FragmentPlan]:
         """Add a change.
 
         Yields:
-            The plans that are full with it.
+            The plans that it fills.
         """
-        query = self._asked.another(change)
+        query = self._queries.another(change)
         query_size = 0 if query is None else len(query.encode())
         if isinstance(change, Statement):
             text = encoded.statement(change)
@@ -69,13 +69,13 @@ class FragmentCutter:
             self._plan.items.append(text)
             self._plan.size += len(text)
             return
-        head = self._head(change.layout, change.action, change.before, change.after)
+        header = self._encode_header(change.layout, change.action, change.before, change.after)
         ends, first, start = change.ends, 0, 0
-        if self._plan.items and ends and self._plan.size + query_size + len(head) + ends[0] > self._limit:
+        if self._plan.items and ends and self._plan.size + query_size + len(header) + ends[0] > self._limit:
             yield self.drain()
         self._add_query(query, query_size)
         while first < len(ends):
-            room = self._limit - self._plan.size - len(head)
+            room = self._limit - self._plan.size - len(header)
             stop = bisect_right(ends, start + room, lo=first)
             if stop == first:
                 if self._plan.items:
@@ -83,7 +83,7 @@ class FragmentCutter:
                     continue
                 stop = first + 1
             end = ends[stop - 1]
-            self._put(change, head, stop - first, start, end)
+            self._put(change, header, stop - first, start, end)
             first, start = stop, end
 
     def _add_query(self, query: str | None, size: int) -> None:
@@ -91,14 +91,14 @@ class FragmentCutter:
             self._plan.metadata[key(len(self._plan.items))] = query
             self._plan.size += size
 
-    def _put(self, change: Rows, head: bytes, count: int, start: int, end: int) -> None:
+    def _put(self, change: Rows, header: bytes, count: int, start: int, end: int) -> None:
         plan = self._plan
-        plan.items.append((head, count, change.data, start, end))
-        plan.size += len(head) + end - start
+        plan.items.append((header, count, change.data, start, end))
+        plan.size += len(header) + end - start
         plan.rows += count
         plan.table = change.layout.name
 
     def drain(self) -> FragmentPlan:
-        """The last plan, as far as it is filled; the next one begins empty."""
+        """Return the last plan, and begin an empty one."""
         plan, self._plan = self._plan, FragmentPlan()
         return plan

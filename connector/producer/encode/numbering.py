@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from connector.log.format.partition_map import ShardRule, finds
+from connector.log.format.shard_rule import ShardRule
 from connector.log.ids import NO_SEQNO, Epoch, Seqno
 from connector.log.transaction.layout import TableName
+from connector.patterns import table_pattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,12 +22,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharding:
-    """The rule by which events get their shards.
+    """The rule that assigns shards to events.
 
     Args:
-        rule: the log's.
-        since: the first event under it, which is therefore `#UNKNOWN`; NO_SEQNO: the log's first.
-        bookkeeping: patterns of tables, as the rule's: an event that touches no other table is marked.
+        rule: the log's rule.
+        since: the first event under it, which is therefore `#UNKNOWN`; NO_SEQNO: the rule of the whole log.
+        bookkeeping: patterns of bookkeeping tables; an event that changes no other table is marked.
     """
 
     rule: ShardRule = field(default_factory=ShardRule)
@@ -34,17 +35,19 @@ class Sharding:
     bookkeeping: tuple[str, ...] = ()
 
     def keeps_books(self, table: TableName) -> bool:
-        """True for a table that a pattern of `bookkeeping` finds."""
-        return any(finds(pattern, table) for pattern in self.bookkeeping)
+        """True if a pattern of `bookkeeping` matches the table."""
+        return any(
+            table_pattern(pattern, ignore_case=True).finds(table.schema, table.table) for pattern in self.bookkeeping
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbering:
-    """The number after which events continue, as going online, or going back, has decided.
+    """The numbers with which events continue after going online or going back.
 
     Args:
-        epoch: of the next event.
-        next_seqno: of the next event.
+        epoch: epoch of the next event.
+        next_seqno: seqno of the next event.
         tails: partition → its last finished event.
         last_barrier: the last finished barrier.
     """

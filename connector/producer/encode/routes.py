@@ -1,4 +1,4 @@
-"""Routes events: partition, key and metadata of a shard's events, made once for many."""
+"""Routes events: caches the partition, key and metadata of each shard's events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from connector.log.format.shard import partition_of
 from connector.log.ids import ShardId
 
 KEPT: Final = 4096
-MARK: Final = {"is_metadata": "true"}  # as Tungsten marks events that hold no data
+MARK: Final = {"is_metadata": "true"}  # Tungsten's mark of events without user data
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Route:
 
     Args:
         shard: the shard.
-        partition, key: of their Kafka messages.
-        bookkeeping: they touch only bookkeeping tables.
+        partition, key: partition and key of the Kafka messages.
+        bookkeeping: true for events that change only bookkeeping tables.
         facts: metadata of every such event of the shard and server.
-        metadata: the same as an encoded Avro map.
+        metadata: `facts` as an encoded Avro map.
     """
 
     shard: ShardId
@@ -38,9 +38,9 @@ class Routes:
     """Routes by server, shard and bookkeeping.
 
     Args:
-        service: the log's.
-        partitions: of the event topic.
-        facts: further metadata that every event has.
+        service: the service of the log.
+        partitions: number of partitions of the event topic.
+        facts: further metadata of every event.
     """
 
     def __init__(self, service: str, partitions: int, facts: Mapping[str, str]) -> None:
@@ -50,7 +50,7 @@ class Routes:
         self._kept: dict[tuple[int, ShardId, bool], Route] = {}
 
     def __call__(self, server_id: int, shard: ShardId, bookkeeping: bool = False) -> Route:
-        """The route of a shard's events that a server executed first."""
+        """Return the route of a shard's events that a server executed first."""
         kept = self._kept.get((server_id, shard, bookkeeping))
         if kept is None:
             if len(self._kept) >= KEPT:

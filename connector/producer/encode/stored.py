@@ -1,9 +1,9 @@
 """Encodes batches of prepared XA transactions for the topic that stores them, and decodes them.
 
-They are not fragments: how an event is cut depends on the whole event, which is known only at its commit. So a batch is
-stored as its changes one after the other, with a CRC-32 at the end. A row change is the text of its statement (where
-the source logs it), its change header, its Avro records, and the end of each record. The bytes are cut into messages
-of bounded size; the first byte of each says whether the batch goes on in the next.
+They are not fragments: the cuts between fragments depend on the whole event, which is known only at its commit. So a
+batch is stored as its changes one after the other, with a CRC-32 at the end. A row change is the text of its statement
+(if the source logs it), its change header, its Avro records, and the end of each record. The bytes are cut into
+messages of bounded size; the first byte of each tells if the batch continues in the next one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from connector.producer.encode import change as encoded
 GOES_ON: Final = b"\x01"
 ENDS: Final = b"\x00"
 CHECK: Final = 4  # bytes of the CRC-32
-QUERY: Final = avro.long(2)  # the text of the statement whose rows come next, in the place of a union's branch
+QUERY: Final = avro.long(2)  # precedes the text of the statement whose rows follow, instead of a union's branch
 MARK: Final = 8  # bytes of a row's end, little-endian on every machine
 
 Changes = list[Rows | Statement]
-Head = tuple[TableLayout, Action, bytes, bytes]
+RowsHeader = tuple[TableLayout, Action, bytes, bytes]
 Item = TypeVar("Item")
 
 
@@ -37,8 +37,8 @@ def messages(changes: Changes, size: int) -> list[bytes]:
     """Encode a batch.
 
     Args:
-        changes: the batch's.
-        size: bytes of a message, at most; 2 or more.
+        changes: the changes of the batch.
+        size: maximum bytes of a message; at least 2.
     """
     parts: list[bytes] = []
     for change in changes:
@@ -50,8 +50,8 @@ def messages(changes: Changes, size: int) -> list[bytes]:
             marks.byteswap()
         if change.query is not None:
             parts.append(QUERY + avro.string(change.query))
-        head = encoded.change_header(change.layout, change.action, change.before, change.after)
-        parts += head, avro.long(change.count)
+        header = encoded.change_header(change.layout, change.action, change.before, change.after)
+        parts += header, avro.long(change.count)
         parts += marks.tobytes(), bytes(change.data)
     body = b"".join((avro.long(len(changes)), *parts))
     body += crc32(body).to_bytes(CHECK, "big")
@@ -65,16 +65,16 @@ class BatchDecoder:
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
-        self._heads: dict[bytes, Head] = {}
+        self._headers: dict[bytes, RowsHeader] = {}
 
     def feed(self, message: bytes) -> Changes | None:
         """Decode the next message.
 
         Returns:
-            The changes of the batch that is whole with it; None when the batch goes on.
+            The changes of the batch that it completes; None if the batch continues.
 
         Raises:
-            LogDamaged: the bytes are not those that were stored.
+            LogDamaged: the bytes are damaged.
         """
         self._parts.append(message[1:])
         if message[:1] == GOES_ON:
@@ -99,31 +99,31 @@ class BatchDecoder:
             branch = reader.take(len(QUERY))
         if branch == encoded.STATEMENT:
             return Statement(reader.string(), reader.string(), reader.string_map())
-        layout, action, before, after = self._head(reader, start)
+        layout, action, before, after = self._header(reader, start)
         marks = array("Q")
         marks.frombytes(reader.take(MARK * reader.long()))
         if byteorder == "big":
             marks.byteswap()
         return Rows(layout, action, reader.take(marks[-1] if marks else 0), marks, before, after, query)
 
-    def _head(self, reader: _Reader, start: int) -> Head:
-        """A change header. Equal layouts are one object, as the source's are: later steps compare them by identity."""
+    def _header(self, reader: _Reader, start: int) -> RowsHeader:
+        """Decode a change header. Equal layouts are the same object, because later steps compare them by identity."""
         name = TableName(reader.string(), reader.string())
         columns = tuple(reader.array(_column))
         key = tuple(reader.array(_Reader.long))
         before, after = reader.take(reader.long()), reader.take(reader.long())
         action = Action(reader.long())
-        head = reader.since(start)
-        known = self._heads.get(head)
+        header = reader.since(start)
+        known = self._headers.get(header)
         if known is None:
             layout = TableLayout(name, columns, key)
-            layout = next((kept[0] for kept in self._heads.values() if kept[0] == layout), layout)
-            known = self._heads[head] = layout, action, before, after
+            layout = next((kept[0] for kept in self._headers.values() if kept[0] == layout), layout)
+            known = self._headers[header] = layout, action, before, after
         return known
 
 
 class _Reader:
-    """Avro's primitives, read. Every method raises LogDamaged or ValueError when the bytes end before."""
+    """Reads Avro's primitives. Every method raises LogDamaged or ValueError if the bytes end too early."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -150,7 +150,7 @@ class _Reader:
         return self.take(self.long()).decode()
 
     def array(self, item: Callable[[_Reader], Item]) -> list[Item]:
-        """One block, and the empty one, as `primitive.array` writes it."""
+        """Read an array of one block, as `primitive.array` writes it."""
         found: list[Item] = []
         while count := self.long():
             found += [item(self) for _ in range(count)]

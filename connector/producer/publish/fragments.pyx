@@ -1,4 +1,4 @@
-"""The publisher's work for every fragment. Compiled: there may be a hundred thousand small transactions a second."""
+"""The publisher's work for every fragment, compiled for a hundred thousand small transactions a second."""
 
 from libc.stdint cimport int64_t
 
@@ -6,14 +6,14 @@ from connector.log.writing.fragment cimport Fragment
 from connector.log.gtid.gtid_range cimport GtidRange
 from connector.log.writing.progress cimport Progress
 
-from connector.producer.sources.source import SnapshotCompleted
+from connector.log.transaction.position import SnapshotCompleted
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.pending import Stored
 from connector.log.transaction.batch import PositionAdvance
 
 
 def size_of(list items not None):
-    """Bytes of the fragments among the items, and of stored XA batches."""
+    """Return the bytes of the fragments among the items, and of stored XA batches."""
     cdef int64_t size = 0
     cdef Py_ssize_t index
     for index in range(len(items)):
@@ -26,7 +26,7 @@ def size_of(list items not None):
 
 
 def rows_of(list ended not None):
-    """Rows of the events that end with these fragments."""
+    """Return the number of rows of the events that end with these fragments."""
     cdef int64_t rows = 0
     cdef Py_ssize_t index
     cdef Fragment fragment
@@ -38,9 +38,9 @@ def rows_of(list ended not None):
 
 
 def gtids_of(list items not None):
-    """The transactions that end with these items: a GTID set, in the source's form; "" where there is none.
+    """Return the transactions that end with these items, as a GTID set in the source's form; "" if there are none.
 
-    An event that does not end in them does not count: it can still be given up.
+    An event without its end does not count, because it can still be given up.
     """
     cdef GtidRange gtids = GtidRange()
     cdef Py_ssize_t index
@@ -76,15 +76,15 @@ def send_on(list items not None, Py_ssize_t at, Progress progress not None, obje
     """Send fragments, and move the position with each, up to another item.
 
     Args:
-        items: fragments and others.
-        at: index of the first.
+        items: fragments and other items.
+        at: index of the first item to send.
         progress: the position.
         send: called with topic, partition, key, value.
         topic: the event topic.
-        ended: those that end an event are added.
+        ended: the list to which fragments that end an event are added.
 
     Returns:
-        The index of the item that is no fragment, or how many items there are.
+        The index of the first item that is not a fragment, or the number of items.
     """
     cdef Fragment fragment
     while at < len(items) and type(items[at]) is Fragment:

@@ -1,12 +1,12 @@
 """Paces Kafka transactions: decides when one ends, and when the next begins.
 
-One ends at once when nothing waits: an event that comes alone is visible after the time of one commit. While work
-waits, one ends after `commit_ms`, or after a few times the duration of a commit, so that a slow broker spends its time
-on data and not on commits. It always ends at `commit_bytes`, within a huge event too.
+A transaction ends at once if the queue is empty, so a single event is visible after one commit. While work waits, it
+ends after `commit_ms`, or after a few times the duration of a commit, so that a slow broker spends its time on data and
+not on commits. It always ends at `commit_bytes`, also within a huge event.
 
 Kafka ends a transaction in two steps, and a commit returns after the first. A transaction that begins before the second
-is refused, and librdkafka tries again 20 ms later (CONCURRENT_TRANSACTIONS, in rdkafka_txnmgr.c). So the next one
-begins a few milliseconds later, about as long as the first step took.
+is refused, and librdkafka tries again 20 ms later (CONCURRENT_TRANSACTIONS, in rdkafka_txnmgr.c). So the next
+transaction begins after a pause of about the duration of the first step, a few milliseconds.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ DATA_PER_COMMIT: Final = 4.0  # seconds of sending for each second of committing
 
 
 class Pacing:
-    """Decides, and learns the duration of commits.
+    """Decides when transactions end and begin, from the measured duration of commits.
 
     Args:
-        commit_bytes, commit_ms: see `connector.config.model.Publish`.
+        commit_bytes: bytes after which a transaction ends (`publish.commit_bytes`).
+        commit_ms: milliseconds after which it ends while work waits (`publish.commit_ms`).
     """
 
     def __init__(self, commit_bytes: int, commit_ms: int) -> None:
@@ -30,19 +31,19 @@ class Pacing:
         self._commit_seconds = 0.0
 
     def due(self, size: int, age: float, *, waiting: bool) -> bool:
-        """Decide to end the transaction now.
+        """Return True to end the transaction now.
 
         Args:
             size: bytes sent in it.
             age: seconds since its first message.
-            waiting: there is more to send already.
+            waiting: true if more work is queued.
         """
         if not waiting or size >= self._bytes:
             return True
         return age >= max(self._seconds, DATA_PER_COMMIT * self._commit_seconds)
 
     def rest(self, passed: float) -> float:
-        """The seconds to wait before the next transaction.
+        """Return the seconds to wait before the next transaction.
 
         Args:
             passed: seconds since the last one was committed.
@@ -50,5 +51,5 @@ class Pacing:
         return max(0.0, min(self._commit_seconds, LONGEST_REST) - passed)
 
     def committed(self, seconds: float) -> None:
-        """Learn the duration of a commit, in seconds."""
+        """Record the duration of a commit, in seconds."""
         self._commit_seconds = 0.8 * self._commit_seconds + 0.2 * seconds

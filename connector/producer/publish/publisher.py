@@ -1,9 +1,9 @@
-"""The thread that writes to Kafka: work from the queue, in Kafka transactions, each with the producer's position.
+"""The thread that writes queued work in Kafka transactions, each with the producer's position.
 
-1. Poll work; where replicas must have it first, wait for them, with no transaction open. 2. Begin a transaction if none
-is open, and send the work's fragments, moving the position in memory with each. 3. When the pacing says so, send the
-position in the same transaction and commit. 4. Only then count it.
-Dying before 3 has returned leaves nothing visible; after it, the next start reads the position.
+1. Poll work; if replicas must have it first, wait for them without an open transaction. 2. Begin a transaction if none
+is open, and send the work's fragments; the position in memory moves with each. 3. When `Pacing` decides, send the
+position in the same transaction and commit. 4. Only then update the metrics.
+A crash before step 3 leaves nothing visible; after it, the next start reads the position.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from connector.log.epochs.control import LogRecord, PartitionMap
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Redefined
 from connector.log.transaction.pending import Stored
-from connector.log.transaction.position import PositionRecord
+from connector.log.transaction.position import PositionRecord, SnapshotCompleted
 from connector.log.writing.fragment import Fragment
 from connector.log.writing.online import OnlinePlan
 from connector.log.writing.progress import Progress
@@ -30,27 +30,26 @@ from connector.producer.publish.fragments import gtids_of, rows_of, send_on
 from connector.producer.publish.pacing import Pacing
 from connector.producer.publish.queue import Work, WorkQueue
 from connector.producer.publish.replica_gate import ReplicaGate
-from connector.producer.sources.source import SnapshotCompleted
 
-OBSERVED: Final = 32  # latencies of one commit: those of evenly spaced events
-WAKE: Final = 0.2  # seconds between two checks of the timer while no work comes
+OBSERVED: Final = 32  # number of evenly spaced events per commit whose latencies are observed
+WAKE: Final = 0.2  # seconds between two checks of the timer while the queue is empty
 
 Point = Callable[[str], None]
 
 
 class Publisher:
-    """Publishes one epoch: from a plan on, until `drain`, or until an error.
+    """Publishes one epoch, from a plan until `drain` or an error.
 
-    `put` and `drain` raise the thread's error, `ReplicaLagging` where it has given up held transactions; the object and
-    its `Transactions` can then only be closed.
+    `put` and `drain` raise the thread's error, or `ReplicaLagging` if it has dropped waiting transactions; then the
+    object and its `Transactions` can only be closed.
 
     Args:
-        config: names, pacing.
-        transactions: opened, none begun.
-        clock: for pacing and latencies.
-        point: passed before and after every commit; see `connector.failpoints`.
-        gate: the replicas that must have a transaction before it is published; None: there are none.
-        created: the time at which a file of the source's log was begun; 0 when unknown.
+        config: topics and pacing.
+        transactions: the opened transactional producer, without an open transaction.
+        clock: the clock for pacing and latencies.
+        point: called before and after every commit; see `connector.failpoints`.
+        gate: the replicas that must have a transaction before it is published; None: none.
+        created: returns the creation time of a file of the source's log, seconds since 1970 UTC; 0 if unknown.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Publisher:
         self._clock = clock
         self._point = point
         self._gate = gate
-        self._hurried = Event()  # set: the replicas are not waited for any more
+        self._hurried = Event()  # set: do not wait for replicas any more
         self._pacing = Pacing(config.publish.commit_bytes, config.publish.commit_ms)
         self._queue = WorkQueue(config.publish.queue_bytes)
         self._thread: Thread | None = None
@@ -80,26 +79,26 @@ class Publisher:
         self._written = clock.monotonic()
         self._opened: float | None = None  # the time at which the open transaction began
         self._bytes = 0
-        self._snapshot_ends = False  # in the open transaction
-        self._xa_stored = False  # something of prepared transactions, in the open transaction
+        self._snapshot_ends = False  # the open transaction has the end of an initial load
+        self._xa_stored = False  # the open transaction has records of prepared transactions
         self._ended: list[Fragment] = []
 
     @property
     def committed(self) -> PositionRecord:
-        """The position as Kafka has it."""
+        """The position in Kafka."""
         if self._committed is None:
             raise RuntimeError("nothing is published before `online`")
         return self._committed
 
     def online(self, plan: OnlinePlan, markers: list[Fragment]) -> None:
-        """Write a plan, in one Kafka transaction, and begin to publish.
+        """Write a plan in one Kafka transaction, and start to publish.
 
         Args:
             plan: the epoch and its position.
-            markers: its EPOCH markers, encoded.
+            markers: the encoded EPOCH markers.
 
         Raises:
-            ReplicaLagging: the replicas lack transactions of the log, and the producer is to stop.
+            ReplicaLagging: a stop was requested while replicas lacked transactions of the log.
         """
         if self._gate is not None and plan.position.gtid_set:
             self._gate.wait(plan.position.gtid_set, self._hurried.is_set)
@@ -121,7 +120,7 @@ class Publisher:
         self.resume()
 
     def resume(self) -> None:
-        """Publish on after `drain`, in the same epoch."""
+        """Continue to publish after `drain`, in the same epoch."""
         self._progress = Progress(self.committed, self._server_uuid)
         self._moved = False
         self._queue = WorkQueue(self._config.publish.queue_bytes)
@@ -129,23 +128,23 @@ class Publisher:
         self._thread.start()
 
     def put(self, work: Work) -> None:
-        """Put work; waits while `queue_bytes` are waiting. `[]` only checks for an error."""
+        """Queue work; waits while `queue_bytes` are queued. `[]` only checks for an error."""
         if work:
             self._queue.put(work)
         else:
             self._queue.check()
 
     def drain(self, *, hurried: bool = False) -> PositionRecord:
-        """Publish all work, write the position, end the thread.
+        """Publish all queued work, write the position, and end the thread.
 
         Args:
             hurried: do not wait for replicas.
 
         Returns:
-            The position, committed.
+            The committed position.
 
         Raises:
-            ReplicaLagging: held transactions are not published.
+            ReplicaLagging: transactions that waited for replicas were not published.
         """
         if hurried:
             self._hurried.set()
@@ -155,11 +154,11 @@ class Publisher:
         return self.committed
 
     def confirm(self) -> None:
-        """Make sure that no newer producer has taken over: see `Transactions.confirm`. Only after `drain`."""
+        """Check that no newer producer has taken over: see `Transactions.confirm`. Only after `drain`."""
         self._transactions.confirm()
 
     def end(self) -> None:
-        """As `drain`, hurried, but without an error. May be repeated."""
+        """Drain without waiting for replicas; ignores errors. May be repeated."""
         self._hurried.set()
         self._end()
 
@@ -200,7 +199,7 @@ class Publisher:
         return self._clock.monotonic() - self._written
 
     def _commit_position(self) -> None:
-        """Commit the position where filtered transactions have moved it, unless an event is open."""
+        """Commit the position if filtered transactions have moved it, unless an event is open."""
         if self._opened is None and not self._moved:
             return
         if self._opened is None:
@@ -261,13 +260,13 @@ class Publisher:
         self._ended.clear()
 
     def _with_created(self, record: PositionRecord) -> PositionRecord:
-        """The record with the time at which its file was begun; the last record's where it is not known now."""
+        """Return the record with the creation time of its file; if that is unknown, with the last record's."""
         before = self.committed
         same = (before.resume.file, before.server_uuid) == (record.resume.file, record.server_uuid)
         return replace(record, created=self._created(record.resume.file) or (before.created if same else 0))
 
     def _failpoints(self, record: PositionRecord) -> str:
-        """The beginning of the names of this commit's two failpoints."""
+        """Return the common prefix of the names of this commit's two failpoints."""
         if self._snapshot_ends:
             return "produce.snapshot_end_"
         if record.snapshot:
@@ -287,7 +286,7 @@ class Publisher:
         metrics.published_rows.labels(service).inc(rows_of(self._ended))
         now = self._clock.now()
         latency = metrics.published_latency.labels(service)
-        # An observation costs as much as sending an event: only evenly spaced ones are made.
+        # An observation costs as much as sending an event, so only some events are observed.
         observed = range(0, len(self._ended), 1 + len(self._ended) // OBSERVED)
         for index in observed:
             commit_time = self._ended[index].commit_time

@@ -1,4 +1,4 @@
-"""The queue between the thread that reads the source and the one that writes to Kafka, bounded by bytes."""
+"""The queue from the thread that reads the source to the one that writes to Kafka, bounded by bytes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from threading import Condition
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Redefined
 from connector.log.transaction.pending import Stored
+from connector.log.transaction.position import SnapshotCompleted
 from connector.log.writing.fragment import Fragment
 from connector.producer.publish.fragments import size_of
-from connector.producer.sources.source import SnapshotCompleted
 
 Work = list[Fragment | PositionAdvance | SnapshotCompleted | Stored | Definitions | Redefined]
-"""Items in the source's order, for one Kafka transaction. Table definitions are in the same work as the end of the
-event that changed them."""
+"""Items in the source's order, for one Kafka transaction. Table definitions are in the work with the end of the event
+that changed them."""
 
 
 class WorkQueue:
     """A queue of one producer and one consumer thread.
 
     Args:
-        limit: bytes of fragments that may wait; larger work waits alone.
+        limit: maximum bytes of queued fragments; larger work is queued alone.
     """
 
     def __init__(self, limit: int) -> None:
@@ -33,10 +33,10 @@ class WorkQueue:
         self._changed = Condition()
 
     def put(self, work: Work) -> None:
-        """Put work; waits while the queue is full.
+        """Queue work; waits while the queue is full.
 
         Raises:
-            ConnectorError: the consumer's, when it has failed.
+            ConnectorError: the consumer has failed with this error.
         """
         size = size_of(work)
         with self._changed:
@@ -53,13 +53,13 @@ class WorkQueue:
             self._check()
 
     def end(self) -> None:
-        """Say that no more work comes."""
+        """Mark the end: no more work follows."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
     def poll(self, timeout: float) -> tuple[Work, int] | None:
-        """The next work and its bytes; None when nothing came in time, or nothing more comes."""
+        """Return the next work and its bytes; None if none came in time, or the end was reached."""
         with self._changed:
             if not self._works and not self._ended:
                 self._changed.wait(timeout)
@@ -71,19 +71,19 @@ class WorkQueue:
             return work, size
 
     def fail(self, error: BaseException) -> None:
-        """Give the consumer's error to the producer's next `put` or `check`."""
+        """Record the consumer's error, which the producer's next `put` or `check` raises."""
         with self._changed:
             self._error = error
             self._changed.notify_all()
 
     @property
     def empty(self) -> bool:
-        """True while no work waits."""
+        """True if no work is queued."""
         return not self._works
 
     @property
     def finished(self) -> bool:
-        """True once no work waits and none comes."""
+        """True once all work was polled and no more follows."""
         return self._ended and not self._works
 
     def _check(self) -> None:

@@ -1,4 +1,4 @@
-"""The seam between the publisher and the replicas that must have a transaction before it is published."""
+"""The interface between the publisher and the replicas that must have a transaction before it is published."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Protocol
 
 
 class ReplicaLagging(Exception):
-    """Held transactions are given up: neither they nor any later ones are published."""
+    """Raised when the publisher drops transactions that wait for replicas, and publishes no later ones."""
 
 
 class ReplicaGate(Protocol):
-    """Knows the transactions that all replicas have. The publisher's thread calls it; before that starts, its maker."""
+    """Knows the transactions that all replicas have. Called by the publisher's thread, earlier by its owner."""
 
     def has(self, gtids: str) -> bool:
-        """True when all of them are known to be on the replicas; sends no query."""
+        """Return True if all replicas are known to have the transactions; sends no query."""
 
     def wait(self, gtids: str, given_up: Callable[[], bool]) -> None:
-        """Return when all of them are on the replicas.
+        """Wait until all replicas have the transactions.
 
-        No Kafka transaction may be open meanwhile: brokers end a long one (`transaction.timeout.ms`).
+        No Kafka transaction may be open meanwhile: brokers abort a long one (`transaction.timeout.ms`).
 
         Args:
             gtids: a GTID set, in the source's form.
-            given_up: says to wait no longer; called often.
+            given_up: returns True to end the wait; called often.
 
         Raises:
-            ReplicaLagging: the wait was given up, the producer is to stop, or the source has lost the transactions.
-            PreflightError: a replica cannot say what it has executed.
+            ReplicaLagging: the wait was given up, a stop was requested, or the source has lost the transactions.
+            PreflightError: a replica cannot report what it has executed.
         """

@@ -1,7 +1,7 @@
-"""Files of a binary log as the producer's source, without a server: `thl produce --from-files FOLDER`.
+"""Reads files of a binary log as the producer's source, without a server: `thl produce --from-files FOLDER`.
 
-The producer ends at their end. It goes on with more files, and, where there are GTIDs, with the server itself as its
-source.
+The producer stops at the end of the files. A later start can continue with more files or, with GTIDs, with the server
+itself.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from connector.clock import Clock
-from connector.config.model import Config, Filters
+from connector.config.filters import Filters
+from connector.config.model import Config
 from connector.errors import ConfigError, PreflightError, Purged
 from connector.log.gtid.source_gtids import Gtids
 from connector.log.ids import LogId
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
-from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
+from connector.log.transaction.position import Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.transaction.xa import Decided, Prepared
 from connector.log.writing.online import SourceFound
 from connector.mysql.archive.archive import Archive
 from connector.mysql.archive.archived_log import ArchivedLog, Files, covering, holds, previous_gtids, writer
+from connector.mysql.binlog.byte_source import ByteSource
+from connector.mysql.binlog.events.column_names import ColumnNameResolver, RefusingResolver
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile, log_files
 from connector.mysql.binlog.reader import BinlogReader
-from connector.mysql.preflight.widening import accepts_all, capture_of, same_tables
-from connector.mysql.schema_history.column_names import ColumnNameResolver, RefusingResolver
+from connector.mysql.preflight.widening import accepts_all, same_tables
 from connector.mysql.schema_history.table_history import history_of
-from connector.mysql.server.dump import ByteSource, StreamStart
-from connector.mysql.transforms.filters import Filter, fingerprint
+from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
 from connector.producer.sources.source import Load, Stream, start_after, start_redo
 
 NOTHING: Final = Filter(Filters(ignore=("*",)))
@@ -39,12 +40,12 @@ NOTHING: Final = Filter(Filters(ignore=("*",)))
 
 @dataclass(frozen=True, slots=True)
 class GivenFiles:
-    """Files that were named, in order."""
+    """Named files, in order."""
 
     given: tuple[LogFile, ...]
 
     def files(self) -> list[LogFile]:
-        """All of them."""
+        """Return all files."""
         return list(self.given)
 
     def __str__(self) -> str:
@@ -52,12 +53,12 @@ class GivenFiles:
 
 
 class FileSource:
-    """The files.
+    """Implements `EventSource` for files.
 
     Args:
-        config: `service` and `source`: its filters.
+        config: the service, and the filters of `source`.
         paths: one folder, or files in their order.
-        clock: the time.
+        clock: the clock.
 
     Raises:
         ConfigError: a file does not exist, or the folder has none.
@@ -77,7 +78,7 @@ class FileSource:
         """Accept the files.
 
         Raises:
-            PreflightError: an initial load is to be taken.
+            PreflightError: an initial load is needed.
         """
         if load:
             raise PreflightError(
@@ -87,7 +88,7 @@ class FileSource:
             )
 
     def facts(self, *, new: bool) -> SourceFound:
-        """The start of the files, and their transactions.
+        """Return the start of the files, and their GTIDs.
 
         Raises:
             ConfigError: a file cannot be read.
@@ -108,42 +109,42 @@ class FileSource:
         )
 
     def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
-        """Refuse other filters than before: files do not say which tables held rows.
+        """Refuse changed filters: files do not show which tables had rows.
 
         Raises:
             PreflightError: other tables were captured before.
         """
         if not same_tables(before, self._config.source) and not accepts_all(accepted):
             raise PreflightError(
-                "the filters have changed, and files do not say which tables hold rows that the log lacks",
+                "the filters have changed, and files do not show which tables have rows that the log lacks",
                 hint="use the earlier source.filters; or thl produce --accept-partial '*'",
                 service=self._config.service,
                 captured_before=None if before is None else before.get("filters"),
             )
 
     def holds(self, finished: Finished) -> bool:
-        """True where the files have this transaction."""
+        """Return True if the files have this transaction."""
         return holds(self._files, finished)
 
     def created(self, file: str) -> int:
-        """0: the files of a folder are not re-created."""
+        """Return 0: the files of a folder are not re-created."""
         del file
         return 0
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
-        """The files from the last finished transaction on."""
+        """Return a stream from the last finished transaction on."""
         return self._read(start_redo(position), position, tables, self._filter.including(position.finished))
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
-        """The files from the position on.
+        """Return a stream from the position on.
 
         Raises:
-            Purged: they begin after it.
+            Purged: the files begin after it.
         """
         return self._read(start_after(position), position, tables, self._filter)
 
     def load(self) -> Load:
-        """Refused: see `check`."""
+        """Raise PreflightError: files have no initial load."""
         raise PreflightError("files have no initial load", service=self._config.service)
 
     def _read(
@@ -153,20 +154,25 @@ class FileSource:
         if first is None:
             raise Purged(
                 "the files begin after the log's position",
-                hint="add older files to --from",
+                hint="add older files: thl produce --from-files",
                 start=start,
                 oldest=self._files.files()[0],
             )
-        naming = history_of(tables, captured, position)
+        resolver = history_of(tables, captured, position)
 
         def of_file(source: ByteSource, file: LogFile, known: Gtids | None) -> BinlogReader:
             self._check_writer(file)
-            return self._reader(source, file, captured, naming, known)
+            return self._reader(source, file, captured, resolver, known)
 
         return ArchivedLog(self._files, start, first, of_file, None)
 
     def _reader(
-        self, source: ByteSource, file: LogFile, filter: Filter, naming: ColumnNameResolver, known: Gtids | None = None
+        self,
+        source: ByteSource,
+        file: LogFile,
+        filter: Filter,
+        resolver: ColumnNameResolver,
+        known: Gtids | None = None,
     ) -> BinlogReader:
         return BinlogReader(
             source,
@@ -175,12 +181,12 @@ class FileSource:
             service=self._config.service,
             batch_bytes=self._config.source.batch_bytes,
             file=file.name,
-            resolver=naming,
+            resolver=resolver,
             known=known,
         )
 
     def _check_writer(self, file: LogFile) -> None:
-        """Refuse files of a server with `source.server_id`: all of its transactions would be left out."""
+        """Refuse files of a server with `source.server_id`: all its transactions would be ignored."""
         if writer(file) == self._config.source.server_id:
             raise PreflightError(
                 f"source.server_id {self._config.source.server_id} is that of the server that wrote the file",
@@ -189,7 +195,7 @@ class FileSource:
             )
 
     def _executed(self, newest: LogFile) -> str:
-        """Every GTID up to the end of the newest file."""
+        """Return every GTID up to the end of the newest file."""
         executed = previous_gtids(newest)
         if executed is None:
             raise RuntimeError("a log without GTIDs")
@@ -209,7 +215,7 @@ def _gtid(item: Item) -> str | None:
     match item:
         case PositionAdvance():
             return item.gtid
-        case Prepared(piece=TransactionBatch(begin=begin)) | TransactionBatch(begin=begin) | Decided(begin=begin):
+        case Prepared(batch=TransactionBatch(begin=begin)) | TransactionBatch(begin=begin) | Decided(begin=begin):
             return begin.gtid if begin is not None else None
         case _:
             return None

@@ -1,4 +1,4 @@
-"""MySQL or MariaDB as the producer's source: `connector.mysql` as a `sources.source.Source`."""
+"""Reads MySQL or MariaDB as the producer's source: implements `EventSource` with `connector.mysql`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import LogId
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
+from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.writing.online import SourceFound
 from connector.mysql.preflight.cascades import CascadeGuard
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.replication import check_replication
-from connector.mysql.preflight.widening import capture_of, check_widened
+from connector.mysql.preflight.widening import check_widened
 from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import session
-from connector.mysql.server.dump import AfterGtids, StreamStart, replica_uuid
+from connector.mysql.server.dump import replica_uuid
 from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.snapshot.information_schema import definitions_at_position
 from connector.mysql.snapshot.snapshot import Snapshot
-from connector.mysql.transforms.filters import Filter, fingerprint
+from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
 from connector.producer.sources.source import Stream, start_after, start_redo
 from connector.producer.sources.source_log import SourceLog
 from connector.producer.sources.unknown_alone import Known, UnknownAlone
@@ -37,15 +37,15 @@ LOG: Final = logging.getLogger(__name__)
 SNAPSHOT: Final = "snapshot"
 NOW: Final = "now"
 MOST_BY_FILE: Final = 1 << 32  # the largest offset of the dump command
-UNKNOWN_POSITION: Final = SourcePosition("", 0)  # of a log that begins at a GTID set, until its first event
+UNKNOWN_POSITION: Final = SourcePosition("", 0)  # until the first event of a log that begins at a GTID set
 
 
 class MySqlSource:
-    """The configured server.
+    """The configured server; implements `EventSource`.
 
     Args:
-        config: `source` and `service`.
-        clock: the time.
+        config: the source and the service.
+        clock: the clock.
     """
 
     def __init__(self, config: Config, clock: Clock) -> None:
@@ -74,7 +74,7 @@ class MySqlSource:
                 LOG.warning(warning, extra={"service": self._config.service})
 
     def facts(self, *, new: bool) -> SourceFound:
-        """The identity of the server, and its present position."""
+        """Return the identity of the server, and its current position."""
         load = new and self._source.start == SNAPSHOT
         with session(self._source) as connection:
             facts = read_facts(connection)
@@ -84,9 +84,9 @@ class MySqlSource:
             tables = None
             if new and not load and facts.binlog_row_metadata != "FULL":
                 _check_start(facts, self._source.start)
-                self.check(load=True)  # the prerequisites of a snapshot point
-                moment, tables = definitions_at_position(connection, self._source, self._capture())
-                start, gtid_set = moment.position, moment.gtid_set
+                self.check(load=True)  # the same prerequisites as for a snapshot point
+                point, tables = definitions_at_position(connection, self._source, self._capture())
+                start, gtid_set = point.position, point.gtid_set
             elif new and not load:
                 found = self._log.start(connection)
                 start, gtid_set = found.position or UNKNOWN_POSITION, found.gtid_set
@@ -110,29 +110,29 @@ class MySqlSource:
         )
 
     def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
-        """Compare the present tables with the capture before."""
+        """Compare the current tables with the earlier filters."""
         with session(self._source) as connection:
             lacking = check_widened(connection, self._source, self._capture(), before, accepted)
         if lacking:
             fields = {"service": self._config.service, "lacking": "; ".join(map(str, lacking))}
-            LOG.warning("the log goes on with partial tables, by --accept-partial", extra=fields)
+            LOG.warning("the log continues with partial tables, by --accept-partial", extra=fields)
 
     def holds(self, finished: Finished) -> bool:
-        """True while the server or the archive has the transaction's binary log."""
+        """Return True while the server or the archive has the transaction's binary log."""
         return self._log.holds(finished)
 
     def created(self, file: str) -> int:
-        """By the file's format description event."""
+        """Return the creation time in the file's format description event."""
         return self._log.created.get(file, 0)
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
-        """The binary log from the last finished transaction on."""
+        """Return a stream from the last finished transaction on."""
         captured = self._capture().including(position.finished)
         start = start_redo(position, by_file=self._by_file(position))
         return self._read(start, position, tables, captured)
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
-        """The binary log from the position on, which must be there."""
+        """Return a stream from the position on, which must exist."""
         start = start_after(position, by_file=self._by_file(position))
         return self._read(start, position, tables, self._capture())
 
@@ -151,50 +151,50 @@ class MySqlSource:
         LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})
 
     def _by_file(self, position: PositionRecord) -> bool:
-        """Decide to read by file and offset although there are GTIDs: on the server of the position.
+        """Return True to read by file and offset despite GTIDs: on the server of the position.
 
-        By GTIDs a MySQL server leaves out transactions without one (gtid_mode was not ON meanwhile), and one that was
-        reset gives other transactions under the same GTIDs.
+        By GTIDs a MySQL server leaves out transactions without one (gtid_mode was not ON meanwhile), and a server that
+        was reset has other transactions under the same GTIDs.
 
         Raises:
             HistoriesDiffer: the file of the position is another one, or gone.
         """
         self._capture()
-        server, place = self._server, position.resume
-        if server is None or position.gtid_set is None or not place.file or position.server_uuid != server.server_uuid:
+        server, resume = self._server, position.resume
+        if server is None or position.gtid_set is None or not resume.file or position.server_uuid != server.server_uuid:
             return False
         if self._log.keeps_file(position):
-            return not server.mariadb and place.offset < MOST_BY_FILE
+            return not server.mariadb and resume.offset < MOST_BY_FILE
         self._log.check(AfterGtids(position.gtid_set))  # missing GTIDs have an error of their own
         if not self._source.accept_gtids_alone:
             raise HistoriesDiffer(
-                "The source has purged the file that was read last: it may have been reset meanwhile, or have written "
+                "the source has purged the file that was read last: it may have been reset meanwhile, or have written "
                 "transactions without GTIDs",
-                hint="if it was not (the first file of SHOW BINARY LOGS is an old one), go on by GTIDs with "
+                hint="if it was not (the first file of SHOW BINARY LOGS is an old one), continue by GTIDs with "
                 "--set source.accept_gtids_alone=true; else begin a new service with a snapshot; source.archive keeps "
                 "such files",
-                file=place.file,
-                read_up_to=place.offset,
+                file=resume.file,
+                read_up_to=resume.offset,
             )
-        LOG.warning("the file that was read last is gone: going on by GTIDs alone", extra={"file": place.file})
+        LOG.warning("the file that was read last was purged: continuing by GTIDs alone", extra={"file": resume.file})
         return False
 
     def _read(
         self, start: StreamStart, position: PositionRecord, tables: Definitions | None, captured: Filter
     ) -> Stream:
-        naming = history_of(tables, captured, position)
+        resolver = history_of(tables, captured, position)
         server = self._server
         if server is not None and not server.cascades_logged and not self._source.accept_unlogged_cascades:
-            naming = CascadeGuard(naming, captured, server, position)
+            resolver = CascadeGuard(resolver, captured, server, position)
         stream: Stream
         if isinstance(start, SourcePosition) and position.gtid_set is not None:
             known = parse_gtids(position.gtid_set)
             if captured.always_read is not None and captured.always_read.gtid is not None:
                 known.remove(captured.always_read.gtid)
-            end, behind = self._log.end(), Known(known)
-            stream = UnknownAlone(self._log.read(start, captured, naming, behind), behind, end)
+            end, known_gtids = self._log.end(), Known(known)
+            stream = UnknownAlone(self._log.read(start, captured, resolver, known_gtids), known_gtids, end)
         else:
-            stream = self._log.read(start, captured, naming)
+            stream = self._log.read(start, captured, resolver)
         return (
             stream
             if server is None or server.logs_replicated
@@ -202,7 +202,7 @@ class MySqlSource:
         )
 
     def _check_server(self) -> None:
-        """Make sure that the server has not become a replica that does not log what it replicates."""
+        """Check that the server has not become a replica that does not log the changes that it replicates."""
         with session(self._source) as connection:
             check_replication(connection, read_facts(connection))
 
@@ -213,8 +213,8 @@ class MySqlSource:
 
 
 def _check_start(facts: SourceFacts, start: str) -> None:
-    """Refuse a start at which the tables are not known, where the log does not name columns."""
-    if start != NOW and not facts.tells_names:
+    """Refuse a start at which the tables are unknown, if the log does not name columns."""
+    if start != NOW and not facts.logs_column_names:
         raise PreflightError(
             f"the log of {facts.server} does not name columns, and its tables at {start} are not known",
             hint="start with a snapshot, or now",

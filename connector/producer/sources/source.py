@@ -1,135 +1,122 @@
-"""The seam between the producer and its source: a live server, its archive, or files."""
+"""The interface between the producer and its source: a live server, its archive, or files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
-from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
+from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.writing.online import SourceFound
-from connector.mysql.server.dump import AfterGtids, StreamStart
 
 
 class Stream(Protocol):
-    """A source's log, read from a position on. Never goes back by itself."""
+    """A source's log, read from a position on. Never moves back by itself."""
 
     @property
     def ended(self) -> bool:
-        """True once everything is read: of files. A server's stream raises instead."""
+        """True once all files were read; a server's stream never ends, but raises an error."""
 
     def read(self, timeout: float) -> list[Item]:
-        """The next items, in order; empty when none came within `timeout` seconds.
+        """Return the next items, in order; empty if none came within `timeout` seconds.
 
         Raises:
-            SourceUnavailable: the connection is gone; the stream can only be closed.
+            SourceUnavailable: the connection is lost; the stream can only be closed.
         """
 
     def close(self) -> None:
-        """End the connection. May be repeated."""
+        """Close the connection. May be repeated."""
 
 
 class Load(Protocol):
-    """An initial load, of the source's state at the time when it was opened."""
+    """An initial load of the source's state at the time of opening."""
 
     @property
     def position(self) -> tuple[SourcePosition, str | None]:
-        """The position at which the stream continues after the load, and every GTID before it."""
+        """The position at which the stream continues after the load, and all GTIDs before it."""
 
     @property
     def tables(self) -> Definitions | None:
-        """The source's tables in that state; None where they are not followed."""
+        """The source's tables in that state; None if they are not followed."""
 
     def batches(self) -> Iterator[TransactionBatch]:
-        """The load as whole events, one a batch, from `snapshot=begin` to `snapshot=end`.
+        """Yield the load as batches, each a whole event, from `snapshot=begin` to `snapshot=end`.
 
         Raises:
-            SourceUnavailable: the server is gone: the load must start again.
-            SourceChanged: DDL changed a table that was still to be read: likewise.
+            SourceUnavailable: the connection is lost; the load must start again.
+            SourceChanged: DDL changed a table before it was read; the load must start again.
         """
 
     def close(self) -> None:
-        """End the session. May be repeated."""
+        """Close the session. May be repeated."""
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotCompleted:
-    """The end of an initial load: in the same work as the event that is the load's last.
-
-    Args:
-        gtid_set: the transactions that the load contains; None where the source has no GTIDs.
-    """
-
-    gtid_set: str | None
-
-
-class Source(Protocol):
-    """A server whose log is read. Every method raises `SourceUnavailable` when it is gone."""
+class EventSource(Protocol):
+    """A server whose log is read. Every method raises `SourceUnavailable` if the server does not answer."""
 
     def check(self, *, load: bool) -> None:
-        """Make sure that the source is set up as the producer needs it.
+        """Check that the source is set up as the producer needs it.
 
         Args:
-            load: check also the prerequisites of an initial load.
+            load: also check the prerequisites of an initial load.
 
         Raises:
             PreflightError: a prerequisite is missing.
         """
 
     def facts(self, *, new: bool) -> SourceFound:
-        """The identity of the source, and its present position.
+        """Return the identity of the source, and its current position.
 
         Args:
-            new: a new log begins: find also its start position, by the configuration.
+            new: True for a new log: also find its start position by `source.start`.
         """
 
     def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
-        """Make sure that the log has all rows of the tables that are captured from here on.
+        """Check that the log has all rows of the tables that are captured from now on.
 
         Args:
-            before: the capture until now, as in `SourceFound.capture`; None: the log does not have it.
+            before: the earlier filters, as in `SourceFound.capture`; None: the log does not have them.
             accepted: patterns of tables that may be partial.
 
         Raises:
-            PreflightError: rows are missing, or that cannot be checked.
+            PreflightError: rows are missing, or this cannot be checked.
         """
 
     def holds(self, finished: Finished) -> bool:
-        """True while the source's log has this transaction; it may have been purged, which is no error."""
+        """Return True while the source's log has this transaction; False if it was purged."""
 
     def created(self, file: str) -> int:
-        """The time at which a file of its log was begun, seconds since 1970 UTC; 0 when unknown."""
+        """Return the creation time of a file of its log, seconds since 1970 UTC; 0 if unknown."""
 
     def redo(self, position: PositionRecord, tables: Definitions | None) -> Stream:
-        """The source's log from the position's last finished event on, that one included.
+        """Return a stream from the position's last finished event on, that event included.
 
         Args:
-            position: the log's.
-            tables: the source's tables at the position, after that event; None when they are not known.
+            position: the log's position.
+            tables: the source's tables after that event; None if they are not known.
         """
 
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
-        """The source's log from the position on, with the tables there."""
+        """Return a stream from the position on; `tables` are the source's tables there."""
 
     def load(self) -> Load:
-        """Open an initial load of the source's present state."""
+        """Open an initial load of the source's current state."""
 
 
 def start_after(position: PositionRecord, *, by_file: bool = False) -> StreamStart:
-    """The start of a stream after a position.
+    """Return the start of a stream after a position.
 
     Args:
-        position: the log's.
-        by_file: by file and offset also where there are GTIDs: a transaction without a GTID has an offset, too.
+        position: the log's position.
+        by_file: start by file and offset despite GTIDs, because transactions without a GTID also have an offset.
     """
     return position.resume if by_file or position.gtid_set is None else AfterGtids(position.gtid_set)
 
 
 def start_redo(position: PositionRecord, *, by_file: bool = False) -> StreamStart:
-    """The start of a stream at the last finished transaction, by GTID or offset; without one, after the position."""
+    """Return the start of a stream at the last finished transaction; if there is none, after the position."""
     finished = position.finished
     if finished is None:
         return start_after(position, by_file=by_file)

@@ -1,4 +1,4 @@
-"""The source's binary log: the server's stream, and from the archive what the server has purged."""
+"""Reads the source's binary log: purged files from the archive, then the server's stream."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import HistoriesDiffer, Purged
 from connector.log.gtid.source_gtids import HasGtids, parse_gtids
-from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
+from connector.log.transaction.position import Finished, PositionRecord, SourcePosition, StreamStart
 from connector.mysql.archive.archive import Archive
 from connector.mysql.archive.archived_log import ArchivedLog, covering, holds, previous_gtids
 from connector.mysql.archive.file_identity import beginning_in_archive, beginning_on_server, check_beginning
+from connector.mysql.binlog.byte_source import ByteSource
+from connector.mysql.binlog.events.column_names import ColumnNameResolver
 from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
 from connector.mysql.binlog.log_files import LogFile
 from connector.mysql.binlog.reader import BinlogReader
-from connector.mysql.schema_history.column_names import ColumnNameResolver
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import Connection, session
-from connector.mysql.server.dump import ByteSource, StreamStart, open_stream
+from connector.mysql.server.dump import open_stream
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.transforms.filters import Filter
 from connector.producer.sources.source import Stream
@@ -29,11 +30,11 @@ EARLIEST: Final = "earliest"
 
 
 class SourceLog:
-    """The log.
+    """The source's binary log.
 
     Args:
-        config: `source` and `service`.
-        clock: measures silence.
+        config: the source and the service.
+        clock: the clock that measures silence.
     """
 
     def __init__(self, config: Config, clock: Clock) -> None:
@@ -41,28 +42,28 @@ class SourceLog:
         self._source = config.source
         self._clock = clock
         self._archive = Archive(config.source.archive) if config.source.archive else None
-        self.created: dict[str, int] = {}  # file → the time at which it was begun, of those that were read
+        self.created: dict[str, int] = {}  # file that was read → its creation time
 
-    def start(self, connection: Connection) -> source_state.Start:
-        """The start of a new log, by `source.start`.
+    def start(self, connection: Connection) -> source_state.StartPosition:
+        """Return the start of a new log, by `source.start`.
 
         Raises:
             ConfigError: `source.start` is not a position.
-            Purged: neither the server nor the archive has it any more.
+            Purged: neither the server nor the archive has it.
             HistoriesDiffer: the server never had it.
         """
         found = source_state.resolve_start(connection, self._source.start)
         if self._archive is not None and self._source.start == EARLIEST:
             first = next(iter(self._archive.files()), None)
-            place = first and SourcePosition(first.name, source_state.FIRST_EVENT)
-            if first and place and found.position is not None and place < found.position:
+            start = first and SourcePosition(first.name, source_state.FIRST_EVENT)
+            if first and start and found.position is not None and start < found.position:
                 before = previous_gtids(first) if found.gtid_set is not None else None
-                return source_state.Start(place, None if before is None else str(before))
+                return source_state.StartPosition(start, None if before is None else str(before))
         self._check(connection, found.stream)
         return found
 
     def holds(self, finished: Finished) -> bool:
-        """True while the server or the archive has the transaction."""
+        """Return True while the server or the archive has the transaction."""
         with session(self._source) as connection:
             purged = source_state.gtid_purged(connection) if finished.gtid is not None else None
             files = dict(source_state.binary_logs(connection))
@@ -73,24 +74,24 @@ class SourceLog:
         return there or (self._archive is not None and holds(self._archive, finished))
 
     def check(self, start: StreamStart) -> None:
-        """Make sure that the server or the archive has what comes next.
+        """Check that the server or the archive has the next transactions.
 
         Raises:
-            Purged, HistoriesDiffer, PreflightError: as `read`.
+            Purged, HistoriesDiffer, PreflightError: see `read`.
         """
         with session(self._source) as connection:
             self._check(connection, start)
 
     def end(self) -> SourcePosition:
-        """The end of the server's log, now."""
+        """Return the current end of the server's log."""
         with session(self._source) as connection:
             return source_state.end_position(connection)
 
     def keeps_file(self, position: PositionRecord) -> bool:
-        """True while the server or the archive has the file of a position, which is this server's.
+        """Return True while the server or the archive has the file of a position of this server.
 
         Raises:
-            HistoriesDiffer: it is another file of that name.
+            HistoriesDiffer: the file of that name is another one.
         """
         name = position.resume.file
         with session(self._source) as connection:
@@ -107,45 +108,45 @@ class SourceLog:
         return archived is not None
 
     def read(
-        self, start: StreamStart, captured: Filter, naming: ColumnNameResolver, known: HasGtids | None = None
+        self, start: StreamStart, captured: Filter, resolver: ColumnNameResolver, known: HasGtids | None = None
     ) -> Stream:
-        """The log from a start on.
+        """Return a stream from a start on.
 
         Args:
             start: the first position.
             captured: the capture filter.
             names: resolves column names that the log lacks.
-            known: transactions after a file and offset whose rows are not decoded; None: there are none.
+            known: transactions after a file and offset whose rows are not decoded; None: none.
 
         Raises:
-            Purged: neither the server nor the archive has it any more.
-            HistoriesDiffer, PreflightError, SourceUnavailable: as `check_available`, `open_stream`.
+            Purged: neither the server nor the archive has it.
+            HistoriesDiffer, PreflightError, SourceUnavailable: see `check_available` and `open_stream`.
         """
         with session(self._source) as connection:
             archived = self._check(connection, start)
         if archived is None:
-            return self._stream(start, captured, naming, known)
+            return self._stream(start, captured, resolver, known)
         fields = {"service": self._service, "file": archived, "start": start}
-        LOG.info("reading from the archive what the source has purged", extra=fields)
+        LOG.info("reading files that the source has purged from the archive", extra=fields)
 
         def of_file(source: ByteSource, file: LogFile, before: HasGtids | None) -> BinlogReader:
-            return self._reader(source, EventFrames(), captured, naming, file=file.name, known=before or known)
+            return self._reader(source, EventFrames(), captured, resolver, file=file.name, known=before or known)
 
         def live(next_: StreamStart) -> BinlogReader:
             with session(self._source) as connection:
                 source_state.check_available(connection, next_)
-            LOG.info("the archive is read, the source's stream goes on", extra=fields | {"start": next_})
-            return self._stream(next_, captured, naming, known)
+            LOG.info("the archive was read: continuing with the source's stream", extra=fields | {"start": next_})
+            return self._stream(next_, captured, resolver, known)
 
         if self._archive is None:
             raise RuntimeError("there is no archive")
         return ArchivedLog(self._archive, start, archived, of_file, live)
 
     def _check(self, connection: Connection, start: StreamStart) -> LogFile | None:
-        """Make sure that the server has what comes next.
+        """Check that the server has the next transactions.
 
         Returns:
-            The archived file, where the server has purged it.
+            The archived file to begin with if the server has purged it; else None.
         """
         try:
             source_state.check_available(connection, start)
@@ -167,7 +168,7 @@ class SourceLog:
         return None
 
     def _check_owner(self, connection: Connection, archive: Archive) -> None:
-        """Refuse an archive of another server: a file and offset has a meaning on its own server only."""
+        """Refuse an archive of another server: a file and offset is valid on its own server only."""
         server = read_facts(connection).server_uuid
         if archive.owner not in {None, server}:
             raise HistoriesDiffer(
@@ -178,17 +179,17 @@ class SourceLog:
             )
 
     def _stream(
-        self, start: StreamStart, captured: Filter, naming: ColumnNameResolver, known: HasGtids | None
+        self, start: StreamStart, captured: Filter, resolver: ColumnNameResolver, known: HasGtids | None
     ) -> BinlogReader:
         stream = open_stream(self._source, start, self._clock, service=self._service)
-        return self._reader(stream, PacketFrames(), captured, naming, known=known)
+        return self._reader(stream, PacketFrames(), captured, resolver, known=known)
 
     def _reader(
         self,
         source: ByteSource,
         frames: Frames,
         captured: Filter,
-        naming: ColumnNameResolver,
+        resolver: ColumnNameResolver,
         *,
         file: str = "",
         known: HasGtids | None = None,
@@ -200,7 +201,7 @@ class SourceLog:
             service=self._service,
             batch_bytes=self._source.batch_bytes,
             file=file,
-            resolver=naming,
+            resolver=resolver,
             known=known,
             created=self.created,
         )

@@ -1,7 +1,7 @@
-"""Leaves out of a stream that began at a file and offset the transactions that the log has by their GTIDs.
+"""Leaves out the transactions that the log already has, by GTID, from a stream that began at a file and offset.
 
-A server with parallel replication may log transactions in another order than the server that was read before: after the
-offset there may be some that the log has from there. All of them were on the server when the stream began.
+A server with parallel replication may log transactions in another order than the server that was read before, so
+transactions after the offset may already be in the log. All of these were on the server when the stream began.
 """
 
 from __future__ import annotations
@@ -15,54 +15,54 @@ from connector.producer.sources.source import Stream
 
 
 class Known:
-    """GTIDs of the log, until they can come no more: a lookup costs as much as to decode a transaction.
+    """The GTIDs of the log, dropped once they cannot occur any more: a lookup costs as much as decoding a transaction.
 
     Args:
-        gtids: the log's.
+        gtids: the GTIDs of the log.
     """
 
     def __init__(self, gtids: Gtids) -> None:
         self.gtids: Gtids | None = gtids
 
     def __contains__(self, gtid: str) -> bool:
-        """True for a transaction that the log has."""
+        """True if the log has the transaction."""
         return self.gtids is not None and gtid in self.gtids
 
 
 class UnknownAlone:
-    """A `Stream`.
+    """A `Stream` without the transactions that the log has.
 
     Args:
         stream: the source's log.
-        known: GTIDs of the log; dropped when they can come no more.
-        until: the end of the server's log when the stream began: no transaction after it is known.
+        known: the GTIDs of the log.
+        until: the end of the server's log when the stream began; the log has no transaction after it.
     """
 
     def __init__(self, stream: Stream, known: Known, until: SourcePosition) -> None:
         self._stream = stream
         self._known = known
         self._until = until
-        self._gtid: str | None = None  # of the transaction that is being left out
+        self._gtid: str | None = None  # the transaction that is being left out
 
     @property
     def ended(self) -> bool:
-        """As `Stream`."""
+        """See `Stream`."""
         return self._stream.ended
 
     def read(self, timeout: float) -> list[Item]:
-        """As `Stream`."""
+        """See `Stream`."""
         items = self._stream.read(timeout)
         return items if self._known.gtids is None else [self._end_alone(item) for item in items if self._passes(item)]
 
     def close(self) -> None:
-        """As `Stream`."""
+        """See `Stream`."""
         self._stream.close()
 
     def _passes(self, item: Item) -> bool:
-        """True for an item that is passed on; of a known transaction that is the end alone."""
+        """True for an item to return; of a known transaction that is only its end."""
         if isinstance(item, PositionAdvance | Redefined):
             return True
-        part = item.piece if isinstance(item, Prepared) else item
+        part = item.batch if isinstance(item, Prepared) else item
         if part.begin is not None:
             gtid = part.begin.gtid
             self._gtid = gtid if gtid is not None and gtid in self._known else None
@@ -74,7 +74,7 @@ class UnknownAlone:
         if isinstance(item, PositionAdvance):
             end = item.end
         else:
-            part = item.piece if isinstance(item, Prepared) else item
+            part = item.batch if isinstance(item, Prepared) else item
             if part.ending is None:
                 return item
             end = part.ending.end

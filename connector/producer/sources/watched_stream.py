@@ -1,4 +1,4 @@
-"""A stream beside which its server is checked now and then, for changes that the server does not log."""
+"""A stream whose server is checked from time to time for changes that the server does not log."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class WatchedStream:
 
     Args:
         stream: the source's log.
-        check: raises an error where the log cannot go on.
-        clock: the time.
+        check: raises an error if the log cannot be continued.
+        clock: the clock.
     """
 
     def __init__(self, stream: Stream, check: Callable[[], None], clock: Clock) -> None:
@@ -32,23 +32,23 @@ class WatchedStream:
 
     @property
     def ended(self) -> bool:
-        """As `Stream`."""
+        """See `Stream`."""
         return self._stream.ended
 
     def read(self, timeout: float) -> list[Item]:
-        """As `Stream`.
+        """See `Stream`.
 
         Raises:
-            ConnectorError: also the check's.
+            ConnectorError: the check failed.
         """
         if self._clock.monotonic() - self._checked >= EVERY:
             self._checked = self._clock.monotonic()
             try:
                 self._check()
-            except SourceUnavailable as error:  # the stream itself notices a server that is gone
+            except SourceUnavailable as error:  # the stream itself reports a lost server
                 LOG.debug("the source could not be checked", extra={"why": error})
         return self._stream.read(timeout)
 
     def close(self) -> None:
-        """As `Stream`."""
+        """See `Stream`."""
         self._stream.close()

@@ -1,4 +1,4 @@
-"""Makes Debezium's messages of row changes: keys, envelopes and tombstones, with Connect's schema in each.
+"""Converts row changes to Debezium's messages: keys, envelopes and tombstones, each with Connect's schema.
 
 One topic a table, `<prefix>.<schema>.<table>`. An update that changes the key is a delete, a tombstone and a create, as
 in Debezium. A value that the envelope cannot hold exactly is an error with the table, the key and the column.
@@ -35,14 +35,14 @@ SPARK_MESSAGES: Final = "seqno BIGINT, change BIGINT, part INT, epoch BIGINT, to
 _OPERATIONS: Final = {"insert": "c", "update": "u", "delete": "d"}
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
 _KEPT: Final = 4096
-_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)  # making one takes as long as using it
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)  # creating one takes as long as using it
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """A Kafka message; without a key where the table has none; a tombstone has no value."""
+class DebeziumMessage:
+    """A Kafka message; the key is None for a table without a key, the value for a tombstone."""
 
     topic: str
     key: bytes | None
@@ -50,22 +50,22 @@ class Message:
 
 
 class Envelopes:
-    """Makes messages of row changes.
+    """Converts row changes to messages.
 
     Args:
         prefix: the first part of the topics' names, and the logical name of the source.
-        tombstones: write a message without value after each delete, so that a compacted topic drops the key.
+        tombstones: write a message without value after each delete, so that compaction removes the key.
     """
 
     def __init__(self, prefix: str, *, tombstones: bool = True) -> None:
         self._prefix = prefix
         self._tombstones = tombstones
         self._tables: dict[tuple[str, str, str, str], _Table] = {}
-        self._event: tuple[int, dict[str, int]] = (-1, {})  # the present event, and its number of rows for each table
+        self._event: tuple[int, dict[str, int]] = (-1, {})  # the current event, and its number of rows per table
         self._rows = 0
 
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Make messages, for `mapInArrow`, of changes with their layouts, those of an event together and in order."""
+        """Convert changes with their layouts, for `mapInArrow`; an event's changes must be together and in order."""
         for batch in batches:
             at = batch.schema.get_field_index("commit_time")
             timed = batch.set_column(at, "commit_time", batch.column(at).cast(pa.int64()))
@@ -78,15 +78,15 @@ class Envelopes:
                         found.append(value)
             yield pa.RecordBatch.from_pydict(columns, schema=MESSAGES)
 
-    def messages(self, row: Row) -> list[Message]:
-        """The messages of one change; none of a statement that defines tables.
+    def messages(self, row: Row) -> list[DebeziumMessage]:
+        """Return the messages of one change; none for a DDL statement.
 
         Args:
-            row: the columns of `connector.spark.source.columns`, the commit time in microseconds since 1970 UTC.
+            row: the columns of `connector.spark.source.columns`; the commit time in µs since 1970 UTC.
 
         Raises:
             ValueNotRepresentable: the envelope cannot hold a value.
-            Unsupported: a partial after image, or a change that was logged as a statement.
+            Unsupported: the after image is partial, or the change was logged as a statement.
         """
         if row["action"] == "statement":
             if row["kind"] == "ddl" or row["sql"].startswith(SAVEPOINTS):
@@ -110,21 +110,25 @@ class Envelopes:
         if operation == "u" and before is not None and after is not None and table.moved(before, after):
             return [
                 *self._deleted(table, row, before, order),
-                Message(table.topic, table.key_of(after, row), table.value(None, after, "c", row, order)),
+                DebeziumMessage(table.topic, table.key_of(after, row), table.value(None, after, "c", row, order)),
             ]
         if after is None:
             return self._deleted(table, row, before or {}, order)
-        return [Message(table.topic, table.key_of(after, row), table.value(before, after, operation, row, order))]
+        return [
+            DebeziumMessage(table.topic, table.key_of(after, row), table.value(before, after, operation, row, order))
+        ]
 
-    def _deleted(self, table: _Table, row: Row, before: dict[str, Any], order: tuple[int, int]) -> list[Message]:
+    def _deleted(
+        self, table: _Table, row: Row, before: dict[str, Any], order: tuple[int, int]
+    ) -> list[DebeziumMessage]:
         key = table.key_of(before, row)
-        found = [Message(table.topic, key, table.value(before, None, "d", row, order))]
+        found = [DebeziumMessage(table.topic, key, table.value(before, None, "d", row, order))]
         if self._tombstones and key is not None:
-            found.append(Message(table.topic, key, None))
+            found.append(DebeziumMessage(table.topic, key, None))
         return found
 
     def _order(self, row: Row) -> tuple[int, int]:
-        """The number of the row in the transaction, and among the rows of its table; both from 1."""
+        """Return the number of the row in the transaction, and among the rows of its table, both from 1."""
         seqno, counts = self._event
         if seqno != row["seqno"]:
             counts, self._rows = {}, 0
@@ -145,7 +149,7 @@ class Envelopes:
 
 
 class _Table:
-    """The constant parts of a table's messages: its schemas, as bytes."""
+    """The constant parts of a table's messages: the schemas, as bytes."""
 
     def __init__(self, prefix: str, schema: str, table: str, layout: str, key: str) -> None:
         columns = [Column(**{**one, "labels": tuple(one["labels"])}) for one in json.loads(layout)]
@@ -173,11 +177,11 @@ class _Table:
         self._keys = b'{"schema":' + _json(keys) + b',"payload":'
 
     def moved(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """True where the key changed."""
+        """Return True if the key changed."""
         return any(before[name] != after[name] for name in self._key if name in before)
 
     def key_of(self, image: Mapping[str, Any], row: Row) -> bytes | None:
-        """The message's key; None where the table has none."""
+        """Return the message's key; None for a table without a key."""
         if not self._key:
             return None
         return self._keys + _json({name: self._value(name, image[name], image, row) for name in self._key}) + b"}"
@@ -190,7 +194,7 @@ class _Table:
         row: Row,
         order: tuple[int, int],
     ) -> bytes:
-        """The envelope. A partial before image is left out, except in a delete, which needs the key."""
+        """Return the envelope. A partial before image is omitted, except in a delete, which needs the key."""
         if before is not None and after is not None and len(before) < len(self.columns):
             before = None
         micros: int = row["commit_time"] or 0
@@ -228,7 +232,7 @@ class _Table:
         return self._envelope + _json(payload) + b"}"
 
     def _image(self, image: Mapping[str, Any], row: Row) -> dict[str, Any]:
-        """All columns; those that a delete's partial image lacks have an empty value of their type."""
+        """Return all columns; those missing in a delete's partial image have an empty value of their type."""
         return {
             name: self._value(name, image[name], image, row)
             if name in image
@@ -244,7 +248,7 @@ class _Table:
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise ValueNotRepresentable(
                 f"Debezium's envelope cannot hold the value: {error}",
-                hint="correct the row on the source, or leave the table out (source.filters)",
+                hint="correct the row on the source, or exclude the table (source.filters.ignore)",
                 table=self._name,
                 key=", ".join(f"{one}={image.get(one)!r}" for one in self._key),
                 column=name,
@@ -254,7 +258,7 @@ class _Table:
 
 
 def topic_of(prefix: str, schema: str, table: str) -> str:
-    """A table's topic; characters that Kafka does not allow become `_`."""
+    """Return a table's topic; characters that Kafka does not allow become `_`."""
     return _NOT_IN_NAMES.sub("_", f"{prefix}.{schema}.{table}")
 
 

@@ -1,9 +1,9 @@
 """Converts columns to Debezium's envelope: Kafka Connect's schema, and the value as Connect's JSON.
 
 Debezium's MySQL connector documents the types ("Data type mappings"); these are its defaults, except where those lose
-values: `bigint unsigned` is a Decimal (`bigint.unsigned.handling.mode=precise`), and dates that no calendar has are
-refused instead of becoming null. Connect's JsonConverter writes bytes in base64, a Decimal as the bytes of its unscaled
-value, big-endian.
+values: `bigint unsigned` is a Decimal (`bigint.unsigned.handling.mode=precise`), and invalid dates are refused instead
+of becoming null. Connect's JsonConverter writes bytes in base64, and a Decimal as the big-endian bytes of its unscaled
+value.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class ConnectType:
     """The Connect type of a column.
 
     Args:
-        schema: of Connect, without `field` and `optional`.
-        value: converts the log's JSON to Connect's; ValueError where Connect cannot hold the value.
+        schema: Connect's schema, without `field` and `optional`.
+        value: converts the log's JSON to Connect's; raises ValueError if Connect cannot hold the value.
     """
 
     schema: Mapping[str, Any]
@@ -55,7 +55,7 @@ class ConnectType:
 
 
 def connect_type(column: Column) -> ConnectType:
-    """The Connect type of a column of the log."""
+    """Return the Connect type of a column of the log."""
     found = _SIZES.match(column.type)
     base, first, second = found.groups() if found else (column.type, None, None)
     if base in _WHOLE:
@@ -114,7 +114,7 @@ def _decimal(precision: int, scale: int) -> ConnectType:
     def value(found: Any) -> str:
         sign, digits, exponent = Decimal(_number(found)).as_tuple()
         if exponent != -scale:
-            raise ValueError(f"not {scale} digits behind the point")
+            raise ValueError(f"not {scale} digits after the decimal point")
         unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
         size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
         return base64.b64encode(unscaled.to_bytes(size, "big", signed=True)).decode()
@@ -124,7 +124,7 @@ def _decimal(precision: int, scale: int) -> ConnectType:
 
 def _number(found: Any) -> str | int:
     if not isinstance(found, str | int):
-        raise ValueError("not a number")  # noqa: TRY004 (a value that is not representable, to whoever calls)
+        raise ValueError("not a number")  # noqa: TRY004 (callers expect ValueError for such values)
     return found
 
 
@@ -134,7 +134,7 @@ def _unchanged(value: Any) -> Any:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("bytes that are no text of the column's character set")  # noqa: TRY004 (as above)
+        raise ValueError("bytes that are invalid in the column's character set")  # noqa: TRY004 (as above)
     return value
 
 
@@ -147,7 +147,7 @@ def _raw(value: Any) -> bytes:
 
 
 def _bits(value: Any) -> str:
-    """Debezium's Bits are little-endian."""
+    """Convert to Debezium's Bits, which are little-endian."""
     return base64.b64encode(_raw(value)[::-1]).decode()
 
 

@@ -1,10 +1,10 @@
-"""Writes a log's rows as Debezium's messages to Kafka: one topic a table, committed transactions only, each once.
+"""Writes a log's rows to Kafka as Debezium's messages: one topic per table, committed transactions only, each once.
 
     log ─► executors: rows, envelopes ─► driver: one Kafka transaction a micro-batch, with its progress
 
-Spark's own sink writes at least once, and its checkpoint is apart from the messages. So a transactional producer in the
-driver writes messages and progress in one Kafka transaction, and each start reads from that progress on, with a new
-checkpoint folder. A transaction of the source is never in two Kafka transactions: a consumer with
+Spark's own sink writes at least once, because its checkpoint is separate from the messages. So a transactional producer
+in the driver writes messages and progress in one Kafka transaction, and each start continues from that progress with a
+new checkpoint folder. A transaction of the source is never in two Kafka transactions: a consumer with
 `isolation.level=read_committed` gets all of it or nothing.
 """
 
@@ -32,7 +32,7 @@ from connector.errors import BrokerUnavailable, ConnectorError, HistoriesDiffer,
 from connector.log.ids import Epoch, Seqno
 from connector.spark import checkpoint
 from connector.spark.debezium.envelope import SPARK_MESSAGES, Envelopes
-from connector.spark.debezium.sink import Progress, Sink
+from connector.spark.debezium.sink import Sink, SinkProgress
 from connector.spark.session import root_cause
 from connector.spark.source.ends import Ends
 from connector.spark.source.offset import LogOffset
@@ -40,7 +40,7 @@ from connector.spark.source.read import stream_thl
 
 LOG: Final = logging.getLogger(__name__)
 _NAMED: Final = re.compile(r"connector\.errors\.(\w+): (.*)")
-EVENTS: Final = 20_000  # of a micro-batch, and so of a Kafka transaction, at most
+EVENTS: Final = 20_000  # maximum number of events of a micro-batch, and so of a Kafka transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class RowsOptions:
     """The options of a run.
 
     Args:
-        prefix: the first part of the topics' names; the source's logical name.
+        prefix: the first part of the topics' names, and the source's logical name.
         tombstones: write a message without value after each delete.
-        partitions: of a new topic.
-        events: of a Kafka transaction, at most.
-        until_now: end once all events are written that were finished at the start.
+        partitions: number of partitions of a new topic.
+        events: maximum number of events of a Kafka transaction.
+        until_now: stop once all events that were finished at the start are written.
     """
 
     prefix: str
@@ -62,16 +62,16 @@ class RowsOptions:
     until_now: bool = False
 
 
-class Rows:
+class EventRows:
     """One run.
 
     Args:
-        spark: reads the log.
+        spark: the Spark session that reads the log.
         config: service and brokers.
-        options: the run's.
-        folder: for Spark's own progress, which is never used; None: the system's folder for temporary files.
-        clock: for patience.
-        stop: set from outside to end the run, after the present Kafka transaction.
+        options: the options of the run.
+        folder: folder for Spark's own progress, which is never used; None: the system's folder for temporary files.
+        clock: the clock for timeouts.
+        stop: set from outside to end the run after the current Kafka transaction.
     """
 
     def __init__(
@@ -91,19 +91,19 @@ class Rows:
         self._clock = clock
         self._stop = stop
         self._sink = Sink(config, options.prefix, partitions=options.partitions, clock=clock)
-        self._progress: Progress | None = None
+        self._progress: SinkProgress | None = None
         self._error: ConnectorError | None = None
-        self._last: LogOffset | None = None  # the end, with `until_now`
+        self._last: LogOffset | None = None  # the offset at which to stop, with `until_now`
 
-    def run(self) -> Progress | None:
+    def run(self) -> SinkProgress | None:
         """Write until asked to stop.
 
         Returns:
-            The last event whose messages are written; None when there are none.
+            The last event whose messages are written; None if there is none.
 
         Raises:
             Fenced: a newer run with this prefix and service has started.
-            HistoriesDiffer: the written messages are of another log.
+            HistoriesDiffer: the written messages come from another log.
             ConnectorError: any other error.
         """
         try:
@@ -117,7 +117,7 @@ class Rows:
         return self._progress
 
     def _start(self) -> LogOffset:
-        """The offset after the written messages, verified against the log."""
+        """Return the offset after the written messages, verified against the log."""
         with Ends(self._config, self._clock) as ends:
             if self._options.until_now:
                 self._last = ends.latest()
@@ -125,8 +125,8 @@ class Rows:
                 return ends.earliest()
             if self._progress.seqno > ends.latest().seqno:
                 raise HistoriesDiffer(
-                    "The log ends before the last written event",
-                    hint="it was re-created: write its rows with another --prefix",
+                    "the log ends before the last written event",
+                    hint="was the log re-created? write its rows with another --prefix",
                     seqno=self._progress.seqno,
                 )
             found = ends.after(self._progress.seqno)
@@ -163,7 +163,7 @@ class Rows:
             checkpoint.remove(folder)
 
     def _done(self, query: Any) -> bool:
-        """True once every event up to the end is written."""
+        """Return True once every event up to the end is written."""
         if self._last is None:
             return False
         progress = query.lastProgress
@@ -173,7 +173,7 @@ class Rows:
         return LogOffset.from_json(end if isinstance(end, dict) else json.loads(end)).seqno >= self._last.seqno
 
     def _guarded(self, start: LogOffset) -> Callable[[DataFrame, int], None]:
-        """The function for each micro-batch; it keeps the error that ends it, of which Spark keeps only the text."""
+        """Return the function for each micro-batch, which keeps its error: Spark keeps only the text."""
 
         def write(batch: DataFrame, _number: int) -> None:
             try:
@@ -185,7 +185,7 @@ class Rows:
         return write
 
     def _write(self, batch: DataFrame, start: LogOffset) -> None:
-        """Write one Kafka transaction; none for a micro-batch without rows, which is read again after a restart."""
+        """Write one Kafka transaction; a micro-batch without rows is skipped, and read again after a restart."""
         messages = batch.mapInArrow(_enveloping(self._options.prefix, self._options.tombstones), SPARK_MESSAGES)
         if len(start.partitions) > 1:
             messages = messages.orderBy("seqno", "change", "part")
@@ -198,7 +198,7 @@ class Rows:
             last = row
             self._sink.send(row["topic"], _bytes(row["key"]), _bytes(row["value"]))
         if last is not None:
-            progress = Progress(start.log_id, Seqno(last["seqno"]), Epoch(last["epoch"]))
+            progress = SinkProgress(start.log_id, Seqno(last["seqno"]), Epoch(last["epoch"]))
             self._sink.commit(progress)
             self._progress = progress
 
@@ -208,12 +208,12 @@ def _enveloping(prefix: str, tombstones: bool) -> Callable[[Iterable[pa.RecordBa
 
 
 def _failure(error: PySparkException) -> ConnectorError:
-    """The error that ended a query: a worker's, of which Spark has the text, or one of Spark's."""
+    """Convert the error that ended a query: a worker's error, whose text Spark has, or one of Spark's."""
     if (found := _NAMED.search(str(error))) is not None:
         kind = getattr(errors, found[1], None)
         if isinstance(kind, type) and issubclass(kind, ConnectorError):
             return kind(found[2])
-    return BrokerUnavailable(f"Spark stopped: {root_cause(error)}", hint="its messages are above, if it had any")
+    return BrokerUnavailable(f"Spark stopped: {root_cause(error)}", hint="see Spark's own messages above, if any")
 
 
 def _bytes(value: bytearray | None) -> bytes | None:

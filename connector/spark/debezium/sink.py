@@ -1,8 +1,8 @@
-"""Writes messages and their progress in one Kafka transaction: each message once, whatever is killed when.
+"""Writes messages and their progress in one Kafka transaction: each message exactly once.
 
 A record of the progress topic, in the Kafka transaction of the messages, names the last written event. A new sink first
-fences an older one of the same name, which ends its open transaction, and then reads that record: so the record covers
-everything that is visible.
+fences an older one of the same name, which ends its open transaction, and then reads that record. So the record covers
+all visible messages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRANSACTION_MS: Final = 900_000  # the default of the brokers' transaction.max.t
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SinkProgress:
     """The last event whose messages are written."""
 
     log_id: LogId
@@ -41,9 +41,9 @@ class Sink:
 
     Args:
         config: service and brokers.
-        name: of the progress topic, and part of the transactional id: a new sink fences the older one of its name.
-        partitions: of a new topic.
-        clock: for the patience.
+        name: name of the progress topic, and part of the transactional id: a new sink fences the older one of its name.
+        partitions: number of partitions of a new topic.
+        clock: the clock for timeouts.
     """
 
     def __init__(self, config: Config, name: str, *, partitions: int, clock: Clock) -> None:
@@ -57,15 +57,15 @@ class Sink:
             clock,
             transactional_id=f"thl.rows.{name}.{config.service}",
             linger_ms=5,
-            partitioner="murmur2_random",  # a key's partition is the one that Java's producers choose
+            partitioner="murmur2_random",  # the same partition for a key as Java's producers
             transaction_timeout_ms=TRANSACTION_MS,
         )
 
-    def open(self) -> Progress | None:
+    def open(self) -> SinkProgress | None:
         """Fence older sinks.
 
         Returns:
-            The progress; None when nothing was written.
+            The progress; None if nothing was written yet.
 
         Raises:
             BrokerUnavailable, PreflightError: the brokers do not answer, or refuse access.
@@ -75,7 +75,7 @@ class Sink:
         return self._read()
 
     def begin(self) -> None:
-        """Begin a Kafka transaction, which is invisible before `commit`."""
+        """Begin a Kafka transaction; its messages are invisible before `commit`."""
         self._transactions.begin()
 
     def send(self, topic: str, key: bytes | None, value: bytes | None) -> None:
@@ -83,8 +83,8 @@ class Sink:
         self._ensure(topic, self._partitions, {})
         self._transactions.send(topic, PARTITION_BY_KEY, key, value)
 
-    def commit(self, progress: Progress) -> None:
-        """Commit the sent messages, with their progress.
+    def commit(self, progress: SinkProgress) -> None:
+        """Commit the sent messages with their progress.
 
         Raises:
             Fenced: a newer sink has started.
@@ -100,15 +100,15 @@ class Sink:
         self._transactions.close()
 
     def _ensure(self, topic: str, partitions: int, settings: dict[str, str]) -> None:
-        """Create a topic where it is missing."""
+        """Create a topic if it is missing."""
         if topic in self._topics:
             return
         replication = self._config.kafka.replication
         create(self._admin, Topic(name=topic, partitions=partitions, replication=replication, settings=settings))
         self._topics.add(topic)
 
-    def _read(self) -> Progress | None:
-        """The newest record of this service."""
+    def _read(self) -> SinkProgress | None:
+        """Return the newest record of this service."""
         newest: bytes | None = None
         settings: dict[str, Property] = {"fetch.wait.max.ms": 20, "auto.offset.reset": "earliest"}
         with KafkaConsumer(self._config.kafka, self._progress, settings=settings) as consumer:
@@ -121,6 +121,6 @@ class Sink:
         if newest is None:
             return None
         try:
-            return Progress(**json.loads(newest))
+            return SinkProgress(**json.loads(newest))
         except (ValueError, TypeError) as error:
             raise LogDamaged("the progress record is damaged", topic=self._progress, value=newest[:200]) from error

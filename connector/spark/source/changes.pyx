@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""Row changes as columns of Arrow: one row a change of a row, or a statement, written straight into Arrow's buffers.
+"""Converts row changes to Arrow: one Arrow row per changed row or statement, written directly into Arrow's buffers.
 
 A row's images are JSON text, `{"id":1,"v":"x"}`. Values are exact: a 64-bit integer is a number with all its digits, a
 float or double the shortest one that reads back the same, a decimal or a time the text that MySQL prints, bytes are
-`{"base64":"…"}`. A column that the source left out of an image (binlog_row_image) is left out: it is not null.
+`{"base64":"…"}`. A column that an image lacks (binlog_row_image) is missing, not null.
 """
 
 import json
@@ -11,9 +11,8 @@ import json
 import pyarrow as pa
 
 from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
 from connector.errors import LogDamaged
 from connector.log.format.avro_reader cimport (
@@ -29,6 +28,7 @@ from connector.log.format.avro_reader cimport (
 )
 from connector.log.format.change_header cimport read_change_header, skip_change_header
 from connector.log.format.message cimport Message
+from connector.log.rules import BrokenRule, Rule, broken, damaged
 from connector.log.format.text cimport (
     Text,
     put,
@@ -38,126 +38,37 @@ from connector.log.format.text cimport (
     put_single,
     put_string,
     put_whole,
-    taken,
 )
+from connector.spark.source.arrow_columns cimport Numbers, Texts
 
-cdef Py_ssize_t LARGEST = (<Py_ssize_t>1 << 31) - 1  # bytes of a column: Arrow's string has 32-bit offsets
-cdef Py_ssize_t CACHED = 4096  # tables remembered; forgotten together when there are more
+cdef Py_ssize_t CACHED = 4096  # maximum number of cached tables; the cache is emptied when it is full
 cdef tuple ACTIONS = (b"insert", b"update", b"delete")
 cdef bytes STATEMENT = b"statement"
 
 cdef enum:
-    NULL_BRANCH = 0  # of the union, as Avro writes them
+    NULL_BRANCH = 0  # branches of the union in Avro
     LONG_BRANCH = 2
     DOUBLE_BRANCH = 4
     STRING_BRANCH = 6
     BYTES_BRANCH = 8
 
 
-cdef class Buffers:
-    """The part that all columns share: their bytes, and which rows are not null."""
-
-    cdef Text data
-    cdef Text valid  # a byte a row
-    cdef bint nulls
-
-    def __cinit__(self):
-        memset(&self.data, 0, sizeof(Text))
-        memset(&self.valid, 0, sizeof(Text))
-
-    def __dealloc__(self):
-        free(self.data.data)
-        free(self.valid.data)
-
-    cdef int there(self, bint is_there) except -1:
-        cdef unsigned char one = is_there
-        self.nulls = self.nulls or not is_there
-        return put(&self.valid, &one, 1)
-
-    cdef object bitmap(self):
-        """Arrow's, least significant bit first; None where nothing is null."""
-        cdef Py_ssize_t row
-        found = None
-        if self.nulls:
-            bits = bytearray((self.valid.size + 7) // 8)
-            for row in range(self.valid.size):
-                if self.valid.data[row]:
-                    bits[row >> 3] |= 1 << (row & 7)
-            found = pa.py_buffer(bytes(bits))
-        self.valid.size = 0
-        self.nulls = False
-        return found
-
-
-cdef class Numbers(Buffers):
-    """A column of 64-bit integers, or of times."""
-
-    cdef int add(self, int64_t value) except -1:
-        self.there(True)
-        return put(&self.data, <const unsigned char*>&value, 8)
-
-    cdef int add_object(self, object value) except -1:
-        """An integer, or None."""
-        cdef int64_t number = 0 if value is None else value
-        self.there(value is not None)
-        return put(&self.data, <const unsigned char*>&number, 8)
-
-    cdef object array(self, object type_, Py_ssize_t rows):
-        cdef bytes data = taken(&self.data)
-        self.data.size = 0
-        return pa.Array.from_buffers(type_, rows, [self.bitmap(), pa.py_buffer(data)])
-
-
-cdef class Texts(Buffers):
-    """A column of texts."""
-
-    cdef Text ends
-
-    def __cinit__(self):
-        memset(&self.ends, 0, sizeof(Text))
-
-    def __dealloc__(self):
-        free(self.ends.data)
-
-    cdef int end(self, bint is_there) except -1:
-        """End a row: its text is what was written to `data` since the row before."""
-        cdef int32_t at
-        if self.data.size > LARGEST:
-            raise ValueError("rows are too large for one batch of Arrow")
-        at = <int32_t>self.data.size
-        self.there(is_there)
-        return put(&self.ends, <const unsigned char*>&at, 4)
-
-    cdef int add(self, bytes value) except -1:
-        """A text, or None."""
-        if value is not None:
-            put(&self.data, <const unsigned char*>PyBytes_AsString(value), len(value))
-        return self.end(value is not None)
-
-    cdef object array(self, object type_, Py_ssize_t rows):
-        cdef bytes ends = b"\0\0\0\0" + taken(&self.ends)
-        cdef bytes data = taken(&self.data)
-        self.data.size = 0
-        self.ends.size = 0
-        return pa.Array.from_buffers(type_, rows, [self.bitmap(), pa.py_buffer(ends), pa.py_buffer(data)])
-
-
-cdef class Table:
-    """One table in one layout, and the columns that its images have."""
+cdef class ImageTable:
+    """A table in one layout, and the columns in its images."""
 
     cdef bytes schema, name, key, layout
     cdef Py_ssize_t width
     cdef list names  # `"id":`
-    cdef bytes whole, single  # per column: whether a text is an integer, whether a double was a float
+    cdef bytes whole, single  # per column: a text is an integer; a double was a float
     cdef bytes before, after
 
 
 cdef class Changes:
-    """Collects the changes of finished events, and gives them as batches of Arrow.
+    """Collects the changes of finished events in batches of Arrow.
 
     Args:
-        topic: named in errors.
-        layout: whether each row also tells the columns of its table, as JSON.
+        topic: the event topic, for errors.
+        layout: true to add each row's table layout as JSON.
     """
 
     cdef str topic
@@ -165,7 +76,7 @@ cdef class Changes:
     cdef dict tables
     cdef Numbers seqno, number, epoch, commit_time, server_id
     cdef Texts kind, event_id, gtid, snapshot, schema, table, action, key, before, after, sql, layout
-    cdef readonly long long rows  # that are collected
+    cdef readonly long long rows  # number of collected rows
 
     def __init__(self, topic, layout=False):
         self.topic = topic
@@ -180,7 +91,7 @@ cdef class Changes:
 
     @property
     def size(self):
-        """Bytes of the images that are collected."""
+        """Bytes of the collected images."""
         return self.before.data.size + self.after.data.size + self.layout.data.size + self.sql.data.size
 
     def add(self, Message message, object last, long long number, long long rows):
@@ -188,16 +99,15 @@ cdef class Changes:
 
         Args:
             message: the fragment.
-            last: the header of its event's last fragment, which tells what is known at the end only.
-            number: of the next change within the event.
-            rows: that the event had in earlier fragments.
+            last: the header of the event's last fragment, which has all fields.
+            number: number of the next change within the event.
+            rows: number of rows in the event's earlier fragments.
 
         Returns:
-            The number of the change after these, and the rows that the event has now.
+            The number of the next change, and the number of rows so far.
 
         Raises:
-            LogDamaged: the bytes are not what the schema says, or the event has another number of rows than its
-                header counts.
+            LogDamaged: the bytes contradict the schema, or the number of rows is not that of the header.
         """
         cdef Reader r = Reader.__new__(Reader)
         cdef long long first = number
@@ -233,10 +143,10 @@ cdef class Changes:
                 raise ValueError("bytes after the last change")
             rows += number - first - statements
             if rows != message.header.rows:
-                raise ValueError(f"{rows} rows instead of {message.header.rows}")
+                raise BrokenRule(Rule.ROW_COUNT, rows=rows, expected=message.header.rows)
         except (ValueError, IndexError) as error:
-            raise LogDamaged(
-                f"the row changes of an event are wrong: {error}",
+            raise damaged(
+                error,
                 seqno=message.header.seqno,
                 fragno=message.header.fragno,
                 at=f"{self.topic}-{message.partition}@{message.offset}",
@@ -244,10 +154,10 @@ cdef class Changes:
         return number, rows
 
     def drain(self, object schema):
-        """Drain the collected changes as a batch.
+        """Return the collected changes as a batch, and forget them.
 
         Args:
-            schema: of Arrow; the columns are those of `connector.spark.source.columns`.
+            schema: the Arrow schema from `connector.spark.source.columns`.
 
         Raises:
             LogDamaged: a text is not UTF-8.
@@ -281,14 +191,14 @@ cdef class Changes:
         except pa.ArrowInvalid as error:
             seqnos = batch.column("seqno")
             first, last = (seqnos[0].as_py(), seqnos[rows - 1].as_py()) if rows else (None, None)
-            raise LogDamaged(
-                f"text of an event is not UTF-8: {error}", at=self.topic, first_seqno=first, last_seqno=last
+            raise broken(
+                LogDamaged, Rule.NOT_UTF8, at=self.topic, first_seqno=first, last_seqno=last, cause=str(error)
             ) from error
         return batch
 
     cdef int put_event(self, object last, bytes event_id, bytes gtid, bytes snapshot, long long number,
                   long long rows) except -1:
-        """Add the values that are the same in all rows of a change."""
+        """Add the values that all rows of a change share."""
         cdef long long row
         cdef int64_t seqno = last.seqno, epoch = last.epoch, server_id = last.server_id
         cdef bytes kind = last.kind.name.lower().encode()
@@ -322,7 +232,7 @@ cdef class Changes:
 
     cdef long long change(self, Reader r) except -1:
         """Add the rows of a row change; returns their number."""
-        cdef Table table = self.table_of(r)
+        cdef ImageTable table = self.table_of(r)
         cdef int action = read_index(r, len(ACTIONS))
         cdef long long count, row, rows = 0
         while True:
@@ -341,20 +251,20 @@ cdef class Changes:
                     self.layout.add(table.layout)
             rows += count
 
-    cdef Table table_of(self, Reader r):
+    cdef ImageTable table_of(self, Reader r):
         """Read a change header; returns its table."""
         cdef Py_ssize_t start = r.at
-        cdef Table table
+        cdef ImageTable table
         skip_change_header(r)
         cdef bytes head = PyBytes_FromStringAndSize(<const char*>&r.data[start], r.at - start)
         found = self.tables.get(head)
         if found is not None:
-            return <Table>found
+            return <ImageTable>found
         r.at = start
         layout, before, after = read_change_header(r)
         if len(self.tables) >= CACHED:
             self.tables.clear()
-        table = Table.__new__(Table)
+        table = ImageTable.__new__(ImageTable)
         table.schema, table.name = layout.name.schema.encode(), layout.name.table.encode()
         table.width = len(layout.columns)
         table.names = [(json.dumps(column.name, ensure_ascii=False) + ":").encode() for column in layout.columns]
@@ -378,8 +288,8 @@ cdef class Changes:
         self.tables[head] = table
         return table
 
-    cdef int image(self, Reader r, Table table, bytes present, Texts out) except -1:
-        """Write a row's image as an object, null where it has none."""
+    cdef int image(self, Reader r, ImageTable table, bytes present, Texts out) except -1:
+        """Write a row's image as an object; null if there is none."""
         cdef long long left = 0
         cdef Py_ssize_t column
         cdef bint first = True
@@ -395,7 +305,7 @@ cdef class Changes:
             if left == 0:
                 left = read_block(r)
                 if left == 0:
-                    raise ValueError("an image has fewer values than its table has columns")
+                    raise BrokenRule(Rule.IMAGE_VALUES, values="too few")
             left -= 1
             if not first:
                 put(&out.data, b",", 1)
@@ -404,7 +314,7 @@ cdef class Changes:
             put(&out.data, <const unsigned char*>PyBytes_AsString(name), len(name))
             put_value(&out.data, r, whole[column], single[column])
         if left or read_block(r):
-            raise ValueError("an image has more values than its table has columns")
+            raise BrokenRule(Rule.IMAGE_VALUES, values="too many")
         put(&out.data, b"}", 1)
         return out.end(True)
 

@@ -30,7 +30,7 @@ _COLUMNS: Final[tuple[tuple[str, str, pa.DataType], ...]] = (
 
 
 def arrow_schema(*, layout: bool) -> pa.Schema:
-    """The schema of the executors' batches.
+    """Return the schema of the executors' batches.
 
     Args:
         layout: include the column with each row's table.
@@ -39,5 +39,5 @@ def arrow_schema(*, layout: bool) -> pa.Schema:
 
 
 def spark_schema(*, layout: bool) -> str:
-    """The same as Spark's DDL."""
+    """Return the same columns as Spark DDL."""
     return ", ".join(f"`{name}` {type_}" for name, type_, _ in _COLUMNS if layout or name != LAYOUT)

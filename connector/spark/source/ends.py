@@ -1,8 +1,8 @@
-"""Finds offsets of events from the driver: a few point lookups, however long the log is.
+"""Finds offsets of events from the driver with a few point lookups, independent of the log's length.
 
-The producer's position names the last finished event, in the Kafka transaction of that event. A Kafka transaction
-becomes visible in one partition before another: where a partition does not show the named event yet, it is read again,
-and until then the log ends where it ended before.
+The producer's position names the last finished event, and is written in that event's Kafka transaction. A Kafka
+transaction becomes visible in one partition before another. A partition that does not show the named event yet is read
+again; until then the log's previous end counts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Ends:
 
     Args:
         config: the service and its brokers.
-        clock: for the patience.
+        clock: the clock for `PATIENCE`.
     """
 
     def __init__(self, config: Config, clock: Clock) -> None:
@@ -51,49 +51,41 @@ class Ends:
         self.close()
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._log.close()
 
     def earliest(self) -> LogOffset:
-        """Before the first event after which the log is complete: 0 where retention has deleted nothing."""
+        """Return the offset before the first event from which on the log is complete."""
         record = self._position()
-        floor = NO_SEQNO
-        for partition in self._partitions():
-            low, _ = self._log.bounds(partition)
-            first = self._log.first_header(partition)
-            if first is not None:
-                # An event that has lost its first fragments is left out, with everything before it.
-                floor = max(floor, first.seqno if first.fragno else first.prev_seqno)
-            elif low:
-                floor = max(floor, record.tails.get(partition, NO_SEQNO))
-        return self._offset_after(floor, record)
+        bounds = {partition: self._log.bounds(partition) for partition in self._partitions()}
+        return self._offset_after(self._log.incomplete_upto(bounds, record.tails), record)
 
     def after(self, seqno: Seqno) -> LogOffset:
-        """After a finished event.
+        """Return the offset after a finished event.
 
         Raises:
             HistoriesDiffer: the log has not finished it.
-            LogDamaged: what follows it was deleted.
+            LogDamaged: later events were deleted.
         """
         return self._offset_after(seqno, self._position())
 
     def latest(self, before: LogOffset | None = None, most: int = 0) -> LogOffset:
-        """After the last finished event.
+        """Return the offset after the last finished event.
 
         Args:
             before: the offset up to which the log was read.
-            most: events after it, at most; 0: all.
+            most: maximum number of events after it; 0: unlimited.
 
         Raises:
-            HistoriesDiffer: the log is no longer the one that `before` is of.
+            HistoriesDiffer: `before` belongs to another log.
         """
         record = self._position()
         last = record.last_finished
         if before is not None:
             if last < before.seqno or self._known(record).log_id != before.log_id:
                 raise HistoriesDiffer(
-                    "the log was re-created, or lost events, since it was read",
-                    hint="start with a new checkpoint, and fill the query's results again",
+                    "the log was re-created or lost events since it was read",
+                    hint="start with a new checkpoint, and compute the query's results again",
                     seqno=before.seqno,
                     last_finished=last,
                     log_id=before.log_id,
@@ -119,10 +111,10 @@ class Ends:
             self._clock.sleep(0.02)
 
     def verify(self, offset: LogOffset) -> None:
-        """Verify that an offset lies on the log's history, and that the log still has all later events.
+        """Check that an offset lies on the log's history, and that the log still has all later events.
 
         Raises:
-            HistoriesDiffer: it is of another log or another history, or later events were deleted.
+            HistoriesDiffer: the offset belongs to another log or history, or later events were deleted.
         """
         handshake(self._config, offset.position(self._config.service))
 
@@ -187,11 +179,11 @@ class Ends:
         return LogOffset(history.log_id, seqno, epoch, partitions)
 
     def _known(self, record: PositionRecord) -> History:
-        """The log's history up to a position that was read. Control is read again when there is a newer epoch."""
+        """Return the log's history up to a position; read the control topic again if there is a newer epoch."""
         history = self._history
         newest = record.finished.epoch if record.finished else NO_EPOCH
         if history is None or newest > history.epochs[-1].epoch:
-            # Read after the position, so it has its epoch; an epoch that begins meanwhile has no finished events.
+            # Read after the position, so it includes the position's epoch; a newer epoch has no finished events yet.
             control, record = self._log.control(), self._position()
             history = History.of(control, record.last_finished)
         elif record.last_finished > history.last_finished:

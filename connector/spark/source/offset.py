@@ -29,9 +29,9 @@ class LogOffset:
     """The offset after one event of a log.
 
     Args:
-        log_id: of the log.
+        log_id: the ID of the log.
         seqno, epoch: the event; NO_SEQNO and NO_EPOCH before the first.
-        partitions: each one's offset.
+        partitions: the offset of each partition.
     """
 
     log_id: LogId
@@ -40,7 +40,7 @@ class LogOffset:
     partitions: Mapping[int, PartitionOffset]
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON, for Spark's checkpoint."""
+        """Return the offset as JSON, for Spark's checkpoint."""
         return {
             "log_id": self.log_id,
             "seqno": self.seqno,
@@ -53,7 +53,7 @@ class LogOffset:
         """Decode JSON.
 
         Raises:
-            ConfigError: it is not of this format.
+            ConfigError: the JSON is not an offset of this format.
         """
         try:
             partitions = {
@@ -69,7 +69,7 @@ class LogOffset:
             ) from error
 
     def position(self, service: str) -> TargetPosition:
-        """The same as a target's position, for the handshake."""
+        """Return the offset as a target's position, for the handshake."""
         return TargetPosition(
             service=service,
             log_id=self.log_id,

@@ -1,4 +1,4 @@
-"""The options of the format `thl`: texts by name, as Spark's sources have them.
+"""The options of the format `thl`: strings by name, as for Spark's own sources.
 
 service                    the name of the log
 kafka.bootstrap.servers    the brokers; any other `kafka.…` is a property of librdkafka
@@ -6,9 +6,9 @@ topic_prefix               the first part of the topics' names; thl by default
 startingSeqno              the first event; by default the earliest
 startingOffsets            earliest, latest (streams), or the JSON of `LogOffset.as_json`
 endingSeqno                the last event (batch); by default the log's last
-maxEventsPerTrigger        events of a micro-batch, at most (streams); 0: all
+maxEventsPerTrigger        maximum number of events of a micro-batch (streams); 0: unlimited
 newQuery                   true: the checkpoint is empty, so the first micro-batch can be bounded, too
-splitMessages              Kafka offsets that one task reads
+splitMessages              number of Kafka offsets that one task reads
 layout                     true: each row has the columns of its table
 """
 
@@ -21,7 +21,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
 from connector.spark.source.offset import LogOffset
@@ -48,10 +49,10 @@ class Options:
         config: service and brokers.
         start: a seqno, an offset, "earliest" or "latest".
         end: the last seqno; None: the log's last.
-        most: events of a micro-batch; 0: no bound.
-        new: the stream has an empty checkpoint.
-        split: Kafka offsets that one task reads.
-        layout: rows have the columns of their tables.
+        most: maximum number of events of a micro-batch; 0: unlimited.
+        new: true if the stream has an empty checkpoint.
+        split: number of Kafka offsets that one task reads.
+        layout: true if rows have the columns of their tables.
     """
 
     config: Config
@@ -64,7 +65,7 @@ class Options:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
-        """Decode Spark's texts, whose names come in any case.
+        """Decode Spark's strings; names are case-insensitive.
 
         Raises:
             ConfigError: an unknown name, or an invalid value.
@@ -108,7 +109,7 @@ class Options:
 
 
 def as_options(config: Config) -> dict[str, str]:
-    """The options that name a log, from a configuration."""
+    """Return the options that name a configuration's log."""
     properties = {f"{_KAFKA}{name}": value for name, value in config.kafka.properties.items()}
     return {
         **properties,

@@ -1,4 +1,4 @@
-"""Reads the log by one call."""
+"""Reads the log as DataFrames: `read_thl` and `stream_thl`."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ def register(spark: SparkSession) -> None:
 
 
 def read_thl(spark: SparkSession, config: Config, **options: object) -> DataFrame:
-    """The row changes of a log, from one event to another, as they are now.
+    """Return the row changes of a log, from one event to another, as a DataFrame.
 
     Args:
         spark: the session; its executors import this package.
         config: service and brokers.
-        options: of the format, see `connector.spark.source.options`: `startingSeqno=0, endingSeqno=41`.
+        options: options of the format, see `connector.spark.source.options`: `startingSeqno=0, endingSeqno=41`.
 
     Returns:
-        A row for each change of a row, and for each statement; whole transactions only. In any order: sort by `seqno`
-        and `change`.
+        One row for each changed row and each statement, of whole transactions only, in any order: sort by `seqno` and
+        `change`.
     """
     register(spark)
     return spark.read.format(NAME).options(**as_options(config), **_texts(options)).load()
 
 
 def stream_thl(spark: SparkSession, config: Config, **options: object) -> DataFrame:
-    """The row changes of a log as a stream; each micro-batch has whole transactions, and continues the one before it.
+    """Return the row changes of a log as a stream; each micro-batch has the next whole transactions.
 
     Args:
         spark: the session; its executors import this package.
         config: service and brokers.
-        options: of the format, see `connector.spark.source.options`: `maxEventsPerTrigger=100_000`.
+        options: options of the format, see `connector.spark.source.options`: `maxEventsPerTrigger=100_000`.
     """
     register(spark)
     return spark.readStream.format(NAME).options(**as_options(config), **_texts(options)).load()

@@ -1,9 +1,8 @@
 """The format `thl`: Spark's Python data source, batch and streaming.
 
 Spark calls `partitions` and the offsets in a process beside the driver, `read` in workers of executors; all of these
-import this package. An offset is a `LogOffset`: only finished events lie before it, so a micro-batch, and a batch, has
-whole transactions, and all of them. The offset of a checkpoint is verified against the log's history before anything
-is read.
+import this package. An offset is a `LogOffset`: only finished events are before it, so batches have whole transactions,
+and none is missing. The offset of a checkpoint is verified against the log's history before anything is read.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ class LogSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        """Its columns."""
+        """Return the columns as Spark DDL."""
         return spark_schema(layout=self._options.layout)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For `spark.read`."""
+        """Return the reader for `spark.read`."""
         return BatchReader(self._options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
-        """For `spark.readStream`."""
+        """Return the reader for `spark.readStream`."""
         return StreamReader(self._options)
 
     @property
@@ -62,17 +61,17 @@ class LogSource(DataSource):
 
 
 class BatchReader(DataSourceReader):
-    """The log from one event to another.
+    """Reads the log from one event to another.
 
     Args:
-        options: decoded.
+        options: the decoded options.
     """
 
     def __init__(self, options: Options) -> None:
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """The offset ranges."""
+        """Return the offset ranges, one per task."""
         options = self._options
         with Ends(options.config, SystemClock()) as ends:
             start = _start(ends, options)
@@ -86,15 +85,15 @@ class BatchReader(DataSourceReader):
             return [OffsetRangePartition(bounds) for bounds in ends.ranges(start, end, options.split)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Read one range. Spark calls it without one where there is none."""
+        """Read one range; Spark passes None if there are no ranges."""
         return _read(self._options, partition)
 
 
 class StreamReader(DataSourceStreamReader):
-    """The log as it grows.
+    """Reads the log as a stream.
 
     Args:
-        options: decoded.
+        options: the decoded options.
     """
 
     def __init__(self, options: Options) -> None:
@@ -106,24 +105,24 @@ class StreamReader(DataSourceStreamReader):
         self._verified = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """The offset at which a new query begins."""
+        """Return the offset at which a new query begins."""
         self._verified = True
         return _start(self._connected(), self._options).as_json()
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
-        """The offset at which the next micro-batch ends."""
-        # Spark calls this first, without the offset at which a query goes on: so only a new query has an offset from
-        # which the bound of its first micro-batch can count.
+        """Return the offset at which the next micro-batch ends."""
+        # Spark calls this first, without the offset of a continued query, so only a new query's first micro-batch can
+        # be bounded.
         if self._latest is None and self._options.new:
             self._latest = _start(self._connected(), self._options)
         self._latest = self._connected().latest(self._latest, self._options.most)
         return self._latest.as_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The offset ranges of a micro-batch."""
+        """Return the offset ranges of a micro-batch."""
         begin, until = LogOffset.from_json(start), LogOffset.from_json(end)
         if until.seqno < begin.seqno:
-            raise ConfigError("newQuery=true, but the query goes on from a checkpoint")
+            raise ConfigError("newQuery=true, but the query continues from a checkpoint")
         ends = self._connected()
         if not self._verified:
             ends.verify(begin)

@@ -1,7 +1,7 @@
 """Reads one offset range of a partition in a task, as batches of Arrow.
 
-Memory is bounded, whatever the size of an event: of an unfinished event at most `HELD` bytes are held; of a larger one
-only the offset, and it is read again once it is finished.
+Memory is bounded, whatever the size of an event: at most `BUFFERED` bytes of an unfinished event are kept. Of a larger
+event only the offset is kept, and the event is read again once it is finished.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
 from connector.log.ids import Outcome
-from connector.log.reading.offset_range import DONE, GIVE_UP, TAKE, WHOLE, OffsetRange, OffsetRangeReader
+from connector.log.reading.offset_range import DONE, GIVE_UP, PART, WHOLE, OffsetRange, OffsetRangeReader
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema
 
-HELD: Final = 16 << 20  # bytes of an unfinished event
+BUFFERED: Final = 16 << 20  # bytes of an unfinished event
 BATCH_BYTES: Final = 4 << 20
 BATCH_ROWS: Final = 8192
 PATIENCE: Final = 60.0  # seconds without a message
@@ -39,8 +39,8 @@ class Task:
     Args:
         config: service and brokers.
         bounds: the range.
-        clock: for the patience.
-        layout: rows have the columns of their tables.
+        clock: the clock for `PATIENCE`.
+        layout: true if rows have the columns of their tables.
     """
 
     def __init__(self, config: Config, bounds: OffsetRange, clock: Clock, *, layout: bool) -> None:
@@ -53,10 +53,10 @@ class Task:
         self._row_parts = RowParts(config.topic)
         self._held: list[Message] = []
         self._size = 0
-        self._again: int | None = None  # the first offset of an event that is too large to be held
+        self._again: int | None = None  # the first offset of an event that is too large to keep
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The row changes, in the log's order.
+        """Yield the row changes in the log's order.
 
         Raises:
             BrokerUnavailable: the brokers do not answer.
@@ -75,7 +75,7 @@ class Task:
         """Read messages.
 
         Returns:
-            True when the range ends with them.
+            True if the range ends with them.
         """
         while True:
             if len(messages) > 1 and reader.accept_range(messages.event_range()):
@@ -89,7 +89,7 @@ class Task:
                 return True
             if verdict == GIVE_UP:
                 self._forget()
-            elif verdict == TAKE:
+            elif verdict == PART:
                 self._hold(message)
             elif verdict == WHOLE:
                 yield from self._whole(message)
@@ -98,7 +98,7 @@ class Task:
             messages = messages.since(1)
 
     def _whole(self, last: Message) -> Iterator[pa.RecordBatch]:
-        """The rows of a finished event."""
+        """Yield the rows of a finished event."""
         held, again = self._held, self._again
         self._forget()
         if last.header.outcome is Outcome.VOID:
@@ -129,11 +129,11 @@ class Task:
             number, rows = self._changes.add(message, last, number, rows)
 
     def _hold(self, message: Message) -> None:
-        """Keep a fragment until its event is whole; of a large event only the first offset."""
+        """Keep a fragment until its event is whole; of a large event keep only the first offset."""
         if self._again is not None:
             return
         self._size += message.size
-        if self._size > HELD:
+        if self._size > BUFFERED:
             self._again = self._held[0].offset if self._held else message.offset
             self._held = []
             return
@@ -144,17 +144,17 @@ class Task:
         self._held, self._size, self._again = [], 0, None
 
     def _full(self) -> Iterator[pa.RecordBatch]:
-        """A batch, once there is enough for one."""
+        """Yield a batch once enough rows are collected."""
         if self._changes.rows >= BATCH_ROWS or self._changes.size >= BATCH_BYTES:
             yield self._changes.drain(self._schema)
 
     def _messages(self, begin: int) -> Iterator[Messages]:
-        """Committed messages from an offset on, without an end."""
+        """Yield committed messages from an offset on, without an end."""
         topic, partition = self._config.topic, self._bounds.partition
         settings = {
             "enable.partition.eof": False,
             "fetch.wait.max.ms": 20,
-            # Messages fetched beyond the range are dropped; a larger message comes alone.
+            # Messages beyond the range are dropped; a larger message is fetched alone.
             "queued.max.messages.kbytes": 32 << 10,
             "fetch.message.max.bytes": 4 << 20,
             "fetch.max.bytes": 16 << 20,
@@ -170,7 +170,7 @@ class Task:
                     yield from self._scanner.scan(arrow_batch(found))
                 elif self._clock.monotonic() - last_message > PATIENCE:
                     raise BrokerUnavailable(
-                        "Kafka sends no messages, and the offset range has not ended",
+                        "Kafka sends no more messages before the end of the offset range",
                         at=f"{topic}-{partition}",
                         begin=begin,
                     )

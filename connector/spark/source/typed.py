@@ -1,4 +1,4 @@
-"""The changes of one table as columns of the table's own types."""
+"""Converts the changes of one table to columns of the table's own types."""
 
 from __future__ import annotations
 
@@ -56,22 +56,22 @@ _LARGEST_DECIMAL: Final = 38
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _IN_JSON: Final = StructType([StructField("base64", StringType())])
 
-# Text that a type cannot hold (0000-00-00) ends the query instead of becoming null. TIMESTAMPs are in UTC.
+# A value that the type cannot hold (0000-00-00) ends the query instead of becoming null. TIMESTAMPs are in UTC.
 _PARSING: Final = {"mode": "FAILFAST", "timeZone": "UTC"}
 _HEAD: Final = ("seqno", "change", "epoch", "commit_time", "event_id", "gtid", "snapshot", "action")
 
 
 def typed(changes: DataFrame, layout: TableLayout) -> DataFrame:
-    """The changes of one table, their images as structs.
+    """Return the changes of one table with images as structs.
 
     Args:
-        changes: of `read_thl` or `stream_thl`.
-        layout: the table's columns, of `layout_of` or `layout_in`.
+        changes: the result of `read_thl` or `stream_thl`.
+        layout: the table's columns, from `layout_of` or `layout_in`.
 
     Returns:
-        Columns seqno, change, epoch, commit_time, event_id, gtid, snapshot, action, before, after. A column that an
-        image does not have (binlog_row_image, or the table was another one then) is null in it. DECIMAL of more than 38
-        digits, TIME and JSON stay texts. A date that no calendar has ends the query with an error.
+        The columns seqno, change, epoch, commit_time, event_id, gtid, snapshot, action, before, after. A column that
+        is missing in an image (binlog_row_image, or an earlier layout of the table) is null. DECIMAL of more than 38
+        digits, TIME and JSON stay strings. An invalid date ends the query with an error.
     """
     schema, table = layout.name
     found = changes.where((col("schema") == schema) & (col("table") == table))
@@ -79,10 +79,10 @@ def typed(changes: DataFrame, layout: TableLayout) -> DataFrame:
 
 
 def layout_of(config: Config, schema: str, table: str) -> TableLayout:
-    """A table as the log's control topic has it now.
+    """Return a table's current layout in the log's control topic.
 
     Raises:
-        ConfigError: the control topic does not have the table, or its columns (MariaDB).
+        ConfigError: the control topic does not have the table or its columns (MariaDB).
     """
     with LogReader(config) as log:
         control = log.control() if log.partitions(config.control_topic) else None
@@ -98,14 +98,14 @@ def layout_of(config: Config, schema: str, table: str) -> TableLayout:
 
 
 def layout_in(changes: DataFrame, schema: str, table: str) -> TableLayout:
-    """A table as its newest change has it.
+    """Return a table's layout in its newest change.
 
     Args:
-        changes: of `read_thl` with `layout=True`.
-        schema, table: its names.
+        changes: the result of `read_thl` with `layout=True`.
+        schema, table: the table's name.
 
     Raises:
-        ConfigError: there is no change of such a table.
+        ConfigError: the changes have none of this table.
     """
     found = changes.where((col("schema") == schema) & (col("table") == table))
     newest = found.orderBy(col("seqno").desc(), col("change").desc()).select("layout", "key").first()
@@ -115,14 +115,14 @@ def layout_in(changes: DataFrame, schema: str, table: str) -> TableLayout:
 
 
 def layout_from(name: TableName, layout: str, key: str) -> TableLayout:
-    """A table, from the columns `layout` and `key` of a change."""
+    """Return a table's layout from the columns `layout` and `key` of a change."""
     columns = tuple(Column(**{**column, "labels": tuple(column["labels"])}) for column in _list(layout))
     names = [column.name for column in columns]
     return TableLayout(name, columns, tuple(names.index(one) for one in _list(key)))
 
 
 def spark_type(column: Column) -> DataType | None:
-    """The Spark type of a column; None: bytes."""
+    """Return the Spark type of a column; None for bytes."""
     base = re.split(r"[( ]", column.type, maxsplit=1)[0]
     if base in _BYTES:
         return None

@@ -1,10 +1,11 @@
 """The log read by Structured Streaming, in one of two modes.
 
-stream         the log from given offsets on: the modes, and every transition between them
-micro_batches  micro-batch mode: as many messages at once as fit
-continuous     continuous mode: each message as it comes
-load_monitor   busy or idle: which mode the load calls for
-batch_sizer    the number of messages in a micro-batch
-handover       the bounded queue between Spark's thread and the applier's
-socket_sink    the way of a message from a Python worker of Spark to this process
+- `stream`: reads the log from given offsets on: the modes, and every transition between them.
+- `kafka_source`: the event topic as a stream of Spark, for both modes.
+- `micro_batches`: micro-batch mode: as many messages at once as fit.
+- `continuous`: continuous mode: each message as it arrives.
+- `load_monitor`: finds the log busy or idle, which decides the mode.
+- `batch_sizer`: decides the number of messages in a micro-batch.
+- `handover`: the bounded queue from Spark's thread to the applier's.
+- `socket_sink`: sends messages from a Python worker of Spark to this process.
 """

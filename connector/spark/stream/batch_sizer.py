@@ -1,12 +1,12 @@
 """Sizes micro-batches: as many messages as fit in a batch's bytes.
 
-Spark counts messages, memory counts bytes, and a message has from 300 bytes (a short transaction) to 64 KiB (a long
-one). So the number follows the size of the messages. A change restarts the query (some 0.1 s), so the number changes
-only when it is far off, and only after full batches: any other ended at the log's end.
+Spark limits the number of messages, but memory limits bytes, and a message has from 300 bytes (a short transaction) to
+64 KiB (a long one). So the number follows the size of the messages. A change restarts the query (some 0.1 s), so the
+number changes only if it is far off, and only after full batches; other batches ended at the log's end.
 
-The same holds for a poll: the messages that it has unpacked are in the heap, for each partition, and can be a thousand
-times as large as on the wire. Where messages are large a poll takes few. Else many: Spark seeks before each poll, and
-loses what else was fetched (with 16 small messages a poll, half the rate).
+The same applies to a poll: its unpacked messages are in the heap, for each partition, and can be a thousand times as
+large as on the wire. So a poll gets few large messages, but many small ones: Spark seeks before each poll and drops
+other fetched messages (with 16 small messages per poll the rate is halved).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ FAR_OFF: Final = 2.5  # times
 SHRINK: Final = 8
 POLL: Final = 128  # messages
 POLL_LARGE: Final = 8
-SMALL: Final = 2_000  # messages in a row of which none is large, before many are polled
+SMALL: Final = 2_000  # number of consecutive messages without a large one before polls get larger
 
 
 class BatchSizer:
     """Sizes the batches and polls of one stream.
 
     Args:
-        messages: of the first batch, at most.
-        size: bytes that a batch should have at most, about.
+        messages: maximum number of messages of the first batch.
+        size: target size of a batch in bytes.
     """
 
     def __init__(self, messages: int, size: int) -> None:
@@ -38,15 +38,15 @@ class BatchSizer:
         self._small = 0
 
     def seen(self, messages: int, size: int, large: int = 0) -> bool:
-        """Learn from a batch.
+        """Adapt to a batch.
 
         Args:
-            messages: its number of messages.
-            size: their bytes.
-            large: the number of those that are too large for Spark to carry.
+            messages: number of its messages.
+            size: bytes of its messages.
+            large: number of messages that are too large for Spark.
 
         Returns:
-            Whether `messages` has changed.
+            True if `messages` has changed.
         """
         self._small = 0 if large else self._small + messages
         if large:
@@ -61,10 +61,10 @@ class BatchSizer:
         return self._change(fitting)
 
     def refused(self) -> bool:
-        """Learn that a batch did not fit: no later one has so many messages.
+        """Adapt to a batch that did not fit: later batches have fewer messages.
 
         Returns:
-            Whether `messages` has changed; if not, there is no smaller one.
+            True if `messages` has changed; False if it is already 1.
         """
         self._most = max(1, self.messages // SHRINK)
         return self._change(self._most)

@@ -1,11 +1,11 @@
-"""Continuous mode: Spark's continuous processing, a query that is planned once and then reads on.
+"""Continuous mode: Spark's continuous processing, a query that is planned once and reads without batches.
 
-A micro-batch costs some 50 ms of CPU before its first row; here a message costs a fetch and a way through a Python
-worker, which sends it to this process (see `socket_sink`). Only messages that come while the target commits are
-batched. The sockets' buffers are the queue: where they are full, the worker waits, and with it Spark.
+A micro-batch costs some 50 ms of CPU before its first row; here a message costs a fetch, and a Python worker sends it
+to this process (see `socket_sink`). Only messages that arrive while the target commits are batched. The sockets'
+buffers are the queue: if they are full, the worker waits, and with it Spark.
 
-The worker runs beside this process: it needs a Spark whose executor is the driver (`local[…]`), and keeps one of its
-task slots for each partition.
+The worker must run on this machine, so Spark's executor must be the driver (`local[…]`). Each partition occupies one
+task slot.
 """
 
 from __future__ import annotations
@@ -23,33 +23,37 @@ from pyspark.sql.functions import udf
 
 from connector import private_files as private
 from connector.clock import Clock
-from connector.config.model import Kafka
+from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConfigError
+from connector.kafka.arrow_reader import message_batch
 from connector.spark import settings as spark_settings
-from connector.spark.session import Query, Session, answering, messages
+from connector.spark.session import RunningQuery, SparkRun, answering
+from connector.spark.stream.kafka_source import messages
 from connector.spark.stream.socket_sink import FrameDecoder, SocketSink
 
-MOST: Final = 8 << 20  # bytes of one connection that are received at once, about
+MOST: Final = 8 << 20  # approximate bytes of one connection that are received at once
 RECEIVE: Final = 1 << 20
-PATIENCE: Final = 30.0  # seconds in which a partition gets a worker, at the start and after each epoch
+PATIENCE: Final = 30.0  # seconds to wait for a partition's worker, at the start and after each epoch
 
 
 class Continuous:
-    """The messages of one topic from given offsets on, as they come, each partition's in order.
+    """Reads the messages of one topic from given offsets on as they arrive, each partition's in order.
 
     Args:
-        session: where it runs; it needs a slot of `Session.slots` for each partition.
+        session: the session; needs a slot of `Session.slots` for each partition.
         kafka: brokers and their properties.
         topic: the event topic.
-        offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
-        clock: measures the wait for workers.
+        offsets: partition → first offset, for every partition of the topic; EARLIEST for its beginning.
+        clock: the clock for the wait for workers.
 
     Raises:
         ConfigError: Spark refuses the query, or workers cannot reach this process.
         SparkGone: the session's JVM has ended.
     """
 
-    def __init__(self, session: Session, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], clock: Clock) -> None:
+    def __init__(
+        self, session: SparkRun, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], clock: Clock
+    ) -> None:
         self._partitions = len(offsets)
         self._clock = clock
         self._complete = clock.monotonic()  # the last time at which every partition had a worker
@@ -59,15 +63,15 @@ class Continuous:
             self._listening, address = self._listen(made)
             with answering():
                 frame = messages(session, kafka, topic=topic, offsets=offsets, options=spark_settings.CONTINUOUS)
-                # It has an effect, so Spark must call it once for every row.
+                # The function has a side effect, so Spark must call it once for every row.
                 send = udf(SocketSink(address), "boolean").asNondeterministic()
                 rows = frame.select(send("partition", "offset", "value").alias("sent"))
                 writer = rows.writeStream.format("noop").trigger(continuous=spark_settings.EPOCH)
-            self._query = Query(session, writer)
+            self._query = RunningQuery(session, writer)
             self._made = made.pop_all()
 
     def _listen(self, made: ExitStack) -> tuple[socket.socket, str]:
-        """Listen for the workers.
+        """Listen for connections of the workers.
 
         Returns:
             The socket, and its path.
@@ -79,15 +83,17 @@ class Continuous:
             listening = made.enter_context(socket.socket(socket.AF_UNIX))
             listening.bind(address)
         except OSError as error:
-            # A socket's path has room for about a hundred bytes.
-            raise ConfigError(f"no socket in the temporary folder: {error}", hint="a shorter TMPDIR?") from error
+            # A socket's path has at most about a hundred bytes.
+            raise ConfigError(
+                f"no socket in the temporary folder: {error}", hint="set a shorter TMPDIR", option="TMPDIR"
+            ) from error
         listening.listen(self._partitions)
         listening.setblocking(False)
         self._selector.register(listening, selectors.EVENT_READ)
         return listening, address
 
     def ready(self) -> bool:
-        """True while every partition is being read; until then messages may come late."""
+        """True while every partition is being read; before that, messages may be late."""
         self._accept()
         for connection in list(self._connections):
             if _ended(connection):
@@ -95,11 +101,11 @@ class Continuous:
         return len(self._connections) >= self._partitions
 
     def check(self) -> None:
-        """Make sure that the query still runs.
+        """Check that the query still runs.
 
         Raises:
-            BrokerUnavailable: Spark could not read on, or a worker has ended; the message says why.
-            SparkGone: its JVM has ended.
+            BrokerUnavailable: Spark stopped reading, or a worker has ended; the message has the cause.
+            SparkGone: the session's JVM has ended.
         """
         self._query.check()
         now = self._clock.monotonic()
@@ -109,30 +115,30 @@ class Continuous:
             raise BrokerUnavailable("Spark stopped reading: a partition has no worker", partitions=self._partitions)
 
     def next(self, timeout: float) -> pa.Table | None:
-        """The messages that have come, with columns partition, offset, value, each chunk of one partition.
+        """Return the messages that have arrived, with columns partition, offset, value, each chunk of one partition.
 
         Returns:
-            None when nothing came within `timeout` seconds.
+            None if none arrived within `timeout` seconds.
 
         Raises:
             BrokerUnavailable: Spark could not read, or its worker has ended.
-            SparkGone: its JVM has ended.
+            SparkGone: the session's JVM has ended.
         """
         if not self._selector.select(timeout):
             self.check()
             return None
         found: dict[int, list[tuple[int, int, bytes | None]]] = {}
-        # The oldest connection first: one that Spark has replaced is read to its end before the other.
+        # The oldest connection first: a replaced connection is read to its end before its successor.
         for connection, decoder in list(self._connections.items()):
             for message in self._received(connection, decoder):
                 found.setdefault(message[0], []).append(message)
         self._accept()
         if not found:
             return None
-        return pa.Table.from_batches([_batch(some) for _, some in sorted(found.items())])
+        return pa.Table.from_batches([message_batch(*zip(*some, strict=True)) for _, some in sorted(found.items())])
 
     def stop(self) -> None:
-        """End the query; messages that were not received are dropped."""
+        """Stop the query; messages that were not received are dropped."""
         self._query.stop()
         for connection in self._connections:
             connection.close()
@@ -164,7 +170,7 @@ class Continuous:
             except BlockingIOError:
                 return found
             if not data:
-                # A task has ended: at the end of an epoch Spark starts another, with a connection of its own.
+                # The task has ended: at the end of an epoch Spark starts another one, with its own connection.
                 self._drop(connection)
                 return found
             size += len(data)
@@ -173,19 +179,8 @@ class Continuous:
 
 
 def _ended(connection: socket.socket) -> bool:
-    """True once all its bytes are received, and no more come."""
+    """Return True once all bytes are received and the connection is closed."""
     try:
         return not connection.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
         return False
-
-
-def _batch(found: list[tuple[int, int, bytes | None]]) -> pa.RecordBatch:
-    partitions, offsets, values = zip(*found, strict=True)
-    return pa.record_batch(
-        {
-            "partition": pa.array(partitions, pa.int32()),
-            "offset": pa.array(offsets, pa.int64()),
-            "value": pa.array(values, pa.large_binary()),
-        }
-    )

@@ -1,4 +1,4 @@
-"""The queue between the thread in which Spark reads and the one that applies, bounded in batches and in bytes."""
+"""The queue from Spark's reading thread to the applier's thread, bounded in batches and bytes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pyarrow as pa
 
 
 class Closed(Exception):
-    """The applier has closed the queue."""
+    """Raised to the reader when the applier has closed the queue."""
 
 
 class Handover:
-    """A queue into which a reader puts batches, and from which an applier gets them in order.
+    """A queue of batches from a reader to an applier.
 
-    The reader waits while there are too many. Its failure overtakes the batches that wait: the applier ends at once,
-    and the next attempt reads again what is not committed.
+    The reader waits while the queue is full. Its failure overtakes queued batches: the applier ends at once, and the
+    next attempt reads uncommitted messages again.
 
     Args:
-        batches: the number that waits at most.
-        size: the bytes that wait at most; one batch always may.
+        batches: maximum number of queued batches.
+        size: maximum bytes of queued batches; a single batch is always accepted.
     """
 
     def __init__(self, batches: int, size: int) -> None:
@@ -47,7 +47,7 @@ class Handover:
             self._changed.notify_all()
 
     def get(self, timeout: float) -> pa.Table | None:
-        """The next batch, None when there is none within `timeout` seconds.
+        """Return the next batch; None if none comes within `timeout` seconds.
 
         Raises:
             BaseException: the reader's failure.
@@ -64,13 +64,13 @@ class Handover:
             return batch
 
     def fail(self, failure: BaseException) -> None:
-        """Give the applier an error of the reader; the first one counts."""
+        """Pass an error of the reader to the applier; only the first one counts."""
         with self._changed:
             self._failure = self._failure or failure
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Drop the batches that wait; a reader that waits for room gets `Closed`."""
+        """Drop the queued batches; a reader that waits for room gets `Closed`."""
         with self._changed:
             self._closed = True
             self._waiting.clear()

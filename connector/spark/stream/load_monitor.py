@@ -1,30 +1,30 @@
-"""Counts messages second by second: busy, where only micro-batches keep up, or idle, where each can be read by itself.
+"""Counts messages per second, and finds the log busy (only micro-batches keep up) or idle (continuous mode does).
 
-A message that is read by itself is there at once but costs more; a micro-batch has most of its cost before its first
-message (see `connector.spark.stream.stream`). The two bounds lie apart, and each time that idleness ends it has to
-last longer the next time: a change of the mode is cheap but not free.
+Continuous mode has less latency but costs more per message; a micro-batch has most of its cost before its first message
+(see `connector.spark.stream.stream`). The bounds of busy and idle differ, and after each idle phase the next one must
+last longer, because a change of the mode is cheap but not free.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-WINDOW: Final = 1.0  # seconds that are counted together
-IDLE_MESSAGES: Final = 5_000  # a second, and
-IDLE_BYTES: Final = 8 << 20  # a second: a window with no more than both is idle
-BUSY: Final = 2  # times as much is busy
-LAG_SECONDS: Final = 2.0  # seconds' worth of messages: a larger lag is busy
-SMALL_LAG: Final = 2_000  # messages: a lag that never counts
-WINDOWS: Final = 3  # idle ones in a row, at first
+WINDOW: Final = 1.0  # seconds of a counting window
+IDLE_MESSAGES: Final = 5_000  # maximum messages per second of an idle window
+IDLE_BYTES: Final = 8 << 20  # maximum bytes per second of an idle window
+BUSY: Final = 2  # multiple of the idle limits from which on a window is busy
+LAG_SECONDS: Final = 2.0  # a lag of more messages than arrive in these seconds is busy
+SMALL_LAG: Final = 2_000  # messages: a smaller lag never counts as busy
+WINDOWS: Final = 3  # consecutive idle windows of the first idle phase
 MOST_WINDOWS: Final = 60
 REFUSED_WINDOWS: Final = 600
 
 
 class LoadMonitor:
-    """Counts messages.
+    """Counts messages, and decides if the log is busy or idle.
 
     Args:
-        now: seconds of a clock that never goes back.
+        now: seconds of a monotonic clock.
     """
 
     def __init__(self, now: float) -> None:
@@ -38,13 +38,13 @@ class LoadMonitor:
         self._needed = WINDOWS
 
     def seen(self, now: float, messages: int = 0, size: int = 0, *, full: bool = False) -> None:
-        """Count messages that have come, or none.
+        """Count received messages, or none.
 
         Args:
             now: seconds of the clock.
-            messages: their number.
-            size: their bytes.
-            full: whether there were more than a batch holds.
+            messages: number of messages.
+            size: bytes of the messages.
+            full: true if there were more than fit in a batch.
         """
         self._messages += messages
         self._size += size
@@ -54,17 +54,17 @@ class LoadMonitor:
             self._end_window(passed)
             self._began, self._messages, self._size, self._full = now, 0, 0, False
 
-    def behind(self, messages: int) -> None:
-        """Learn the lag behind the log's end, in messages, at most."""
+    def set_lag(self, messages: int) -> None:
+        """Set the upper bound of the lag, in messages."""
         if messages > max(SMALL_LAG, LAG_SECONDS * self._rate):
             self._busy()
 
     def failed(self) -> None:
-        """Continuous mode has ended with an error: the next idle phase has to last longer."""
+        """Note that continuous mode ended with an error: the next idle phase must last longer."""
         self._busy()
 
     def refused(self) -> None:
-        """Continuous mode could not start: it is not tried again for `REFUSED_WINDOWS`."""
+        """Note that continuous mode could not start: it is not tried again for `REFUSED_WINDOWS`."""
         self._busy()
         self._idle_windows = -REFUSED_WINDOWS
 

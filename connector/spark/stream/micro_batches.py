@@ -1,7 +1,7 @@
-"""Micro-batch mode: Spark reads the log in micro-batches, each with as many messages as there are.
+"""Micro-batch mode: Spark reads the log in micro-batches of all messages available, up to a limit.
 
-`foreachBatch` calls back in a thread of py4j in this process; that thread collects the batch as Arrow and hands it
-over, so that Spark reads the next one while this one is applied. Executors run no Python.
+`foreachBatch` calls back in a thread of py4j in this process. That thread collects the batch as Arrow and queues it, so
+that Spark reads the next batch while this one is applied. Executors run no Python.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from connector.config.model import Kafka
+from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable
 from connector.spark import settings as spark_settings
-from connector.spark.session import Query, Session, answering, gone, messages, root_cause
+from connector.spark.session import RunningQuery, SparkRun, answering, gone, root_cause
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.handover import Closed, Handover
+from connector.spark.stream.kafka_source import messages
 
-HANDOVER_BYTES: Final = 64 << 20  # batches that wait hold no more than this, together
+HANDOVER_BYTES: Final = 64 << 20  # maximum bytes of queued batches
 
 
 class TooLarge(Exception):
-    """A batch does not fit into Spark's memory: it is read again in smaller ones."""
+    """Raised when a batch does not fit into Spark's memory: it must be read again in smaller batches."""
 
 
 class Reported(Exception):
-    """Ends a query whose error the applier has already."""
+    """Raised to end a query whose error the applier already has."""
 
 
 class MicroBatches:
-    """The messages of one topic from given offsets on, batch by batch in the log's order.
+    """Reads the messages of one topic from given offsets on, batch by batch in the log's order.
 
     Args:
-        session: where it runs.
+        session: the session.
         kafka: brokers and their properties.
         topic: the event topic.
-        offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
-        max_messages: of a batch.
-        poll_messages: of one poll of the brokers, at most.
-        queue_batches: batches that wait for the applier, at most.
+        offsets: partition → first offset, for every partition of the topic; EARLIEST for its beginning.
+        max_messages: maximum number of messages of a batch.
+        poll_messages: maximum number of messages of one poll of the brokers.
+        queue_batches: maximum number of batches that wait for the applier.
 
     Raises:
         ConfigError: Spark refuses the query.
@@ -51,7 +52,7 @@ class MicroBatches:
 
     def __init__(
         self,
-        session: Session,
+        session: SparkRun,
         kafka: Kafka,
         *,
         topic: str,
@@ -67,15 +68,15 @@ class MicroBatches:
         with answering():
             frame = messages(session, kafka, topic=topic, offsets=offsets, options=options)
             writer = frame.writeStream.options(**spark_settings.NO_LOG).foreachBatch(self._accept)
-        self._query = Query(session, writer)
+        self._query = RunningQuery(session, writer)
 
     def next(self, timeout: float) -> pa.Table | None:
-        """The next batch, with columns partition, offset, value; None when there is none within `timeout` seconds.
+        """Return the next batch, with columns partition, offset, value; None if none comes within `timeout` seconds.
 
         Raises:
             TooLarge: a batch does not fit.
             BrokerUnavailable: Spark could not read.
-            SparkGone: its JVM has ended.
+            SparkGone: the session's JVM has ended.
         """
         batch = self._handover.get(timeout)
         if batch is None:
@@ -83,16 +84,16 @@ class MicroBatches:
         return batch
 
     def sized_as(self, sizer: BatchSizer) -> bool:
-        """True while its batches and polls have the present sizes."""
+        """Return True while batches and polls have the sizer's current sizes."""
         return (self.max_messages, self._poll_messages) == (sizer.messages, sizer.poll)
 
     def stop(self) -> None:
-        """End the query; a batch that waits for room is dropped."""
+        """Stop the query; a batch that waits for room is dropped."""
         self._handover.close()
         self._query.stop()
 
     def _accept(self, frame: DataFrame, _number: int) -> None:
-        """Hand a batch over: Spark calls this in a thread of its own, and an exception ends the query."""
+        """Queue a batch. Spark calls this in a thread of its own; an exception ends the query."""
         try:
             batch = frame.toArrow()
             if batch.num_rows:
@@ -102,20 +103,21 @@ class MicroBatches:
         except BaseException as error:  # noqa: BLE001 (the applier gets it in full)
             self._handover.fail(_failure(error))
             # Spark searches the text of a query's last error with a regular expression that needs stack for each
-            # character: a long text overflows the stack, which is a thousand lines on the terminal.
+            # character: a long text overflows the stack, and prints a thousand lines on the terminal.
             raise Reported from None
 
 
 def _failure(error: BaseException) -> BaseException:
-    """The error of this connector for one that ended a batch."""
+    """Convert the error that ended a batch to an error of this connector."""
     if isinstance(error, Py4JNetworkError | OSError):
         return gone()
     if "spark.driver.maxResultSize" in str(error):
         return TooLarge()
     if isinstance(error, Py4JError | PySparkException):
         failure = BrokerUnavailable(
-            f"Spark could not read a batch: {root_cause(error)}",
+            "Spark could not read a batch",
             hint="are the brokers of kafka.bootstrap up? does the batch fit (apply.batch_messages, apply.heap)?",
+            cause=root_cause(error),
         )
         failure.__cause__ = error
         return failure

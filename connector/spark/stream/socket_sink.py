@@ -1,9 +1,9 @@
 """Sends messages from a Python worker of Spark to the applier, over a Unix socket.
 
 Spark's continuous processing has no sink that calls back into the driver, so a function that Spark calls for every row
-sends the row on: HEADER and the value's bytes.
+sends the row's HEADER and the value's bytes.
 
-The worker imports this module, so it needs nothing but the standard library.
+The worker imports this module, so it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-HEADER: Final = struct.Struct("<iqi")  # partition, offset, size of the value; ABSENT when there is none
+HEADER: Final = struct.Struct("<iqi")  # partition, offset, size of the value; ABSENT for a null value
 ABSENT: Final = -1
 
 
@@ -23,7 +23,7 @@ _EARLIER: list[SocketSink] = []  # sinks of this worker
 
 
 class SocketSink:
-    """The function that Spark calls for every row. A worker's copy is connected at its task's start, before any row.
+    """The function that Spark calls for every row. A worker's copy connects at its task's start, before the first row.
 
     Args:
         address: path of the socket on which the applier listens.
@@ -37,10 +37,10 @@ class SocketSink:
         return _connected, (self._address,)
 
     def __call__(self, partition: int, offset: int, value: bytearray | None) -> bool:
-        """Send one message on; waits while the applier has enough.
+        """Send one message; waits while the socket's buffer is full.
 
         Raises:
-            OSError: the applier has gone.
+            OSError: the applier has closed the connection.
         """
         connection = self._connection or self.connect()
         if value is None:
@@ -50,7 +50,7 @@ class SocketSink:
         return True
 
     def close(self) -> None:
-        """End the connection; messages that were sent arrive."""
+        """Close the connection; sent messages still arrive."""
         if self._connection is not None:
             self._connection.close()
 
@@ -66,12 +66,12 @@ class SocketSink:
 
 
 def _connected(address: str) -> SocketSink:
-    # Spark ends a worker by closing its socket, and the worker prints a traceback for that. An error of this function
-    # takes Spark's own way to the driver.
+    # Spark ends a worker by closing its socket, for which the worker would print a traceback. Spark itself reports
+    # errors of this function to the driver.
     sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the worker's life)
     sink = SocketSink(address)
     sink.connect()
-    # A worker goes from task to task; an open connection of an earlier task would look like a task that still runs.
+    # A worker runs several tasks; an open connection of an earlier task would look like a running task.
     while _EARLIER:
         _EARLIER.pop().close()
     _EARLIER.append(sink)
@@ -79,7 +79,7 @@ def _connected(address: str) -> SocketSink:
 
 
 class FrameDecoder:
-    """Cuts the bytes of one connection into messages; keeps an unfinished one."""
+    """Splits the bytes of one connection into messages, and keeps the bytes of an unfinished one."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -88,7 +88,7 @@ class FrameDecoder:
         """Add received bytes.
 
         Returns:
-            Partition, offset and value of every message that is whole now.
+            Partition, offset and value of every message that is complete now.
         """
         self._data += data
         found: list[tuple[int, int, bytes | None]] = []

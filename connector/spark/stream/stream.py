@@ -1,11 +1,11 @@
-"""Reads the log from given offsets on, in one of two modes that change by themselves.
+"""Reads the log from given offsets on, in one of two modes that it changes by itself.
 
     micro-batch  `MicroBatches`: as many messages at once as fit; each batch has a cost before its first row
-    continuous   `Continuous`: each message as it comes; only at the log's end, and where the driver is the executor
+    continuous   `Continuous`: each message as it arrives; only at the log's end, and if the driver is the executor
 
-Either stream begins at offsets that it is given, so one can take over from the other anywhere. The way to continuous
-mode loses no speed: its query starts beside the micro-batches, reads the same messages, and takes over once every
-partition is being read. On the way back the continuous query is stopped first: its messages are late already.
+Each mode begins at given offsets, so either can take over from the other anywhere. The change to continuous mode costs
+no throughput: its query starts beside the micro-batches, reads the same messages, and takes over once every partition
+is being read. For the change back the continuous query is stopped first, because its messages are late already.
 
     MICRO_BATCH ──idle, and at the log's end──► STARTING ──every partition is read──► CONTINUOUS
          ▲                                         │                                      │
@@ -29,7 +29,7 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.kafka.consumer import KafkaConsumer
-from connector.spark.session import Session
+from connector.spark.session import SparkRun
 from connector.spark.settings import continuous_heap
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
@@ -39,27 +39,27 @@ from connector.spark.stream.micro_batches import MicroBatches, TooLarge
 LOG: Final = logging.getLogger(__name__)
 
 PATIENCE: Final = 5.0  # seconds for the brokers to return the log's ends
-LAG_SECONDS: Final = 5.0  # between two requests for the log's end, in continuous mode
+LAG_SECONDS: Final = 5.0  # seconds between two requests for the log's end, in continuous mode
 
 
 class Mode(Enum):
     """The reading modes."""
 
     MICRO_BATCH = "micro-batch"
-    STARTING = "starting continuous"  # micro-batches go on while the continuous query starts
+    STARTING = "starting continuous"  # micro-batches continue while the continuous query starts
     CONTINUOUS = "continuous"
 
 
 class LogStream:
-    """The messages of a service's event topic.
+    """Reads the messages of a service's event topic.
 
     Args:
-        session: Spark's.
+        session: the Spark session.
         config: brokers, service, size of batches.
-        offsets: partition → first offset, for every partition of the topic; EARLIEST where there is none.
-        clock: by which messages are counted.
-        load: counts them; outlives this stream.
-        largest: bytes that a message of the topic may have; 0: small ones.
+        offsets: partition → first offset, for every partition of the topic; EARLIEST for its beginning.
+        clock: the clock for counting messages.
+        load: counts messages; outlives this stream.
+        largest: maximum bytes of a message of the topic; 0: messages are small.
 
     Raises:
         ConfigError: Spark refuses to read.
@@ -68,7 +68,7 @@ class LogStream:
 
     def __init__(
         self,
-        session: Session,
+        session: SparkRun,
         config: Config,
         offsets: Mapping[int, int],
         clock: Clock,
@@ -94,7 +94,7 @@ class LogStream:
 
     @property
     def mode(self) -> Mode:
-        """The present mode."""
+        """The current mode."""
         if isinstance(self._stream, Continuous):
             return Mode.CONTINUOUS
         return Mode.MICRO_BATCH if self._starting is None else Mode.STARTING
@@ -114,14 +114,14 @@ class LogStream:
         self._end.close()
 
     def next(self, timeout: float) -> pa.Table | None:
-        """The next messages. A call says that the caller has accepted those of the call before.
+        """Return the next messages. The call confirms that the caller has accepted those of the previous call.
 
         Args:
-            timeout: seconds after which to return without any.
+            timeout: seconds to wait for messages.
 
         Returns:
-            Columns partition, offset, value, each chunk of one partition in its order; a value is null where a
-            message is too large for Spark.
+            A table with columns partition, offset, value, each chunk of one partition in order; the value is null for a
+            message that is too large for Spark.
 
         Raises:
             BrokerUnavailable: Spark could not read, or brokers do not answer.
@@ -140,7 +140,7 @@ class LogStream:
         """Read only the other partitions, until the next call; at least one is left.
 
         Args:
-            partitions: those whose messages would only wait.
+            partitions: the partitions whose messages would only wait.
         """
         if partitions == self._left_out:
             return
@@ -149,10 +149,10 @@ class LogStream:
         self._to_micro_batches()
 
     def _change_mode(self) -> bool:
-        """Change the mode where the load calls for it: all transitions but that of `leave_out`.
+        """Change the mode if the load requires it: all transitions except that of `leave_out`.
 
         Returns:
-            Whether another query reads from now on.
+            True if another query reads from now on.
         """
         match self.mode:
             case Mode.MICRO_BATCH:
@@ -176,22 +176,22 @@ class LogStream:
         return False
 
     def _idle_at_end(self) -> bool:
-        """True while the load and the log's end allow continuous mode."""
+        """Return True while the load and the lag allow continuous mode."""
         if self._left_out or not self.continuous_possible or not self._load.idle:
             return False
-        # The batches say how much was read, not how much is left.
-        self._load.behind(self._end.lag(self._config.topic, self._offsets, PATIENCE))
+        # The batches show how much was read, not how much is left.
+        self._load.set_lag(self._end.lag(self._config.topic, self._offsets, PATIENCE))
         return self._load.idle
 
     def _started(self) -> Continuous | None:
-        """The query of continuous mode, once Spark has started it; one that failed is called off."""
+        """Return the query of continuous mode once Spark has started it; None before, and after a failure."""
         if self._starting is None or self._left_out or not self._starting.done():
             return None
         try:
             started = self._starting.result()
             started.check()
         except (BrokerUnavailable, ConfigError) as error:
-            LOG.warning("Spark does not read continuously; micro-batches go on", extra={"why": error})
+            LOG.warning("continuous mode could not start: micro-batches continue", extra={"why": error})
             self._load.refused()
             self._call_off()
             return None
@@ -201,21 +201,21 @@ class LogStream:
         now = self._clock.monotonic()
         if now - self._end_asked >= LAG_SECONDS:
             self._end_asked = now
-            self._load.behind(self._end.lag(self._config.topic, self._offsets, PATIENCE))
+            self._load.set_lag(self._end.lag(self._config.topic, self._offsets, PATIENCE))
 
     def _to_continuous(self, started: Continuous) -> None:
-        """Let the started query take over; the micro-batches are stopped in the background."""
+        """Switch to the started query, and stop the micro-batches in the background."""
         self._starting = None
         self._background.submit(self._stream.stop)
         self._read_by(started)
 
     def _to_micro_batches(self) -> None:
-        """Stop the present query, and read micro-batches from its offsets on."""
+        """Stop the current query, and read micro-batches from its offsets on."""
         self._stream.stop()
         self._read_by(self._micro_batches())
 
     def _call_off(self) -> None:
-        """End the query that is starting, if one is."""
+        """Stop the query that is starting, if there is one."""
         if self._starting is None:
             return
         starting, self._starting = self._starting, None
@@ -247,7 +247,7 @@ class LogStream:
             self._load.seen(now, batch.num_rows, batch.nbytes, full=full)
 
     def _unseen(self, batch: pa.Table) -> pa.Table | None:
-        """The messages that the query of the other mode has not given already; moves the offsets behind them."""
+        """Return the messages that the other mode's query has not returned already; move the offsets after them."""
         parts = [part for found in batch.to_batches() if (part := self._unseen_part(found)).num_rows]
         for part in parts:
             number, last = part["partition"][0].as_py(), part["offset"][part.num_rows - 1].as_py()
@@ -255,7 +255,7 @@ class LogStream:
         return pa.Table.from_batches(parts) if parts else None
 
     def _unseen_part(self, part: pa.RecordBatch) -> pa.RecordBatch:
-        """Of a chunk, all of one partition."""
+        """Return the new messages of a chunk, which has one partition."""
         if not part.num_rows:
             return part
         first = self._offsets[part["partition"][0].as_py()]
@@ -264,7 +264,7 @@ class LogStream:
         return part.filter(pc.greater_equal(part["offset"], pa.scalar(first)))
 
     def _slots_suffice(self) -> bool:
-        """True where Spark has a task slot for each partition and one for micro-batches, in this process's JVM."""
+        """Return True if this process's JVM has a task slot for each partition and one for micro-batches."""
         if len(self._offsets) < self._session.slots:
             return True
         fields = {"slots": self._session.slots, "partitions": len(self._offsets)}
@@ -275,7 +275,7 @@ class LogStream:
         return False
 
     def _heap_suffices(self, largest: int) -> bool:
-        """True where the JVM has room for the messages of continuous mode, which its heap holds first."""
+        """Return True if the JVM's heap has room for the queued messages of continuous mode."""
         needed, heap = continuous_heap(len(self._offsets), largest), self._session.heap
         if needed <= heap:
             return True

@@ -34,9 +34,9 @@ def now(column: Column, default: Now, session: Session) -> str | None:
     if base == "date":
         return _shown(at, 0)[:10]
     places = fraction(column)
-    if default.places > places or (session.mariadb and default.places < places):
+    if default.digits > places or (session.mariadb and default.digits < places):
         return None
-    unit = 10 ** (6 - default.places)
+    unit = 10 ** (6 - default.digits)
     at = at.replace(microsecond=at.microsecond // unit * unit)
     if default.date:
         at = at.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -134,8 +134,11 @@ def _year(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     if number is None or number != int(number):
         return None
     year = int(number)
-    if isinstance(found, Text) and len(found.text.strip(" ")) < 4 and year == 0:
-        return None if session.connection in WIDE else 2000  # MySQL stores 0
+    if isinstance(found, Text) and year == 0:
+        if session.connection in WIDE:
+            return None  # the server counts bytes as characters: '0000' is 2000 on MySQL 9.7
+        if len(found.text.strip(" ")) < 4:
+            return 2000  # MySQL stores 0
     if 0 < year < 100:
         year += 2000 if year < 70 else 1900
     return year if year == 0 or 1901 <= year <= 2155 else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from connector.ddl.mariadb import ServerDialect
 from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_column import NotUnderstood, stop
@@ -9,7 +11,7 @@ from connector.ddl.syntax.ast_table import LikeTable, TableBody
 from connector.ddl.table_spec import table_spec
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
-from connector.targets.ddl.column_defaults import default
+from connector.targets.ddl.column_defaults import declares, default
 from connector.targets.ddl.session import Session
 from connector.targets.operations import CreateTable, DropTable, Operation
 from connector.targets.table import Table, make_table
@@ -61,12 +63,18 @@ def _definition(
     found = table_spec(body, dialect)
     generated = [spec.column.name for spec in found.specs if spec.generated]
     defaults = {spec.column.name: known.value for spec in found.specs if (known := default(spec, session)) is not None}
+    key = {part.casefold() for part in found.key}
+    columns = (spec.column for spec in found.specs)
     return make_table(
         name,
-        (spec.column for spec in found.specs),
+        (replace(one, nullable=False) if one.name.casefold() in key else one for one in columns),
         found.key,
         found.charset,
         generated,
         defaults=defaults,
         transaction=transaction,
+        indexes=found.indexes,
+        declared=(spec.column.name for spec in found.specs if declares(spec, session)),
+        comment=found.comment,
+        comments={spec.column.name: spec.comment for spec in found.specs},
     )

@@ -20,7 +20,7 @@ from connector.log.ids import Seqno
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
-from connector.targets.ddl.alter import alter_table, drop_key
+from connector.targets.ddl.alter import alter_indexes, alter_table, drop_key
 from connector.targets.ddl.create import create_table
 from connector.targets.ddl.session import Session, session_of
 from connector.targets.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
@@ -149,8 +149,10 @@ class _Planner:
                 if doubt:
                     raise Unsupported(doubt)
                 return [], target_schema
-            case ast.CreateIndexStatement() | ast.AlterSchemaStatement():
+            case ast.AlterSchemaStatement():
                 return [], target_schema
+            case ast.CreateIndexStatement(table, _, index, replaces):
+                return alter_indexes(target_schema, table.name, lambda found: found.add(index, replaces=replaces))
             case ast.CreateSequenceStatement() | ast.AlterSequenceStatement():
                 return stop("a statement that is not known")
             case ast.CreateSchemaStatement(schema, replace, _):
@@ -167,9 +169,9 @@ class _Planner:
                 ], target_schema
             case ast.RenameTablesStatement(pairs, _):
                 return _rename(target_schema, pairs)
-            case ast.DropIndexStatement(table, primary):
+            case ast.DropIndexStatement(table, primary, index_name):
                 if not primary or table.name in target_schema.excluded:
-                    return [], target_schema
+                    return alter_indexes(target_schema, table.name, lambda found: found.drop(index_name))
                 self._check_end()
                 return drop_key(target_schema, table.name)
             case ast.CreateTableStatement():

@@ -14,21 +14,22 @@ from connector.errors import ConfigError
 
 # Detects it within a minute, both while waiting for an answer and while sending (COPY). Without tcp_user_timeout the
 # kernel would resend for about 15 minutes.
-WATCHED = "connect_timeout=10 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=60000"
+WATCHED = "keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=60000"
 
 
-def connect(url: str, name: str) -> psycopg.Connection:
+def connect(url: str, name: str, patience: int = 10) -> psycopg.Connection:
     """Open a session in autocommit. Parameters of the URL take precedence over the defaults here.
 
     Args:
         url: a URL of libpq.
         name: the `application_name`.
+        patience: seconds for each server of the URL to answer.
 
     Raises:
         ConfigError: the URL is malformed.
         psycopg.Error: the server does not answer, or refuses the connection.
     """
-    given = {**conninfo_to_dict(WATCHED), "application_name": name, **parts_of(url)}
+    given = {**conninfo_to_dict(WATCHED), "connect_timeout": patience, "application_name": name, **parts_of(url)}
     conninfo = make_conninfo("", **{key: str(value) for key, value in given.items() if value is not None})
     return psycopg.connect(conninfo, autocommit=True)
 
@@ -45,11 +46,11 @@ def parts_of(url: str) -> dict[str, str | int | None]:
         known = {one.keyword.decode() for one in pq.Conninfo.get_defaults()}
         given = (name for name in re.findall(r"[?&]([^=&]+)=", url) if name not in known)
         meant = next((near[0] for name in given if (near := get_close_matches(name, known, 1))), "")
-        raise ConfigError(  # without text of the URL, which may be a part of the password
-            f"target.url has a parameter that libpq does not know: is {meant} meant?"
-            if meant
-            else "target.url is not a URL of PostgreSQL",
+        raise ConfigError.of_fields(  # without text of the URL, which may be a part of the password
+            "target.url has a parameter that libpq does not know" if meant else "target.url is not a URL of PostgreSQL",
+            {"target.url": None},
             hint="postgresql://user:password@host:port/database?…",
+            meant=meant or None,
         ) from None
 
 

@@ -42,11 +42,13 @@ class ValueDoesNotFit(ValueError):
     Args:
         image: index of the image.
         column: index of the value in the image.
-        reason: the cause.
+        reason: the cause in a word: kind, form, range, precision, digits, bits, size, zero_character, zero_date,
+            calendar or clock.
+        message: the cause as the end of a sentence.
     """
 
-    def __init__(self, image, column, reason):
-        super().__init__(reason)
+    def __init__(self, image, column, reason, message):
+        super().__init__(message)
         self.image = image
         self.column = column
         self.reason = reason
@@ -74,7 +76,7 @@ cdef int put_value(Buffer* out, Value* value, int kind, int bits) except -1:
     if kind == TEXT:
         return put_text(out, value)
     if value.branch != STRING_VALUE:
-        raise ValueError("is no text")
+        raise ValueError("kind", "is no text")
     if kind == DATE:
         return put_date(out, value)
     if kind == TIMESTAMP:
@@ -142,7 +144,7 @@ def copy_rows(
                 try:
                     put_value(&out, &value, kinds[column], bits[column])
                 except ValueError as error:
-                    raise ValueDoesNotFit(image, column, str(error)) from None
+                    raise ValueDoesNotFit(image, column, *error.args) from None
             if cursor.at != cursor.end:
                 raise ValueError("an image has more values than columns")
             start = cursor.end

@@ -13,9 +13,9 @@ from connector.targets.postgres.copy_buffer cimport Buffer, put_field, put_numbe
 cdef inline int put_integer(Buffer* out, Value* value, int width) except -1:
     cdef long long limit = (<long long>1) << (8 * width - 1) if width < 8 else 0
     if value.branch != LONG_VALUE:
-        raise ValueError("is no 64-bit integer")
+        raise ValueError("kind", "is no 64-bit integer")
     if width < 8 and not -limit <= value.whole < limit:
-        raise ValueError(f"{value.whole} does not fit {width} bytes")
+        raise ValueError("range", f"{value.whole} does not fit {width} bytes")
     put_field(out, width)
     return put_number(out, <uint64_t>value.whole, width)
 
@@ -25,12 +25,12 @@ cdef inline int put_float(Buffer* out, Value* value, int width) except -1:
     cdef uint32_t bits32
     cdef uint64_t bits64
     if value.branch != DOUBLE_VALUE:
-        raise ValueError("is no number with a fraction")
+        raise ValueError("kind", "is no number with a fraction")
     put_field(out, width)
     if width == 4:
         narrow = <float>value.real
         if <double>narrow != value.real:
-            raise ValueError(f"{value.real!r} is not a single precision number")
+            raise ValueError("precision", f"{value.real!r} is not a single precision number")
         memcpy(&bits32, &narrow, 4)
         return put_number(out, bits32, 4)
     memcpy(&bits64, &value.real, 8)
@@ -54,9 +54,9 @@ cdef inline int put_numeric(Buffer* out, Value* value) except -1:
         size = decimal_text(value.whole, written)
         text = written
     elif value.branch != STRING_VALUE:
-        raise ValueError("is no number")
+        raise ValueError("kind", "is no number")
     if size > LONGEST:
-        raise ValueError("has too many digits")
+        raise ValueError("digits", "has too many digits")
     if at < size and text[at] == c"-":
         negative = True
         at += 1
@@ -76,10 +76,10 @@ cdef inline int put_numeric(Buffer* out, Value* value) except -1:
             count += 1
             scale += point
         else:
-            raise ValueError("is no decimal number")
+            raise ValueError("form", "is no decimal number")
         at += 1
     if whole + scale == 0:
-        raise ValueError("is no decimal number")
+        raise ValueError("form", "is no decimal number")
     while count % 4:
         digits[count] = 0
         count += 1

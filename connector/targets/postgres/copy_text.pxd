@@ -9,21 +9,21 @@ from connector.targets.postgres.copy_buffer cimport Buffer, put, put_field, put_
 
 cdef inline int put_text(Buffer* out, Value* value) except -1:
     if value.branch != STRING_VALUE:
-        raise ValueError("is no text")
+        raise ValueError("kind", "is no text")
     if value.size and memchr(value.text, 0, value.size) != NULL:
-        raise ValueError("has U+0000 in it, which PostgreSQL's text has not")
+        raise ValueError("zero_character", "has U+0000 in it, which PostgreSQL's text has not")
     return put_sized(out, value)
 
 
 cdef inline int put_bytes(Buffer* out, Value* value) except -1:
     if value.branch != BYTES_VALUE:
-        raise ValueError("is no bytes")
+        raise ValueError("kind", "is no bytes")
     return put_sized(out, value)
 
 
 cdef inline int put_sized(Buffer* out, Value* value) except -1:
     if value.size > 0x3FFFFFFF:
-        raise ValueError("is larger than 1 GiB")
+        raise ValueError("size", "is larger than 1 GiB")
     put_field(out, <int32_t>value.size)
     return put(out, value.text, value.size)
 
@@ -34,7 +34,7 @@ cdef inline int put_bits(Buffer* out, Value* value, int bits) except -1:
     cdef int shift = <int>(8 * size - bits)
     cdef unsigned int pair
     if value.branch != BYTES_VALUE or value.size != size or (shift and value.text[0] >> (8 - shift)):
-        raise ValueError(f"is no bit string of {bits} bits")
+        raise ValueError("bits", f"is no bit string of {bits} bits")
     put_field(out, <int32_t>(4 + size))
     put_number(out, <uint64_t>bits, 4)
     for index in range(size):

@@ -13,17 +13,17 @@ cdef inline Py_ssize_t digits_at(const unsigned char* text, Py_ssize_t size, Py_
     """The number that `count` digits say."""
     cdef Py_ssize_t number = 0, index
     if at + count > size:
-        raise ValueError("is shorter than its form")
+        raise ValueError("form", "is shorter than its form")
     for index in range(at, at + count):
         if not c"0" <= text[index] <= c"9":
-            raise ValueError("has a letter where a digit stands")
+            raise ValueError("form", "has a letter where a digit stands")
         number = number * 10 + (text[index] - c"0")
     return number
 
 
 cdef inline int expect(const unsigned char* text, Py_ssize_t size, Py_ssize_t at, unsigned char sign) except -1:
     if at >= size or text[at] != sign:
-        raise ValueError("has another form")
+        raise ValueError("form", "has another form")
     return 0
 
 
@@ -35,13 +35,13 @@ cdef inline int64_t days_since_2000(Value* value) except? -1:
     cdef Py_ssize_t length
     expect(value.text, value.size, 4, c"-")
     expect(value.text, value.size, 7, c"-")
-    if year < 1 or not 1 <= month <= 12 or day < 1:
-        raise ValueError("is a date with a zero in it, which PostgreSQL has not")
+    if year < 1 or month < 1 or day < 1:
+        raise ValueError("zero_date", "is a date with a zero in it, which PostgreSQL has not")
     length = 31 - (month - 1) % 7 % 2
     if month == 2:
         length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
-    if day > length:
-        raise ValueError("is no day of the calendar")
+    if month > 12 or day > length:
+        raise ValueError("calendar", "is no day of the calendar")
     # Years begin in March here, so that February's length is the year's end.
     if month < 3:
         year -= 1
@@ -58,13 +58,13 @@ cdef inline int64_t microseconds(Value* value, Py_ssize_t at) except? -1:
     expect(value.text, value.size, at + 3, c":")
     second = digits_at(value.text, value.size, at + 4, 2)
     if minute > 59 or second > 59:
-        raise ValueError("is no time of the clock")
+        raise ValueError("clock", "is no time of the clock")
     at += 6
     if at < value.size:
         expect(value.text, value.size, at, c".")
         places = value.size - at - 1
         if not 1 <= places <= 6:
-            raise ValueError("has another form")
+            raise ValueError("form", "has another form")
         fraction = digits_at(value.text, value.size, at + 1, places)
         while places < 6:
             fraction *= 10
@@ -74,7 +74,7 @@ cdef inline int64_t microseconds(Value* value, Py_ssize_t at) except? -1:
 
 cdef inline int put_date(Buffer* out, Value* value) except -1:
     if value.size != 10:
-        raise ValueError("is no date")
+        raise ValueError("kind", "is no date")
     put_field(out, 4)
     return put_number(out, <uint64_t>days_since_2000(value), 4)
 
@@ -84,7 +84,7 @@ cdef inline int put_timestamp(Buffer* out, Value* value) except -1:
     cdef Py_ssize_t hour = digits_at(value.text, value.size, 11, 2)
     expect(value.text, value.size, 10, c" ")
     if hour > 23:
-        raise ValueError("is no time of the clock")
+        raise ValueError("clock", "is no time of the clock")
     put_field(out, 8)
     return put_number(
         out, <uint64_t>((days * 24 + hour) * <int64_t>3600000000 + microseconds(value, 13)), 8
@@ -99,7 +99,7 @@ cdef inline int put_interval(Buffer* out, Value* value) except -1:
     while colon < value.size and value.text[colon] != c":":
         colon += 1
     if not 2 <= colon - start <= 3:
-        raise ValueError("is no time")
+        raise ValueError("kind", "is no time")
     micros = digits_at(value.text, value.size, start, colon - start) * <int64_t>3600000000
     micros += microseconds(value, colon)
     put_field(out, 16)

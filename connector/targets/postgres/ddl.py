@@ -1,53 +1,56 @@
 """Applies DDL operations to PostgreSQL, inside the transaction of the commit.
 
-Tables have no constraint but the primary key, and no other index, so rows of a commit may be applied in any order. Only
-a table whose rows the log identifies by another key has an index on that key, which is not unique.
+Tables have no constraint but the primary key and NOT NULL, and the deferred unique keys of `build_indexes`, so rows of
+a commit may be applied in any order. A table whose rows the log identifies by another key has an index on that key,
+which is not unique.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 
 import psycopg
 from psycopg import sql
-from psycopg.errors import DataError, DuplicateTable
+from psycopg.errors import DataError, DuplicateTable, NotNullViolation
 
-from connector.errors import TargetDiffers, Unsupported, ValueNotRepresentable
+from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.by_hand import RealTable
 from connector.targets.operations import (
+    AllowNull,
     AlterTable,
     CreateSchema,
     CreateTable,
     DropSchema,
     DropTable,
-    Filled,
+    ExistingColumn,
     IndexKey,
-    Kept,
+    KnownValue,
     Operation,
     RenameTable,
     Truncate,
-    Unknowable,
-    Value,
+    UnknownValue,
+    column_has_nulls,
     value_would_change,
+    values_are_unknown,
 )
 from connector.targets.postgres.errors import connector_error
+from connector.targets.postgres.literals import default_of, literal
 from connector.targets.postgres.names import NAMES, column_name, column_names, quoted, table_name
 from connector.targets.postgres.probes import condition
-from connector.targets.postgres.types import by_bytes, postgres_type
+from connector.targets.postgres.types import ENTRY_BYTES, by_bytes, entry_bytes, postgres_type
 from connector.targets.table import Table
-from connector.targets.types import parse
 
 _MOVING = "thl_passing"  # the temporary name of a table that moves to another schema
-_BTREE_BYTES = 2600  # an entry must fit into a third of a page
 _INDEXED = """
 SELECT 1 FROM pg_index i WHERE i.indrelid = %s::regclass AND %s::text[] = (
   SELECT array_agg(a.attname::text ORDER BY k.nth) FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, nth)
   JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number)
+  AND NOT EXISTS (SELECT FROM pg_collation c WHERE c.collname = 'default' AND c.oid = ANY (i.indcollation::oid[]))
 """
 
-_ANY_CALLED = """
+ANY_CALLED = """
 SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ANY(%s) AND c.relname = %s
 """
 _CALLED = """
@@ -85,6 +88,8 @@ def run(connection: psycopg.Connection, operation: Operation) -> None:
                 f"a table exists that the applier did not create: {error.diag.message_primary}",
                 hint="rename it or drop it",
             ) from error
+        except NotNullViolation as error:
+            raise TargetDiffers(f"PostgreSQL: {error.diag.message_primary}", statement=statement) from error
         except DataError as error:
             raise ValueNotRepresentable(f"PostgreSQL: {error.diag.message_primary}", statement=statement) from error
         except psycopg.Error as error:
@@ -102,6 +107,7 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
             yield from _schema(connection, table.name.schema)
             yield from _no_index_called(connection, table.name)
             yield _create(table)
+            yield from _comments(table, {}, "")
         case DropTable(table, optional):
             yield f"DROP TABLE {'IF EXISTS ' if optional else ''}{table_name(table.name)}"
         case RenameTable(table, name, optional):
@@ -113,6 +119,17 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
             yield f"DELETE FROM {table_name(table.name)}"
         case AlterTable():
             yield from _alter(connection, operation)
+            before = dict(operation.before.comments)
+            kept = {
+                column.name: before.get(origin.name, "")
+                for column, origin in zip(operation.after.columns, operation.origins, strict=True)
+                if isinstance(origin, ExistingColumn)
+            }
+            yield from _comments(operation.after, kept, operation.before.comment)
+        case AllowNull(table, names):
+            # Tables of earlier versions have no such constraint, and PostgreSQL says nothing.
+            for column in sorted(names):
+                yield f"ALTER TABLE {table_name(table.name)} ALTER COLUMN {column_name(column)} DROP NOT NULL"
         case IndexKey(table, columns):
             yield from _index(connection, table, columns)
 
@@ -183,12 +200,18 @@ def _is_empty(connection: psycopg.Connection, schema: str) -> bool:
 
 def _create(table: Table) -> str:
     parts = [
-        f"{column_name(column.name)} {postgres_type(column, key=index in table.layout.key)}"
+        f"{column_name(column.name)} {postgres_type(column, key=index in table.layout.key)}{_constraint(table, column)}"
         for index, column in enumerate(table.stored)
     ]
     if table.key:
         parts.append(f"PRIMARY KEY ({column_names(table.key)})")
     return f"CREATE TABLE {table_name(table.name)} ({', '.join(parts)})"
+
+
+def _constraint(table: Table, column: Column) -> str:
+    """The SQL after a column's type: DEFAULT and NOT NULL."""
+    default = default_of(table, column)
+    return (f" DEFAULT {default}" if default else "") + (" NOT NULL" if table.is_not_null(column) else "")
 
 
 def _rename(connection: psycopg.Connection, old: TableName, new: TableName) -> Iterator[str]:
@@ -217,7 +240,7 @@ def _renamed_index(connection: psycopg.Connection, name: str, *schemas: str) -> 
     """Rename an index of the first schema to a name that none of the schemas has; a key's constraint follows."""
     for number in count(1):
         free = f"{NAMES.column(name[:40])}_{number}"
-        if not connection.execute(_ANY_CALLED, (list(schemas), free)).fetchone():
+        if not connection.execute(ANY_CALLED, (list(schemas), free)).fetchone():
             return f"ALTER INDEX {quoted(schemas[0])}.{quoted(name)} RENAME TO {quoted(free)}"
     raise AssertionError("numbers do not end")
 
@@ -226,18 +249,16 @@ def _alter(connection: psycopg.Connection, change: AlterTable) -> Iterator[str]:
     _refuse_unknown(connection, change)
     name = table_name(change.before.name)
     before = {column.name: (column, column.name in change.before.key) for column in change.before.columns}
-    kept = {origin.name: index for index, origin in enumerate(change.origins) if isinstance(origin, Kept)}
+    kept = {origin.name: index for index, origin in enumerate(change.origins) if isinstance(origin, ExistingColumn)}
     # The key is the same if its columns are, under any name.
     called = {
         origin.name: column.name
         for origin, column in zip(change.origins, change.after.columns, strict=True)
-        if isinstance(origin, Kept)
+        if isinstance(origin, ExistingColumn)
     }
     key_changes = tuple(called.get(column) for column in change.before.key) != change.after.key
     if key_changes and change.before.key:
         yield f"ALTER TABLE {name} DROP CONSTRAINT {_key_constraint(connection, change.before.name)}"
-        for part in change.before.key:
-            yield f"ALTER TABLE {name} ALTER COLUMN {column_name(part)} DROP NOT NULL"
     for gone in before.keys() - kept.keys():
         yield f"ALTER TABLE {name} DROP COLUMN {column_name(gone)}"
     # By way of temporary names, so that columns can swap names.
@@ -252,23 +273,45 @@ def _alter(connection: psycopg.Connection, change: AlterTable) -> Iterator[str]:
         yield f"ALTER TABLE {name} RENAME COLUMN {passing} TO {column_name(new)}"
     for column, origin in zip(change.after.columns, change.origins, strict=True):
         key = column.name in change.after.key
-        if isinstance(origin, Kept):
+        if isinstance(origin, ExistingColumn):
             old_column, was_key = before[origin.name]
             kind = postgres_type(column, key=key)
+            alter = f"ALTER TABLE {name} ALTER COLUMN {column_name(column.name)}"
             if kind != postgres_type(old_column, key=was_key):
-                yield f"ALTER TABLE {name} ALTER COLUMN {column_name(column.name)} TYPE {kind}"
+                yield f"{alter} TYPE {kind}"
+            default = default_of(change.after, column)  # a value of the new type
+            if default != default_of(change.before, old_column):
+                yield f"{alter} {f'SET DEFAULT {default}' if default else 'DROP DEFAULT'}"
+            was = change.before.is_not_null(old_column)
+            if (becomes := change.after.is_not_null(column)) != was or (was_key and key_changes):
+                yield f"{alter} {'SET' if becomes else 'DROP'} NOT NULL"
         else:
-            yield from _add(connection, name, column, origin, key)
+            yield from _add(connection, change.after, column, origin, key)
     if key_changes and change.after.key:
         yield f"ALTER TABLE {name} ADD PRIMARY KEY ({column_names(change.after.key)})"
+
+
+def _comments(table: Table, columns: Mapping[str, str], before: str) -> Iterator[str]:
+    """The comments of a table and its columns that differ from those before."""
+    name, comments = table_name(table.name), dict(table.comments)
+    if table.comment != before:
+        yield f"COMMENT ON TABLE {name} IS {_comment(table.comment)}"
+    for column in table.columns:
+        if (comment := comments.get(column.name, "")) != columns.get(column.name, ""):
+            yield f"COMMENT ON COLUMN {name}.{column_name(column.name)} IS {_comment(comment)}"
+
+
+def _comment(text: str) -> str:
+    """A comment as a literal; PostgreSQL's text has no U+0000."""
+    return sql.Literal(text.replace("\0", "\ufffd")).as_string(None) if text else "NULL"
 
 
 def _index(connection: psycopg.Connection, table: Table, names: tuple[str, ...]) -> Iterator[str]:
     """Compares by bytes, as `merge` does. A key that may be too long for a B-tree has a hash of its longest column."""
     columns = [column for name in names if (column := table.column(name)) is not None]
-    sizes = [_most_bytes(column) for column in columns]
+    sizes = [entry_bytes(column) for column in columns]
     method = "btree"
-    if sum(sizes) > _BTREE_BYTES:
+    if sum(sizes) > ENTRY_BYTES:
         method, columns = "hash", [columns[sizes.index(max(sizes))]]
     name = table_name(table.name)
     existing = connection.execute(_INDEXED, (name, [NAMES.column(column.name) for column in columns])).fetchone()
@@ -277,52 +320,33 @@ def _index(connection: psycopg.Connection, table: Table, names: tuple[str, ...])
         yield f"CREATE INDEX ON {name} USING {method} ({parts})"
 
 
-def _most_bytes(column: Column) -> int:
-    """The maximum length in bytes of a value of a key column."""
-    kind = parse(column.type)
-    if kind.base in ("char", "varchar"):
-        return 4 * kind.sizes[0]
-    return kind.sizes[0] if kind.base in ("binary", "varbinary") else 64
-
-
 def _add(
-    connection: psycopg.Connection, name: str, column: Column, origin: Filled | Unknowable, key: bool
+    connection: psycopg.Connection, table: Table, column: Column, origin: KnownValue | UnknownValue, key: bool
 ) -> Iterator[str]:
+    name = table_name(table.name)
     definition = f"{column_name(column.name)} {postgres_type(column, key=key)}"
     # An empty table needs no value, so PostgreSQL need not be able to store it.
-    if isinstance(origin, Unknowable) or origin.value is None or not _exists(connection, name):
-        yield f"ALTER TABLE {name} ADD COLUMN {definition}"
+    if isinstance(origin, UnknownValue) or origin.value is None or not _exists(connection, name):
+        yield f"ALTER TABLE {name} ADD COLUMN {definition}{_constraint(table, column)}"
         return
     # A constant default fills existing rows without rewriting them; later rows have a value in the log.
-    yield f"ALTER TABLE {name} ADD COLUMN {definition} DEFAULT {literal(column, origin.value)}"
-    yield f"ALTER TABLE {name} ALTER COLUMN {column_name(column.name)} DROP DEFAULT"
-
-
-def literal(column: Column, value: Value) -> str:
-    """A value of the log as an SQL expression of the column's type."""
-    kind = postgres_type(column)
-    if isinstance(value, bytes) and kind.startswith("bit"):
-        size = int(kind[4:-1])
-        return f"B'{int.from_bytes(value, 'big'):0{size}b}'"
-    if isinstance(value, str) and kind.endswith("with time zone") and column.type.startswith("timestamp"):
-        value += "+00"
-    if isinstance(value, bytes):
-        return f"'\\x{value.hex()}'::bytea"
-    if isinstance(value, str) and "\0" in value:
-        raise ValueNotRepresentable(f"column {column.name} gets U+0000, which PostgreSQL's text cannot store")
-    text = repr(value) if isinstance(value, float) else str(value)
-    return f"{sql.Literal(text).as_string(None)}::{kind}"
+    filled, default = literal(column, origin.value), default_of(table, column)
+    not_null = " NOT NULL" if table.is_not_null(column) else ""
+    yield f"ALTER TABLE {name} ADD COLUMN {definition} DEFAULT {filled}{not_null}"
+    if default != filled:
+        action = f"SET DEFAULT {default}" if default else "DROP DEFAULT"
+        yield f"ALTER TABLE {name} ALTER COLUMN {column_name(column.name)} {action}"
 
 
 def _refuse_unknown(connection: psycopg.Connection, change: AlterTable) -> None:
     name = table_name(change.before.name)
     for origin, column in zip(change.origins, change.after.columns, strict=True):
         match origin:
-            case Unknowable(reason) if _exists(connection, name):
-                raise Unsupported(f"rows of {change.before.name} get unknown values: {reason}")
-            case Kept(old, filled=True) if _exists(connection, name, f"{column_name(old)} IS NULL"):
-                raise Unsupported(f"column {old} of {change.before.name} becomes NOT NULL and has NULLs")
-            case Kept(old, unfit=unfit):
+            case UnknownValue(reason) if _exists(connection, name):
+                raise values_are_unknown(change, column, reason)
+            case ExistingColumn(old, filled=True) if _exists(connection, name, f"{column_name(old)} IS NULL"):
+                raise column_has_nulls(change, old)
+            case ExistingColumn(old, unfit=unfit):
                 for one in unfit:
                     where = condition(column_name(old), one, column)
                     query = f"SELECT {column_name(old)}::text FROM {name} WHERE {where} LIMIT 1"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import psycopg
+from psycopg import sql
 
 from connector.errors import (
     ConnectorError,
@@ -72,8 +73,24 @@ def connector_error(error: psycopg.Error) -> ConnectorError:
         return TargetDiffers(text, hint=_DEPENDENTS)
     if state[:2] in ("22", "54"):
         return ValueNotRepresentable(text)
+    if state == "23502" and error.diag.table_name:
+        return _null(error)
     table = f"{error.diag.schema_name}.{error.diag.table_name}" if error.diag.table_name else None
     return TargetDiffers(text, sqlstate=state, table=table)
+
+
+def _null(error: psycopg.Error) -> TargetDiffers:
+    """A NULL in a NOT NULL column, without the row, which the message's detail has."""
+    table = f"{error.diag.schema_name}.{error.diag.table_name}"
+    parts = (error.diag.schema_name, error.diag.table_name)
+    quoted = ".".join(sql.Identifier(part or "").as_string(None) for part in parts)
+    column = sql.Identifier(error.diag.column_name or "").as_string(None)
+    return TargetDiffers(
+        f"column {error.diag.column_name} of table {table} is NOT NULL on the target, and the log has NULL",
+        hint=f"ALTER TABLE {quoted} ALTER COLUMN {column} DROP NOT NULL on the target, then start the applier again",
+        table=table,
+        column=error.diag.column_name,
+    )
 
 
 def _crossed(error: psycopg.Error, state: str) -> bool:

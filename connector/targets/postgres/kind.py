@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connector.clock import Clock
-from connector.config.model import Target as Options
+from connector.config.apply import Target as Options
 from connector.errors import MissingPrivilege, PreflightError, TargetUnavailable
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres.connection import server_of, unverified
@@ -12,6 +12,7 @@ from connector.targets.postgres.target import PostgresTarget
 
 __all__ = ["check", "open_session", "open_target", "unverified"]
 
+CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
 # `to_regclass` fails for a user who may not use the schema: one of another user's applier, for example.
 _FACTS = """
 SELECT current_setting('server_version'), current_database(), current_user, current_setting('server_encoding'),
@@ -23,13 +24,15 @@ SELECT current_setting('server_version'), current_database(), current_user, curr
 
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> PostgresTarget:
     """Open the target for an applier."""
-    return PostgresTarget(options.url.get_secret_value(), clock, audit=options.audit, columns=columns)
+    return PostgresTarget(
+        options.url.get_secret_value(), clock, audit=options.audit, columns=columns, indexes=options.indexes
+    )
 
 
 def check(url: str) -> str:
     """Check that the database is in UTF-8 and that the user may create schemas in it."""
     try:
-        session = open_session(url)
+        session = PostgresSession(url, CHECK_PATIENCE)
     except TargetUnavailable as error:
         hint = "start the target's server, or correct host and port in target.url"
         raise TargetUnavailable(error.message, hint=error.hint or hint, **error.where, server=server_of(url)) from error

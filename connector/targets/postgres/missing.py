@@ -25,7 +25,7 @@ _COUNTED: Final = {"d": "deletes", "u": "updates", "i": "inserts", "c": "changed
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingRows:
     """Rows to change that are missing.
 
     Args:
@@ -37,7 +37,7 @@ class Missing:
     rows: str
 
 
-def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operation]) -> Missing | None:
+def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operation]) -> MissingRows | None:
     """Repeat a commit's work until a row is missing; the caller rolls it back.
 
     Args:
@@ -50,7 +50,7 @@ def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operati
             continue
         found = _of_keys(connection, item) if item.layout.key else _of_images(connection, item)
         if found:
-            return Missing(item.layout.name, "; ".join(found))
+            return MissingRows(item.layout.name, "; ".join(found))
         for step in merge(item.layout, item.name, _counts(connection, item.name), own=item.own):
             connection.execute(step.sql.encode())
     return None

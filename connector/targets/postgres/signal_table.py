@@ -14,13 +14,14 @@ class PostgresSession:
 
     Args:
         url: a URL of libpq.
+        patience: see `connect`.
     """
 
     prefix = "thl."
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, patience: int = 10) -> None:
         with translated():
-            self._db = connect(url, "thl signals")
+            self._db = connect(url, "thl signals", patience)
 
     def run(self, sql: str, values: Sequence[Value]) -> list[tuple[object, ...]]:
         """Run one statement."""

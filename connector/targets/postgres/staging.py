@@ -194,8 +194,10 @@ def _located(layout: TableLayout, images: Images, unfit: ValueDoesNotFit) -> Val
     row = decoded(images.data, images.ends, len(layout.columns))[unfit.image]
     shown = layout.key or range(len(layout.columns))
     return ValueNotRepresentable(
-        f"column {layout.columns[unfit.column].name} of {layout.name} has the value {row[unfit.column]!r:.200}, "
-        f"which {unfit.reason}",
+        f"a column has the value {row[unfit.column]!r:.200}, which {unfit}",
         hint=_ways_out(layout, layout.columns[unfit.column], row[unfit.column]),
+        table=layout.name,
+        column=layout.columns[unfit.column].name,
+        reason=unfit.reason,
         row=", ".join(f"{layout.columns[index].name}={row[index]!r:.100}" for index in shown),
     )

@@ -13,12 +13,12 @@ its session after `IDLE_SECONDS`; it exits as fenced when it continues.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import psycopg
-from psycopg import sql
+from psycopg.errors import UniqueViolation
 
 from connector import failpoints as faults
 from connector import metrics
@@ -27,7 +27,7 @@ from connector.errors import ConnectorError, Fenced, PreflightError, TargetDiffe
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
-from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.ids import Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import TargetPosition
@@ -37,18 +37,22 @@ from connector.targets.ddl.by_hand import done_by_hand
 from connector.targets.ddl.plan import located, plan
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.names import check_names
-from connector.targets.operations import DropTable, Operation, Value
+from connector.targets.operations import AllowNull, DropTable, Operation
 from connector.targets.postgres.bookkeeping import ensure_bookkeeping
+from connector.targets.postgres.build_indexes import IndexBuilder, Mode
+from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.connection import connect
-from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, literal, run
+from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, run
 from connector.targets.postgres.errors import translated
+from connector.targets.postgres.literals import literal
 from connector.targets.postgres.merge import Step
 from connector.targets.postgres.missing import missing_rows
 from connector.targets.postgres.names import NAMES, column_name, table_name
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.postgres.types import postgres_type
+from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table, from_json, to_json
-from connector.targets.target_schema import Excluded, TargetSchema, changed, exclusions
+from connector.targets.target_schema import Excluded, TargetSchema
 from connector.targets.unique_key_index import UniqueKeyIndex
 
 log = logging.getLogger(__name__)
@@ -64,6 +68,8 @@ SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = 
 SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog
 """
 
+_DEFERRED = "SET CONSTRAINTS ALL DEFERRED"
+
 
 class PostgresTarget:
     """A database of a PostgreSQL server.
@@ -73,34 +79,41 @@ class PostgresTarget:
         clock: for `applied_at`.
         audit: true to write `thl.thl_applied`.
         columns: the metadata columns of every table and of the layouts of staged rows.
+        indexes: `target.indexes`.
     """
 
-    def __init__(self, url: str, clock: Clock, *, audit: bool = False, columns: MetadataColumns | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        *,
+        audit: bool = False,
+        columns: MetadataColumns | None = None,
+        indexes: Mode = "none",
+    ) -> None:
         self._clock = clock
         self._audit = audit
         self._columns = columns.columns if columns else ()
         self._service = ""
         self.token = 0
         self._position = TargetPosition(service="")  # as the last commit left it
-        self._saved = TargetSchema()  # as the last commit left it
-        self._tables = TargetSchema()
+        self._schema = StagedSchema()
         self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
         self._last: dict[TableLayout, Staged] = {}
         self._unique_key_indexes = UniqueKeyIndex()
         self._left_out: list[LeftOut] = []
-        self._uncounted = Counter[TableName]()  # row changes of excluded tables since the last commit
-        self._counted = Counter[TableName]()  # of earlier commits, not yet in the schemas
         with translated():
             self._db = connect(url, "thl")
             self._db.execute(_SESSION)
             if self._db.info.parameter_status("server_encoding") != "UTF8":
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
         self._staging = Staging(self._db, len(self._columns))
+        self._indexes = IndexBuilder(self._db, indexes, self._check_token)
 
     @property
     def target_schema(self) -> TargetSchema:
         """The tables that the applier created, after the staged changes."""
-        return self._tables
+        return self._schema.tables
 
     def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
         """Claim the target. Waits for the running commit of an older applier."""
@@ -133,10 +146,10 @@ class PostgresTarget:
             if "thl.thl_excluded" not in missing:
                 query = f"SELECT {bookkeeping.EXCLUDED} FROM thl.thl_excluded WHERE service = %s"
                 excluded = bookkeeping.excluded_from(self._db.execute(query, (service,)))
-            self._tables = self._saved = self._add_metadata_columns(tables, excluded)
-            self._counted.clear()
-            self._uncounted.clear()
+            self._schema.claimed(self._add_metadata_columns(tables, excluded))
         faults.point("target.after_claim")
+        with translated():
+            self._indexes.start(self._schema.applied(), position.seqno, consistent=position.consistent)
         return position
 
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
@@ -145,38 +158,46 @@ class PostgresTarget:
             if not last:
                 self._check_token()  # the commit, which checks it, may be far away
             for net in changes:
-                if net.layout.name in self._tables.excluded:
-                    self._uncounted[net.layout.name] += net.changes
+                if self._schema.leaves_out(net):
                     continue
-                self._tables.check(net.layout)
-                made = self._tables.get(net.layout.name)
+                self._schema.tables.check(net.layout)
+                made = self._schema.tables.get(net.layout.name)
+                if nulls := made.nulls_of(net.layout):
+                    self._pending.append((AllowNull(made, nulls), lambda error: error))
+                    made = replace(made, holds_nulls=made.holds_nulls | nulls)
+                    self._schema.tables = self._schema.tables.with_table(made)
                 if (index := self._unique_key_indexes.missing(net, made)) is not None:
-                    self._pending.append((index, lambda error: error))
+                    self._pending.insert(self._first_rows(made.name), (index, lambda error: error))
                 before = self._last.get(net.layout)
                 table = self._staging.put(with_whole_inserts(net, made), before)
                 if table is not before:
                     self._pending.append(table)
                     self._last[net.layout] = table
 
+    def _first_rows(self, name: TableName) -> int:
+        """The place of a table's first staged rows: PostgreSQL creates no index while a deferred check is pending."""
+        staged = (at for at, item in enumerate(self._pending) if isinstance(item, Staged) and item.layout.name == name)
+        return next(staged, len(self._pending))
+
     def ddl(self, ddl: Ddl) -> None:
         """Plan the statements' operations; the commit applies them."""
-        self._count()
+        self._schema.add_counts()
         for statement in ddl.statements:
 
             def locate(
-                error: ConnectorError, at: Statement = statement, before: TargetSchema = self._tables
+                error: ConnectorError, at: Statement = statement, before: TargetSchema = self._schema.tables
             ) -> ConnectorError:
                 return located(error, ddl.seqno, at, before)
 
             try:
-                found = plan(statement, self._tables, ddl.commit_time)
+                found = plan(statement, self._schema.tables, ddl.commit_time)
                 if not found.operations:
                     metrics.ignored_ddl.labels(self._service, found.command).inc()
                 check_names(NAMES, found.target_schema)
             except ConnectorError as error:
                 raise locate(error) from error
             self._pending += [(operation, locate) for operation in found.operations]
-            self._tables = found.target_schema
+            self._schema.tables = found.target_schema
         self._last.clear()
         self._unique_key_indexes.forget()
 
@@ -193,32 +214,29 @@ class PostgresTarget:
 
     def begin_snapshot(self) -> None:
         """Drop every table of the applier with the commit."""
-        self._count()
-        excluded = self._tables.excluded
+        self._schema.add_counts()
+        excluded = self._schema.tables.excluded
         self._pending += [
-            (DropTable(table, optional=table.name in excluded), lambda error: error) for table in self._tables
+            (DropTable(table, optional=table.name in excluded), lambda error: error) for table in self._schema.tables
         ]
-        self._tables = self._tables.loading(self._columns, Seqno(self._position.seqno + 1))
+        self._schema.begin_snapshot(self._columns, Seqno(self._position.seqno + 1))
         self._last.clear()
         self._unique_key_indexes.forget()
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
         """Compare the definitions now; the commit records the event."""
-        self._count()
+        self._schema.add_counts()
         with translated():
-            found = done_by_hand(ddl, self._tables, PostgresDictionary(self._db))
+            found = done_by_hand(ddl, self._schema.tables, PostgresDictionary(self._db))
             check_names(NAMES, found.target_schema)
-        self._tables = found.target_schema
+        self._schema.tables = found.target_schema
         self._last.clear()
         self._unique_key_indexes.forget()
         return found.tables
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
         """Record the exclusions with the next commit."""
-        self._count()
-        for name, entry in tables.items():
-            if name not in self._tables.excluded:
-                self._tables = self._tables.excluding(name, entry)
+        self._schema.exclude(tables)
 
     def leave_out(self, event: LeftOut) -> None:
         """Record the event with the next commit."""
@@ -230,26 +248,31 @@ class PostgresTarget:
         with translated():
             try:
                 self._merge(position, events)
+                faults.point("target.before_commit")
+                self._db.execute("COMMIT")
             except (ConnectorError, psycopg.Error) as failure:
                 # A newer applier's claim matters more than any other failure.
                 with suppress(psycopg.Error):
                     self._db.execute("ROLLBACK")
                     self._check_token()
+                if isinstance(failure, UniqueViolation):
+                    replaced = self._indexes.replace_unique(failure, position.rewound_from)
+                    if replaced is not None:
+                        raise replaced from failure
                 if isinstance(failure, TargetDiffers):
                     self._name_rows(failure)
                 raise
-            faults.point("target.before_commit")
-            self._db.execute("COMMIT")
             faults.point("target.after_commit")
-            if self._saved is not self._tables:
+            if self._schema.has_changed:
                 self._staging.forget()
-        self._saved = self._tables
+        indexed = self._tables_to_index(position)
+        self._schema.committed()
         self._position = position
-        self._counted += self._uncounted
-        self._uncounted.clear()
         self._left_out.clear()
         self._pending.clear()
         self._last.clear()
+        with translated():
+            self._indexes.update(indexed, position.seqno)
 
     def discard(self) -> None:
         """Drop the staged changes."""
@@ -258,23 +281,14 @@ class PostgresTarget:
                 if isinstance(item, Staged):
                     self._staging.drop(item)
         self._pending.clear()
-        self._uncounted.clear()
         self._left_out.clear()
         self._last.clear()
-        self._tables = self._saved
+        self._schema.discard()
         self._unique_key_indexes.forget()
 
     def close(self) -> None:
         """End the session, and its staging tables with it."""
         self._db.close()
-
-    def _count(self) -> None:
-        """Add the counts to the schemas, before an exclusion gets another name or ends."""
-        if self._counted:
-            same = self._tables is self._saved
-            self._saved = self._saved.counted(self._counted)
-            self._tables = self._saved if same else self._tables.counted(self._counted)
-            self._counted.clear()
 
     def _add_metadata_columns(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
         """Add missing metadata columns to tables; excluded tables stay as they are."""
@@ -296,10 +310,22 @@ class PostgresTarget:
             )
         return found.target_schema
 
+    def _tables_to_index(self, position: TargetPosition) -> list[Table]:
+        """The tables whose indexes this commit may change: all, once the target is consistent."""
+        if not (self._indexes.kept and position.consistent):
+            return []
+        if not self._position.consistent:
+            return self._schema.applied()
+        if not self._schema.has_changed:
+            return []
+        _, changed = self._schema.changed_tables()
+        return [table for table in changed if table.name not in self._schema.tables.excluded]
+
     def _merge(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Run everything of a commit but COMMIT, in as few round trips as DDL allows."""
         faults.point("target.before_position")
-        steps = [Step("BEGIN"), *self._bookkeeping(position, events)]
+        deferred = [Step(_DEFERRED)] if self._indexes.kept else []
+        steps = [Step("BEGIN"), *deferred, *self._bookkeeping(position, events)]
         for item in self._pending:
             if isinstance(item, Staged):
                 steps += self._staging.merged(item)
@@ -314,43 +340,12 @@ class PostgresTarget:
         self._run(steps)
 
     def _bookkeeping(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> Iterator[Step]:
-        now = self._clock.now()
-        values = (*bookkeeping.position_values(position), now)
-        assignments = ", ".join(
-            f"{column} = {_literal(value)}"
-            for column, value in zip((*bookkeeping.POSITION, "applied_at"), values, strict=True)
-        )
-        owner = f"service = {_literal(self._service)}"
-        where = f"{owner} AND token = {self.token}"
-        yield Step(f"UPDATE thl.thl_position SET {assignments} WHERE {where}", "updated in thl_position", 1)
-        if position.head != self._position.head:
-            yield Step(f"DELETE FROM thl.thl_rewound WHERE {owner}")
-            if position.head != NO_SEQNO:
-                yield _insert("thl.thl_rewound", (self._service, position.head))
-        if position.seqno < self._position.seqno:
-            yield Step(f"DELETE FROM thl.thl_applied WHERE {owner} AND seqno > {position.seqno}")
-        gone, new = changed(self._saved, self._tables)
-        for name in gone:
-            yield Step(f"DELETE FROM thl.thl_tables WHERE {owner} AND {_same_table(name)}")
-        for table in new:
-            target_name = ".".join(NAMES.table(table.name))
-            yield _insert("thl.thl_tables", (self._service, *table.name, target_name, to_json(table)))
-        included, excluded = exclusions(self._saved, self._tables)
-        for name in included:
-            yield Step(f"DELETE FROM thl.thl_excluded WHERE {owner} AND {_same_table(name)}")
-        for name, entry in excluded.items():
-            yield _insert("thl.thl_excluded", bookkeeping.excluded_row(self._service, name, entry))
-        for name, count in self._uncounted.items():
-            yield Step(f"UPDATE thl.thl_excluded SET changes = changes + {count} WHERE {owner} AND {_same_table(name)}")
-        for event in self._left_out:
-            skipped, inconsistent = bookkeeping.left_out_rows(self._service, event, now)
-            yield Step(f"DELETE FROM thl.thl_skipped WHERE {owner} AND seqno = {event.seqno}")
-            yield _insert("thl.thl_skipped", skipped)
-            for row in inconsistent:
-                yield Step(f"{_insert('thl.thl_inconsistent', row).sql} ON CONFLICT DO NOTHING")
+        steps = CommitSteps(self._service, self.token, self._clock.now())
+        yield from steps.position(self._position, position)
+        yield from steps.schema(self._schema)
+        yield from steps.left_out(self._left_out)
         if self._audit:
-            for row in bookkeeping.applied_rows(self._service, events, now, self.token):
-                yield _insert("thl.thl_applied", row)
+            yield from steps.audit(events)
 
     def _run(self, steps: Sequence[Step]) -> None:
         """Run statements in one round trip, and compare the number of rows of each with the expected one."""
@@ -367,6 +362,7 @@ class PostgresTarget:
         """Add the missing rows to an error, if rows are missing."""
         work = [item if isinstance(item, Staged) else item[0] for item in self._pending]
         with suppress(ConnectorError, psycopg.Error), self._db.transaction(force_rollback=True):
+            self._db.execute(_DEFERRED)
             if (found := missing_rows(self._db, work)) is not None:
                 error.where = {**error.where, "table": found.table, "rows": found.rows}
 
@@ -378,15 +374,3 @@ class PostgresTarget:
 
 def _fenced(service: str, token: int) -> Fenced:
     return Fenced("a newer applier has claimed the target", service=service, token=token)
-
-
-def _same_table(name: TableName) -> str:
-    return f"schema_name = {_literal(name.schema)} AND table_name = {_literal(name.table)}"
-
-
-def _insert(table: str, values: Sequence[Value]) -> Step:
-    return Step(f"INSERT INTO {table} VALUES ({', '.join(_literal(value) for value in values)})", "", 1)
-
-
-def _literal(value: Value) -> str:
-    return sql.Literal(value).as_string(None)

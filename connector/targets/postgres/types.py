@@ -22,10 +22,15 @@ Values that PostgreSQL lacks stop the applier with table, key and column: dates 
 
 from __future__ import annotations
 
-from connector.ddl.syntax.type_names import CHARACTERS, INTEGERS
+from connector.ddl.syntax.type_names import CHARACTERS, INTEGERS, TEXTS
 from connector.log.transaction.layout import Column
 from connector.targets.postgres.copy import Kind
-from connector.targets.types import BYTES, parse
+from connector.targets.types import BYTES, parse, room_of
+
+ENTRY_BYTES = 2680
+"""The room for values in an entry of a B-tree, which has 2,704 bytes at most with its header and bitmap of NULLs."""
+VALUE_BYTES = 8
+"""The most bytes of a value's length and alignment in an entry."""
 
 _WHOLE = {16: ("smallint", Kind.INT2), 32: ("integer", Kind.INT4), 64: ("bigint", Kind.INT8)}
 
@@ -52,6 +57,25 @@ def postgres_type(column: Column, *, key: bool = False) -> str:
 def by_bytes(column: Column) -> str:
     """The collation of an index on a text column: by bytes, because staging's keys are, and so are comparisons."""
     return ' COLLATE "C"' if postgres_type(column, key=True).startswith("text") else ""
+
+
+def entry_bytes(column: Column) -> int:
+    """The most bytes that a column's value needs in an entry of an index."""
+    return _most_bytes(column) + VALUE_BYTES
+
+
+def _most_bytes(column: Column) -> int:
+    kind = parse(column.type)
+    if kind.base in ("char", "varchar"):
+        return 4 * kind.sizes[0]
+    if kind.base in TEXTS:
+        return 4 * TEXTS[kind.base]
+    if kind.base in BYTES:
+        return room_of(kind)
+    if kind.base in ("enum", "set"):
+        sizes = [len(label.encode()) + 1 for label in column.labels]
+        return max(sum(sizes) if kind.base == "set" else max(sizes, default=0), 64)
+    return 64
 
 
 def copy_kind(column: Column) -> Kind:

@@ -2,8 +2,9 @@
 
 - `kind`: opens and checks the target.
 - `target`: the target itself.
-- `rows`: applies row changes; `missing` names the rows that a change does not find.
+- `rows`: applies row changes, and names the rows that a change does not find.
 - `ddl`: applies DDL operations.
+- `names`: names of tables and columns.
 - `types`: SQLite's types for MySQL's.
 - `bookkeeping`: the applier's tables.
 - `signal_table`: the session for the signal tables.

@@ -5,26 +5,29 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from connector.errors import TargetDiffers, Unsupported
+from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.by_hand import RealTable
-from connector.targets.names import SqliteNames
 from connector.targets.operations import (
+    AllowNull,
     AlterTable,
     CreateSchema,
     CreateTable,
     DropSchema,
     DropTable,
-    Filled,
+    ExistingColumn,
     IndexKey,
-    Kept,
+    KnownValue,
     Operation,
     RenameTable,
     Truncate,
-    Unknowable,
+    UnknownValue,
     Value,
+    column_has_nulls,
     value_would_change,
+    values_are_unknown,
 )
+from connector.targets.sqlite.names import SqliteNames
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
 
@@ -74,6 +77,8 @@ def run(connection: sqlite3.Connection, operation: Operation) -> None:
             connection.execute(f"DELETE FROM {table_name(table.name)}")
         case AlterTable():
             _alter(connection, operation)
+        case AllowNull():
+            pass  # no column but the key's is NOT NULL
         case IndexKey(table, columns):
             _index(connection, table.name, columns)
 
@@ -133,11 +138,11 @@ def _alter(connection: sqlite3.Connection, change: AlterTable) -> None:
     name = table_name(change.before.name)
     filled = connection.execute(f"SELECT EXISTS (SELECT 1 FROM {name})").fetchone()[0]
     for origin, column in zip(change.origins, change.after.columns, strict=True):
-        if isinstance(origin, Unknowable) and filled:
-            raise Unsupported(f"rows of {change.before.name} get unknown values: {origin.reason}")
-        if isinstance(origin, Kept) and origin.filled:
+        if isinstance(origin, UnknownValue) and filled:
+            raise values_are_unknown(change, column, origin.reason)
+        if isinstance(origin, ExistingColumn) and origin.filled:
             _refuse_nulls(connection, change, origin.name)
-        if isinstance(origin, Kept):
+        if isinstance(origin, ExistingColumn):
             _refuse_unfit(connection, change, origin, column)
     if _same_storage(change):
         return
@@ -157,10 +162,10 @@ def _refuse_nulls(connection: sqlite3.Connection, change: AlterTable, column: st
     name = table_name(change.before.name)
     sql = f"SELECT EXISTS (SELECT 1 FROM {name} WHERE {quoted(column)} IS NULL)"
     if connection.execute(sql).fetchone()[0]:
-        raise Unsupported(f"column {column} of {change.before.name} becomes NOT NULL and has NULLs")
+        raise column_has_nulls(change, column)
 
 
-def _refuse_unfit(connection: sqlite3.Connection, change: AlterTable, origin: Kept, column: Column) -> None:
+def _refuse_unfit(connection: sqlite3.Connection, change: AlterTable, origin: ExistingColumn, column: Column) -> None:
     """Stop if the new type would change a value."""
     name, table = quoted(origin.name), table_name(change.before.name)
     for unfit in origin.unfit:
@@ -190,7 +195,7 @@ def _same_storage(change: AlterTable) -> bool:
         and [(column.name, sqlite_type(column)) for column in before.columns]
         == [(column.name, sqlite_type(column)) for column in after.columns]
         and all(
-            isinstance(origin, Kept) and origin.name == column.name and not origin.pad and not origin.cut
+            isinstance(origin, ExistingColumn) and origin.name == column.name and not origin.pad and not origin.cut
             for origin, column in zip(change.origins, after.columns, strict=True)
         )
     )
@@ -201,16 +206,16 @@ def _expressions(change: AlterTable) -> tuple[str, list[Value]]:
     values: list[Value] = []
     for origin in change.origins:
         match origin:
-            case Kept(name) if origin.cut:
+            case ExistingColumn(name) if origin.cut:
                 parts.append(f"substr({quoted(name)}, 1, length({quoted(name)}) - ?)")
                 values.append(origin.cut)
-            case Kept(name, pad):
+            case ExistingColumn(name, pad):
                 parts.append(f"{quoted(name)} || ?" if pad else quoted(name))
                 values += [pad] if pad else []
-            case Filled(value):
+            case KnownValue(value):
                 parts.append("?")
                 values.append(value)
-            case Unknowable():
+            case UnknownValue():
                 parts.append("NULL")
     parts += [quoted(column.name) for column in change.after.transaction]  # DDL does not change who wrote a row
     return ", ".join(parts), values

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from connector.clock import Clock
-from connector.config.model import Target as Options
+from connector.config.apply import Target as Options
+from connector.config.target_url import sqlite_file
 from connector.errors import ConfigError
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.sqlite.signal_table import SqliteSession
@@ -16,17 +15,17 @@ from connector.targets.sqlite.target import SqliteTarget
 
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> SqliteTarget:
     """Open the file; create it if it does not exist."""
-    return SqliteTarget(_file(options.url.get_secret_value()), clock, audit=options.audit, columns=columns)
+    return SqliteTarget(sqlite_file(options.url.get_secret_value()), clock, audit=options.audit, columns=columns)
 
 
 def open_session(url: str) -> SqliteSession:
     """Open the existing file."""
-    return SqliteSession(_file(url))
+    return SqliteSession(sqlite_file(url))
 
 
 def check(url: str) -> str:
     """Check that the file, or the folder in which it will be created, can be written to."""
-    file = _file(url)
+    file = sqlite_file(url)
     folder = file.absolute().parent
     if not os.access(file if file.exists() else folder, os.W_OK):
         raise ConfigError(
@@ -47,12 +46,5 @@ def check(url: str) -> str:
 
 def unverified(url: str) -> str:
     """Return "": no password is sent."""
-    _file(url)
+    sqlite_file(url)
     return ""
-
-
-def _file(url: str) -> Path:
-    parts = urlsplit(url)
-    if parts.netloc or len(parts.path) <= 1:
-        raise ConfigError("target.url names no file", hint="sqlite:///relative/file or sqlite:////absolute/file")
-    return Path(unquote(parts.path[1:]))

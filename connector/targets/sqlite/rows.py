@@ -3,6 +3,8 @@
 Rows of a table without a key are deleted by comparing all columns with IS, under which NULLs are equal. Of equal rows
 as many are deleted as the log has, the oldest first. That reads the table once per batch. Metadata columns are not
 compared; if the table has them, rows of the newest transactions are deleted first, as within a batch.
+
+Keys that the table lacks are read only after a wrong row count.
 """
 
 from __future__ import annotations
@@ -10,19 +12,24 @@ from __future__ import annotations
 import sqlite3
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Final
 
 from connector.ddl.syntax.type_names import FLOATS
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import Images, NetChanges, Partial
+from connector.log.transaction.layout import TableLayout
 from connector.targets.names import OTHER_COLUMN
 from connector.targets.operations import Value
 from connector.targets.sqlite.ddl import names, quoted, table_name
-from connector.targets.sqlite.missing import missing_rows, shown
+from connector.targets.sqlite.names import SqliteNames
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
 from connector.targets.target_schema import go_on_without
 from connector.targets.values import rows as decoded
 
+NAMED: Final = 5  # of the keys that a change does not find
+Key = Sequence[Value]
 _GONE = "temp.thl_gone"
 _CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # SQLite's manual, "Result and Error Codes"
 
@@ -217,3 +224,40 @@ def rowid_name(columns: Sequence[str]) -> str:
 
 def _marks(count: int) -> str:
     return ", ".join("?" * count)
+
+
+def missing_rows(
+    connection: sqlite3.Connection, layout: TableLayout, keys: Sequence[Key], lacking: int, *, deleted: bool
+) -> str:
+    """Some of the keys that the table lacks; "" if they are not known.
+
+    Args:
+        connection: in the open transaction that changed the rows.
+        layout: the table's, with a key.
+        keys: the keys of the rows to change.
+        lacking: the number of rows that were not found.
+        deleted: the rows were deleted, so the last commit is read instead. It lacks earlier changes of the same
+            transaction: if the number of missing rows there differs, no key is named.
+    """
+    if not deleted:
+        return _named(layout, _absent(connection, layout, keys), lacking)
+    (file,) = connection.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
+    with closing(sqlite3.connect(file)) as committed:
+        exists = committed.execute("SELECT 1 FROM sqlite_master WHERE name = ?", SqliteNames().table(layout.name))
+        return _named(layout, _absent(committed, layout, keys), lacking) if exists.fetchone() else ""
+
+
+def shown(layout: TableLayout, key: Key) -> str:
+    """A key as text for error messages."""
+    names = [layout.columns[index].name for index in layout.key]
+    return ", ".join(f"{name}={value!r:.100}" for name, value in zip(names, key, strict=True))
+
+
+def _absent(connection: sqlite3.Connection, layout: TableLayout, keys: Sequence[Key]) -> list[Key]:
+    matches = " AND ".join(f"{quoted(layout.columns[index].name)} = ?" for index in layout.key)
+    query = f"SELECT 1 FROM {table_name(layout.name)} WHERE {matches}"
+    return [key for key in keys if connection.execute(query, key).fetchone() is None]
+
+
+def _named(layout: TableLayout, absent: Sequence[Key], lacking: int) -> str:
+    return "; ".join(shown(layout, key) for key in absent[:NAMED]) if len(absent) == lacking else ""

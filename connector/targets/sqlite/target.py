@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,15 +31,17 @@ from connector.targets.add_metadata_columns import missing_columns
 from connector.targets.ddl.by_hand import done_by_hand
 from connector.targets.ddl.plan import located, plan
 from connector.targets.default_values import with_whole_inserts
-from connector.targets.names import SqliteNames, check_names
+from connector.targets.names import check_names
 from connector.targets.operations import DropTable
 from connector.targets.sqlite import bookkeeping as sqlite_bookkeeping
 from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, quoted, run, table_name
 from connector.targets.sqlite.errors import translated
+from connector.targets.sqlite.names import SqliteNames
 from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
+from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table, from_json, to_json
-from connector.targets.target_schema import Excluded, TargetSchema, changed, exclusions
+from connector.targets.target_schema import Excluded, TargetSchema
 from connector.targets.unique_key_index import UniqueKeyIndex
 
 log = logging.getLogger(__name__)
@@ -77,12 +78,9 @@ class SqliteTarget:
         self._service = ""
         self.token = 0
         self._position = TargetPosition(service="")  # as the last commit left it
-        self._saved = TargetSchema()  # as the last commit left it
-        self._tables = TargetSchema()
+        self._schema = StagedSchema()
         self._names = SqliteNames()
         self._unique_key_indexes = UniqueKeyIndex()
-        self._uncounted = Counter[TableName]()  # row changes of excluded tables since the last commit
-        self._counted = Counter[TableName]()  # of earlier commits, not yet in the schemas
         if sqlite3.sqlite_version_info < OLDEST:
             raise Unsupported(f"SQLite {sqlite3.sqlite_version} has no STRICT tables: 3.37 or later is needed")
         self._path = path
@@ -96,7 +94,7 @@ class SqliteTarget:
     @property
     def target_schema(self) -> TargetSchema:
         """The tables that the applier created, after the staged changes."""
-        return self._tables
+        return self._schema.tables
 
     def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
         """Claim the file. Waits for the open transaction of another applier, and logs that."""
@@ -127,9 +125,7 @@ class SqliteTarget:
             excluded = bookkeeping.excluded_from(
                 self._db.execute(f"SELECT {bookkeeping.EXCLUDED} FROM thl_excluded WHERE service = ?", (service,))
             )
-            self._tables = self._saved = self._add_metadata_columns(tables, excluded)
-            self._counted.clear()
-            self._uncounted.clear()
+            self._schema.claimed(self._add_metadata_columns(tables, excluded))
             self._db.execute("COMMIT")
         faults.point("target.after_claim")
         return position
@@ -140,11 +136,10 @@ class SqliteTarget:
         with translated():
             self._begin()
             for net in changes:
-                if net.layout.name in self._tables.excluded:
-                    self._uncounted[net.layout.name] += net.changes
+                if self._schema.leaves_out(net):
                     continue
-                self._tables.check(net.layout)
-                table = self._tables.get(net.layout.name)
+                self._schema.tables.check(net.layout)
+                table = self._schema.tables.get(net.layout.name)
                 if (index := self._unique_key_indexes.missing(net, table)) is not None:
                     run(self._db, index)
                 write_rows(self._db, table, with_whole_inserts(net, table))
@@ -154,20 +149,20 @@ class SqliteTarget:
     def ddl(self, ddl: Ddl) -> None:
         """Apply the statements' operations in the open transaction."""
         self._unique_key_indexes.forget()
-        self._count()
+        self._schema.add_counts()
         with translated():
             self._begin()
             for statement in ddl.statements:
                 try:
-                    found = plan(statement, self._tables, ddl.commit_time)
+                    found = plan(statement, self._schema.tables, ddl.commit_time)
                     if not found.operations:
                         metrics.ignored_ddl.labels(self._service, found.command).inc()
                     check_names(self._names, found.target_schema)
                     for operation in found.operations:
                         run(self._db, operation)
                 except ConnectorError as error:
-                    raise located(error, ddl.seqno, statement, self._tables) from error
-                self._tables = found.target_schema
+                    raise located(error, ddl.seqno, statement, self._schema.tables) from error
+                self._schema.tables = found.target_schema
 
     def set_metadata(self, values: Sequence[TransactionValue]) -> None:
         """Update the rows that have the event's seqno; that reads the tables again."""
@@ -184,31 +179,28 @@ class SqliteTarget:
     def begin_snapshot(self) -> None:
         """Drop every table of the applier, in the open transaction."""
         self._unique_key_indexes.forget()
-        self._count()
+        self._schema.add_counts()
         with translated():
             self._begin()
-            for table in self._tables:
-                run(self._db, DropTable(table, optional=table.name in self._tables.excluded))
-            self._tables = self._tables.loading(self._columns, Seqno(self._position.seqno + 1))
+            for table in self._schema.tables:
+                run(self._db, DropTable(table, optional=table.name in self._schema.tables.excluded))
+            self._schema.begin_snapshot(self._columns, Seqno(self._position.seqno + 1))
             self._written.clear()
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
         """Compare the definitions in the open transaction."""
-        self._count()
+        self._schema.add_counts()
         self._unique_key_indexes.forget()
         with translated():
             self._begin()
-            found = done_by_hand(ddl, self._tables, SqliteDictionary(self._db))
+            found = done_by_hand(ddl, self._schema.tables, SqliteDictionary(self._db))
             check_names(self._names, found.target_schema)
-        self._tables = found.target_schema
+        self._schema.tables = found.target_schema
         return found.tables
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
         """Record the exclusions with the next commit."""
-        self._count()
-        for name, entry in tables.items():
-            if name not in self._tables.excluded:
-                self._tables = self._tables.excluding(name, entry)
+        self._schema.exclude(tables)
 
     def leave_out(self, event: LeftOut) -> None:
         """Record it in the open transaction. An older mark of a table stays."""
@@ -242,9 +234,7 @@ class SqliteTarget:
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
             self._written.clear()
-            self._saved = self._tables
-            self._counted += self._uncounted
-            self._uncounted.clear()
+            self._schema.committed()
             self._position = position
             faults.point("target.after_commit")
 
@@ -253,22 +243,13 @@ class SqliteTarget:
         with translated():
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            self._tables = self._saved
-            self._uncounted.clear()
+            self._schema.discard()
             self._written.clear()
             self._unique_key_indexes.forget()
 
     def close(self) -> None:
         """Close the file; an open transaction is rolled back."""
         self._db.close()
-
-    def _count(self) -> None:
-        """Add the counts to the schemas, before an exclusion gets another name or ends."""
-        if self._counted:
-            same = self._tables is self._saved
-            self._saved = self._saved.counted(self._counted)
-            self._tables = self._saved if same else self._tables.counted(self._counted)
-            self._counted.clear()
 
     def _add_metadata_columns(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
         """Add missing metadata columns to tables; excluded tables stay as they are."""
@@ -303,16 +284,16 @@ class SqliteTarget:
 
     def _record_rewind(self, position: TargetPosition) -> None:
         """Update `thl_rewound` and `thl_applied` for a rewind, or for its end."""
-        if position.head != self._position.head:
+        if position.rewound_from != self._position.rewound_from:
             self._db.execute("DELETE FROM thl_rewound WHERE service = ?", (self._service,))
-            if position.head != NO_SEQNO:
-                self._db.execute("INSERT INTO thl_rewound VALUES (?, ?)", (self._service, position.head))
+            if position.rewound_from != NO_SEQNO:
+                self._db.execute("INSERT INTO thl_rewound VALUES (?, ?)", (self._service, position.rewound_from))
         if position.seqno < self._position.seqno:
             later = (self._service, position.seqno)
             self._db.execute("DELETE FROM thl_applied WHERE service = ? AND seqno > ?", later)
 
     def _write_tables(self) -> None:
-        gone, new = changed(self._saved, self._tables)
+        gone, new = self._schema.changed_tables()
         self._db.executemany(
             "DELETE FROM thl_tables WHERE service = ? AND schema_name = ? AND table_name = ?",
             ((self._service, *name) for name in gone),
@@ -322,7 +303,7 @@ class SqliteTarget:
             ((self._service, *table.name, *self._names.table(table.name), to_json(table)) for table in new),
         )
         where = "WHERE service = ? AND schema_name = ? AND table_name = ?"
-        included, excluded = exclusions(self._saved, self._tables)
+        included, excluded = self._schema.changed_exclusions()
         self._db.executemany(f"DELETE FROM thl_excluded {where}", ((self._service, *name) for name in included))
         self._db.executemany(
             "INSERT INTO thl_excluded VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -330,7 +311,7 @@ class SqliteTarget:
         )
         self._db.executemany(
             f"UPDATE thl_excluded SET changes = changes + ? {where}",
-            ((count, self._service, *name) for name, count in self._uncounted.items()),
+            ((count, self._service, *name) for name, count in self._schema.uncounted.items()),
         )
 
     def _run_waiting(self, sql: str) -> None:

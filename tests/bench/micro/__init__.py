@@ -1,4 +1,4 @@
-"""What one call of each hot function costs: a small benchmark a function, all of them in a minute.
+"""The cost of one call of each hot function: a small benchmark per function, all in a minute.
 
 `python -m tests.bench.micro` prints nanoseconds a unit (a row, an event, a value …), with `--instructions` also the
 instructions that callgrind counted, which a busy machine does not change. `--save` keeps the figures as a line of

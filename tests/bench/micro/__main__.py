@@ -17,7 +17,7 @@ from tests.bench.micro.series import Figure
 @click.option("--save", is_flag=True, help="Keep the figures, instructions too, as a line of series.jsonl.")
 @click.option("--compare", is_flag=True, help="Show ratios to its last line.")
 def main(name: str, counting: bool, save: bool, compare: bool) -> None:
-    """Measure the benchmarks whose names contain NAME: all, without one."""
+    """Measure the benchmarks whose names contain NAME; without NAME, all."""
     if save and name:
         raise click.UsageError("a line of the series has all benchmarks")
     benchmarks = find(name)

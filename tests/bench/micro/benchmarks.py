@@ -1,4 +1,4 @@
-"""All of them, in the order the data goes."""
+"""All benchmarks, in the order of the data flow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.bench.micro.registry import BENCHMARKS, Micro
 
 
 def find(part: str = "") -> list[Micro]:
-    """Those whose name contains `part`.
+    """The benchmarks whose name contains `part`.
 
     Raises:
         LookupError: none does.

@@ -1,11 +1,11 @@
-"""From bytes that a source sent to pieces of transactions with rows in Avro."""
+"""Benchmarks from a source's bytes to transaction batches with rows in Avro."""
 
 from __future__ import annotations
 
 import struct
 from functools import partial
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.mysql.values.text_rows import TextRows
 from tests.bench.micro import inputs
 from tests.bench.micro.registry import Work, micro, named
@@ -55,14 +55,14 @@ for _family in FAMILIES:
 
 @micro("event", 13 * inputs.SMALL + 1)
 def frames_of_file() -> Work:
-    """Splitting, checksums, and nothing else: the table is not for us."""
+    """Splits events and checks their checksums, nothing else: the table is not captured."""
     log, filters = inputs.small_log(), Filters(ignore=["s.t"])
     return lambda: inputs.read_all(log, filters=filters)
 
 
 @micro("event", 13 * inputs.SMALL + 1)
 def frames_of_packets() -> Work:
-    """The same from MySQL's packets, which may have to be joined."""
+    """The same from MySQL's packets, some of which have to be joined."""
     packets, filters = inputs.as_packets(inputs.small_log()), Filters(ignore=["s.t"])
     return lambda: inputs.read_all(packets, packets=True, filters=filters)
 

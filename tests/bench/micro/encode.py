@@ -1,4 +1,4 @@
-"""From pieces to fragments."""
+"""Benchmarks from transaction batches to fragments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.bench.micro.registry import Work, micro
 
 @micro("event", inputs.SMALL)
 def small_events() -> Work:
-    """Five changes of a row each: one fragment."""
+    """Five changes of one row each: one fragment."""
     pieces, encoder = inputs.pieces(inputs.small_log()), inputs.encoder()
     return lambda: [encoder.encode(piece) for piece in pieces]
 
@@ -26,7 +26,7 @@ def large_event() -> Work:
 
 @micro("fragment", 100)
 def fragment_writer() -> Work:
-    """Five changes whose heads are known, into bytes with their checksum."""
+    """Five changes with known headers, written with their checksum."""
     writer = FragmentWriter(single_object_header(), "db:3306")
     head = EventHeader(1, 1, 0, "s", 0, -1, 1, 7, "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", 4, 5, b"\x00")
     head.end("binlog.000001:0000000000002081;7", 1_700_000_000_000_000, 0)
@@ -36,5 +36,5 @@ def fragment_writer() -> Work:
 
 
 def _some_head(layout: TableLayout) -> bytes:
-    """Some bytes as long as the head of a change."""
+    """Bytes of the length of a change's header."""
     return bytes(20 * len(layout.columns))

@@ -1,4 +1,4 @@
-"""What the benchmarks are fed with, made once: the log of a source, and what each of our stages makes of it.
+"""Inputs of the benchmarks, made once: a source's log, and the output of each stage.
 
 The table is that of `tests.bench.workload`: ten mixed columns, 200-300 bytes a row. A small transaction changes five
 rows by five statements: three inserts, an update, a delete. A large one is one INSERT of many rows, in row events of
@@ -14,7 +14,7 @@ from random import Random
 
 import pyarrow as pa
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.log.ids import NO_SEQNO, Epoch, Seqno
 from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.position import PositionRecord, SourcePosition
@@ -132,7 +132,7 @@ def column_log(columns: Sequence[ColumnDef], rows: Sequence[Sequence[bytes | Non
 
 
 def as_packets(log: bytes) -> bytes:
-    """A file as the dump command sends it: a packet an event."""
+    """A file as the dump command sends it: one packet per event."""
     packets, at, sequence = bytearray(), 4, 1
     while at < len(log):
         size = int.from_bytes(log[at + 9 : at + 13], "little")
@@ -142,7 +142,7 @@ def as_packets(log: bytes) -> bytes:
 
 
 def read_all(data: bytes, *, packets: bool = False, filters: Filters | None = None) -> list[Logged]:
-    """Everything that our reader makes of a log."""
+    """Every item that the reader returns for a log."""
     frames: Frames = PacketFrames() if packets else EventFrames()
     reader = BinlogReader(
         MemorySource(data),
@@ -172,7 +172,7 @@ def encoder(partitions: int = 1) -> Encoder:
 
 
 def nowhere() -> PositionRecord:
-    """The position of a log that has nothing yet."""
+    """The position of an empty log."""
     start = SourcePosition("binlog.000001", 4)
     return PositionRecord(finished=None, resume=start, gtid_set="", open=None, tails={0: NO_SEQNO})
 

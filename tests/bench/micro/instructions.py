@@ -1,4 +1,4 @@
-"""Instructions a unit, counted by callgrind: the same on a busy machine as on an idle one.
+"""Instructions per unit, counted by callgrind: the same on a busy machine as on an idle one.
 
 One interpreter runs under valgrind, which counts nothing until it is asked to. For each benchmark it forks: the child
 is as fresh as if it were the only one, prepares, warms up, and then counts `LOOPS` calls. What the same loop costs
@@ -34,13 +34,13 @@ _TOTALS = re.compile(r"^totals: (\d+)$", re.MULTILINE)
 
 
 def available() -> str:
-    """Why instructions cannot be counted here; empty when they can."""
+    """The reason why instructions cannot be counted here; empty if they can."""
     missing = [program for program in ("valgrind", "cc") if shutil.which(program) is None]
     return f"{' and '.join(missing)} not found" if missing else ""
 
 
 def count(benchmarks: Iterable[Micro]) -> dict[str, float]:
-    """Instructions a unit of each benchmark that can be counted; one that fails is told, and left out."""
+    """Instructions per unit of each benchmark that can be counted; a failing one is reported and omitted."""
     counted = [each for each in benchmarks if each.counted]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -58,7 +58,7 @@ def count(benchmarks: Iterable[Micro]) -> dict[str, float]:
 
 
 def _total(folder: Path, name: str) -> int:
-    """Instructions of a benchmark's loop, less those of the empty one in the same process."""
+    """Instructions of a benchmark's loop, minus those of the empty loop in the same process."""
     pid = (folder / name).read_text()
     empty, whole = (int(_TOTALS.findall((folder / f"out.{pid}.{part}").read_text())[0]) for part in (1, 2))
     return whole - empty
@@ -89,7 +89,7 @@ def _child(folder: Path, each: Micro) -> None:
 
 
 def main(folder: Path, names: list[str]) -> None:
-    """Fork for each, one after the other."""
+    """Fork for each benchmark, one after the other."""
     inputs.batch(inputs.small_log())  # made once for all
     inputs.batch(inputs.large_log())
     wanted = {each.name: each for each in find()}

@@ -1,4 +1,4 @@
-"""From fragments to librdkafka."""
+"""Benchmarks from fragments to librdkafka."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUE = bytes(300)
 
 @micro("work", 100)
 def work_queue() -> Work:
-    """Put by one thread, taken by another, without ever waiting."""
+    """One thread puts, another takes, without waiting."""
     queue = WorkQueue(64 << 20)
     work = list(inputs.fragments(inputs.small_log()))
 
@@ -36,7 +36,7 @@ def work_queue() -> Work:
 
 @micro("message", MESSAGES)
 def send_to_nothing() -> Work:
-    """What is ours of a produce: the producer takes everything and does nothing."""
+    """The connector's part of producing: the producer accepts everything and does nothing."""
     with mock.patch.object(transactions, "Producer", _Nothing):
         sending = Transactions(Config(), SystemClock())
     return lambda: [sending.send("thl.micro", 0, b"s", VALUE) for _ in range(MESSAGES)]
@@ -44,7 +44,7 @@ def send_to_nothing() -> Work:
 
 @micro("message", MESSAGES, counted=False)
 def send_to_librdkafka() -> Work:
-    """A produce into librdkafka, without a broker and without a transaction."""
+    """Producing into librdkafka, without a broker and without a transaction."""
     producer = Producer({"test.mock.num.brokers": 1, "linger.ms": 5, "compression.type": "lz4"})
 
     def work() -> None:
@@ -65,7 +65,7 @@ def position_as_message() -> Work:
 
 
 class _Nothing:
-    """A producer that takes everything."""
+    """A producer that accepts everything."""
 
     def __init__(self, *arguments: object, **named: object) -> None:
         pass

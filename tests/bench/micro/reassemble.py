@@ -1,4 +1,4 @@
-"""From a batch of messages to net operations."""
+"""Benchmarks from a batch of messages to net changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL = 1 << 62
 
 @micro("message", inputs.SMALL)
 def scan_headers() -> Work:
-    """Checksum and header of small events."""
+    """Reads checksum and header of small events."""
     batch, scanner = inputs.batch(inputs.small_log()), Scanner("thl.micro")
     return lambda: scanner.scan(batch)
 

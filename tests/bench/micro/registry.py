@@ -1,4 +1,4 @@
-"""How a benchmark is written down: a function that prepares, and returns what is measured.
+"""The registration of a benchmark: a function that prepares and returns the measured function.
 
 @micro("row", 1000)
 def rows_to_copy() -> Work:
@@ -21,8 +21,8 @@ class Micro:
 
     Args:
         name: `stage.function`.
-        unit: what a figure is for: `row`, `event` …
-        units: how many of them one call of the work does.
+        unit: unit of the figure: `row`, `event` …
+        units: units per call of the work.
         prepare: makes the input and returns the work.
         counted: whether its instructions can be counted: not where threads of a library do a part.
     """

@@ -1,4 +1,4 @@
-"""The figures over time: one JSON line a run in `series.jsonl`, the newest last."""
+"""The figures over time: one JSON line per run in `series.jsonl`, the newest last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SERIES = Path(__file__).with_name("series.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a unit costs; None where it was not measured."""
+    """The cost of a unit; None if it was not measured."""
 
     unit: str
     ns: float | None
@@ -33,7 +33,7 @@ class Run:
 
 
 def now(figures: dict[str, Figure]) -> Run:
-    """A run that has just been made, of what is checked out; a commit with a `+` has changes on top."""
+    """A run of the checked-out code, just made; `+` after the commit means local changes."""
     git = ["git", "-C", str(SERIES.parent)]
     commit = subprocess.run(
         [*git, "describe", "--always", "--abbrev=10"], check=False, capture_output=True, text=True
@@ -50,13 +50,13 @@ def now(figures: dict[str, Figure]) -> Run:
 
 
 def append(run: Run, series: Path = SERIES) -> None:
-    """Keep a run."""
+    """Append a run."""
     with series.open("a") as file:
         file.write(json.dumps(asdict(run)) + "\n")
 
 
 def last(series: Path = SERIES) -> Run | None:
-    """The newest run that was kept."""
+    """The newest run in the file."""
     lines = series.read_text().splitlines() if series.exists() else []
     if not lines:
         return None
@@ -65,7 +65,7 @@ def last(series: Path = SERIES) -> Run | None:
 
 
 def table(run: Run, before: Run | None) -> str:
-    """A run as Markdown; with an earlier one, how many times as much each figure is now."""
+    """A run as Markdown; with an earlier run, the ratio of each figure to it."""
     lines = ["| benchmark | unit | ns | instructions |" + (" ns, ratio | instructions, ratio |" if before else "")]
     lines.append("|---|---|---|---|" + ("---|---|" if before else ""))
     for name, figure in run.figures.items():

@@ -1,4 +1,4 @@
-"""The protocol's rules, once an event."""
+"""Benchmarks of the protocol's rules, once per event."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def progress_take() -> Work:
 
 @micro("record")
 def progress_record() -> Work:
-    """What a Kafka transaction's end writes, with a GTID set of three servers."""
+    """The record at a Kafka transaction's end, with a GTID set of three servers."""
     progress = Progress(nowhere())
     progress.snapshot_ended(",".join(f"{UUID[:-1]}{digit}:1-1000000" for digit in "123"))
     return progress.record
@@ -39,7 +39,7 @@ def progress_record() -> Work:
 
 @micro("gtid", EVENTS)
 def gtid_add() -> Work:
-    """The next number of the same server, as nearly always."""
+    """Adds the next number of the same server, the usual case."""
     gtids = [f"{UUID}:{number}" for number in range(1, EVENTS + 1)]
 
     def work() -> int:
@@ -53,7 +53,7 @@ def gtid_add() -> Work:
 
 @micro("span", SPANS)
 def gtid_str() -> Work:
-    """A set with many holes."""
+    """Prints a set with many gaps."""
     found = GtidSet.parse(f"{UUID}:" + ":".join(f"{10 * n + 1}-{10 * n + 5}" for n in range(SPANS)))
     return lambda: str(found)
 

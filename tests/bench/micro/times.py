@@ -1,4 +1,4 @@
-"""Nanoseconds a unit, by pytest-benchmark: the median of many rounds."""
+"""Nanoseconds per unit, by pytest-benchmark: the median of many rounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPTIONS = (
 
 
 def measure(benchmarks: Iterable[Micro], part: str) -> dict[str, float]:
-    """Nanoseconds a unit of each benchmark; one that fails is told, and left out."""
+    """Nanoseconds per unit of each benchmark; a failing one is reported and omitted."""
     units = {each.name: each.units for each in benchmarks}
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "times.json")

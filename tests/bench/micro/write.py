@@ -1,4 +1,4 @@
-"""From net operations to what a target takes."""
+"""Benchmarks from net changes to a target's input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _net() -> NetChanges:
 
 @micro("row", inputs.LARGE)
 def rows_to_copy() -> Work:
-    """PostgreSQL's binary COPY."""
+    """Writes PostgreSQL's binary COPY."""
     net = _net()
     columns = net.layout.columns
     kinds, bits = bytes(map(copy_kind, columns)), bytes(map(bit_count, columns))
@@ -33,6 +33,6 @@ def rows_to_copy() -> Work:
 
 @micro("row", inputs.LARGE)
 def rows_to_bind() -> Work:
-    """Tuples, as SQLite binds them."""
+    """Makes tuples for SQLite's bindings."""
     net = _net()
     return lambda: decoded(net.inserts.data, net.inserts.ends, len(net.layout.columns))

@@ -1,1 +1,1 @@
-"""What others reach on the same servers with the same workloads: see README.md beside this file."""
+"""Other programs on the same servers with the same workloads: see README.md beside this file."""

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.peers`: what others reach beside ours, in one run; a JSON file into the results' folder."""
+"""`python -m tests.bench.peers`: measures other programs beside the connector; writes a JSON file of results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def main(
     only: Sequence[str],
     out: Path,
 ) -> None:
-    """Measure on this machine; exit 1 when a figure is void. What cannot run here is a row that says why."""
+    """Measure on this machine; exit 1 if a figure is void. A program that cannot run here is a row with the reason."""
     chosen = only or (*PEERS, LATENCY)
     sheet = Sheet(out, "peers", {"rows": rows, "seconds": seconds, "warm": warm, "rate": rate})
     for kind in kinds:
@@ -69,7 +69,7 @@ def main(
 
 
 def _compare(sheet: Sheet, kind: str, rows: int, peers: Mapping[str, Peer]) -> None:
-    """All peers on the same servers and the same binary log, one after the other."""
+    """Run all peers on the same servers and binary log, one after the other."""
     with site() as place:
         load = Load(place, kind, workload.fill(place.connect, kind, rows))
         for name, peer in peers.items():

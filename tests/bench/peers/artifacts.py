@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connector.errors import SandboxError
-from connector.sandbox.fetching import maven
-from connector.sandbox.fetching.versions import KAFKA_VERSION, Artifact
+from connector.fetching import maven
+from connector.fetching.versions import KAFKA_VERSION, Artifact
 from tests.bench.peers.peer import Unavailable
 
 DEBEZIUM_VERSION = "3.6.1.Final"
@@ -27,14 +27,14 @@ _SINK = (Artifact("io.debezium", "debezium-connector-jdbc", JDBC_SINK_VERSION),)
 
 @dataclass(frozen=True, slots=True)
 class ConnectJars:
-    """What Kafka Connect is started with: its own jars, and those of each plugin."""
+    """The class paths of Kafka Connect: its own jars, and those of each plugin."""
 
     runtime: tuple[Path, ...]
     plugins: Mapping[str, tuple[Path, ...]]
 
 
 def connect_jars() -> ConnectJars:
-    """Connect with Debezium's MySQL source and JDBC sink.
+    """The jars of Connect with Debezium's MySQL source and JDBC sink.
 
     Raises:
         Unavailable: when one of them cannot be fetched.
@@ -50,7 +50,7 @@ def connect_jars() -> ConnectJars:
 
 
 def _without(jars: Sequence[Path], provided: Sequence[Path]) -> tuple[Path, ...]:
-    """A plugin must not bring what Connect has: two Jacksons do not take each other's modules."""
+    """A plugin's jars without those of Connect: two Jackson versions conflict."""
     names = {_artifact(jar) for jar in provided}
     return tuple(jar for jar in jars if _artifact(jar) not in names)
 

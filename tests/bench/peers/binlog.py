@@ -1,4 +1,4 @@
-"""`mysqlbinlog`: what the server's dump can give at most, and what MySQL's own decoder makes of it."""
+"""`mysqlbinlog`: the rates of the server's dump and of MySQL's own decoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from connector.sandbox.fetching.mysql_programs import tool
+from connector.fetching.mysql_programs import tool
 from tests.bench.meter import Meter
 from tests.bench.peers.peer import Load, Unavailable
 from tests.bench.result import Row
@@ -17,7 +17,7 @@ _LOOK = 0.01  # seconds
 
 
 def measure(load: Load) -> list[Row]:
-    """The raw copy of all binary logs from the server, and then their decoding into nothing."""
+    """Copy all binary logs raw from the server, then decode them to nothing."""
     place = load.place
     with place.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SHOW BINARY LOGS")

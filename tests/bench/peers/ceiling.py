@@ -1,4 +1,4 @@
-"""What PostgreSQL can take: COPY into staging and a merge by sets, by psycopg, from bytes that were made beforehand.
+"""PostgreSQL's limit: COPY into staging and a merge by sets, by psycopg, from prepared bytes.
 
 Nothing of ours is in it. The rows are those of the workload in their order (its two connections one after the other);
 each batch of row changes is reduced to its net rows before the clock starts, and rates count the row changes.
@@ -34,7 +34,7 @@ _INSERT = f"INSERT INTO ceiling SELECT {', '.join(_NAMES)} FROM staged WHERE op 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Net rows as COPY's text, and how many row changes they come from."""
+    """Net rows as COPY's text, and the number of row changes behind them."""
 
     text: bytes
     changes: int
@@ -42,7 +42,7 @@ class Batch:
 
 
 def measure(load: Load) -> list[Row]:
-    """The peer: one row for each size of batch."""
+    """Measure; one row per batch size."""
     found = []
     for size in BATCHES:
         batches = list(_batches(load.kind, load.backlog.rows, size))
@@ -80,7 +80,7 @@ def _run(dsn: str, batches: list[Batch], server: Meter) -> dict[str, float]:
 
 
 def _batches(kind: str, rows: int, size: int) -> Iterator[Batch]:
-    """A row's net change: what it was before the batch (there or not) against what it is after."""
+    """Net changes per batch: each row before the batch (present or not) compared with after it."""
     net: dict[int, tuple[bool, bytes | None]] = {}  # key → (was it there before the batch?, its text now)
     there: dict[int, bytes] = {}
     changes = 0

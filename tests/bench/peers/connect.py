@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from connector.errors import SandboxError
-from connector.sandbox.fetching.java import java_home
+from connector.fetching.java import java_home
 from connector.sandbox.ports import free_port
 from connector.sandbox.program import Program, wait_until
 from tests.bench.peers.artifacts import connect_jars
@@ -37,11 +37,11 @@ Place = tuple[Mapping[str, str], Mapping[str, str | int]]
 
 
 class Connect:
-    """A worker of a cluster of its own, as a context.
+    """A worker with its own cluster, as a context.
 
     Args:
-        place: whose Kafka it works on.
-        name: of the cluster; its topics are called after it.
+        place: site whose Kafka it uses.
+        name: name of the cluster, also in its topics.
         settings: over the worker's own, e.g. `exactly.once.source.support`.
     """
 
@@ -92,7 +92,7 @@ class Connect:
 
     @property
     def pid(self) -> int | None:
-        """The worker's."""
+        """The worker's process id."""
         return self.program.pid
 
     def __enter__(self) -> Self:
@@ -120,9 +120,9 @@ class Connect:
         """Start a connector, and wait until its task runs.
 
         Args:
-            name: of the connector; a sink's consumer group is called after it, whatever the cluster is.
-            config: its configuration.
-            begin: where a source is to begin, as if it had been there before.
+            name: name of the connector, also in a sink's consumer group.
+            config: configuration of the connector.
+            begin: offset at which a source begins, as if it had stopped there.
 
         Raises:
             Unavailable: Connect refuses it, or its task fails.
@@ -140,7 +140,7 @@ class Connect:
             CLOCK.sleep(0.1)
 
     def check(self, name: str) -> None:
-        """Raise when the connector does not run.
+        """Raise if the connector does not run.
 
         Raises:
             Unavailable: with the task's first line of error.
@@ -150,7 +150,7 @@ class Connect:
         self._runs(name)
 
     def _insist(self, method: str, path: str, body: object = None) -> None:
-        """Ask again while the cluster is busy with itself: it answers 409, or 400 before a connector is stopped."""
+        """Repeat a request while the cluster rebalances: it answers 409, or 400 before a connector is stopped."""
         began = CLOCK.monotonic()
         while True:
             try:

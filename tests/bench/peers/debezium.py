@@ -20,11 +20,11 @@ LZ4 = {"producer.compression.type": "lz4"}
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to set it up.
+    """A configuration variant.
 
     Args:
-        name: of the variant, for topics.
-        label: what the case says.
+        name: name of the variant, used in topics.
+        label: label in the case.
         worker: settings of the worker.
         connector: settings of the connector.
     """
@@ -49,7 +49,7 @@ EXACT = Variant(
 
 
 def source(place: Site, name: str, tables: str, **more: str) -> dict[str, str]:
-    """The connector's configuration: its defaults, and what has none."""
+    """The connector's configuration: its defaults, and the required fields."""
     return {
         "connector.class": "io.debezium.connector.mysql.MySqlConnector",
         "tasks.max": "1",
@@ -72,7 +72,7 @@ def source(place: Site, name: str, tables: str, **more: str) -> dict[str, str]:
 
 
 def _beginning(place: Site) -> dict[str, str | int]:
-    """The offset after the first transaction, which only makes a table: it takes no set of GTIDs that is empty."""
+    """The offset after the first transaction, which only creates a table: an empty GTID set is not accepted."""
     with place.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SHOW BINARY LOGS")
         first = str(cursor.fetchall()[0][0])
@@ -92,12 +92,12 @@ class Debezium:
     variant: Variant
 
     def __call__(self, load: Load) -> list[Row]:
-        """Its messages are one a row, and a tombstone after each delete."""
+        """Measure; there is one message per row, and a tombstone after each delete."""
         place, variant = load.place, self.variant
         deletes = load.backlog.rows // CHANGES if load.kind == "oltp" else 0
         messages = load.backlog.rows + deletes
         topic = Topic(place.kafka.bootstrap, topic_name(variant, load.kind))
-        # It has no way to begin at the log's beginning without a snapshot: it is told that it was there before.
+        # It cannot begin at the log's beginning without a snapshot, so it gets a stored offset.
         settings = {"snapshot.mode": "recovery", **variant.connector}
         begin = ({"server": variant.name}, _beginning(place))
         try:

@@ -46,7 +46,7 @@ def sink(place: Site, topic: str, table: str, **more: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class JdbcSink:
-    """The sink alone, once the topic is full.
+    """Measures the sink alone, after the topic is full.
 
     Args:
         reduce: whether a batch's changes of one key are reduced to the last one.
@@ -55,7 +55,7 @@ class JdbcSink:
     reduce: bool
 
     def __call__(self, load: Load) -> list[Row]:
-        """Progress is what PostgreSQL counts (once a second), the end is seen in the table itself."""
+        """Measure: progress is what PostgreSQL counts (once a second), the end is read from the table."""
         place = load.place
         name = f"sink{'_reduced' if self.reduce else ''}"
         table = f"{name}_{load.kind}"
@@ -88,7 +88,7 @@ class JdbcSink:
 
 
 class _Progress:
-    """Rows until now, as well as can be told without being in the way."""
+    """The approximate number of rows, counted without disturbing the sink."""
 
     def __init__(self, connection: psycopg.Connection, table: str, load: Load) -> None:
         self._connection = connection
@@ -112,7 +112,7 @@ class _Progress:
 
 
 def _differs(load: Load, connection: psycopg.Connection, table: str) -> str:
-    """Sums over the source's table and the target's; the last batch may still be under way for a moment."""
+    """Compares checksums of the source's and the target's table; the last batch may still be in flight."""
     place = load.place
     with place.connect() as source, source.cursor() as cursor:
         cursor.execute(_SUMS.format(f"{SCHEMA}.{load.kind}"))

@@ -1,4 +1,4 @@
-"""Milliseconds from commit to readable in Kafka and to visible in PostgreSQL, for each peer and for ours."""
+"""Milliseconds from commit to readable in Kafka and to visible in PostgreSQL, for each peer and the connector."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ TUNED = {"poll.interval.ms": "1", "producer.override.linger.ms": "0"}
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A chain that runs.
+    """A running pipeline.
 
     Args:
-        pid: of its process.
-        topic: where its rows go.
+        pid: process id.
+        topic: topic of its rows.
         table: in PostgreSQL; empty: none.
     """
 
@@ -42,7 +42,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How latency is measured.
+    """The settings of latency measurements.
 
     Args:
         rate: transactions a second.
@@ -56,7 +56,7 @@ class Plan:
 
 
 def run(sheet: Sheet, plan: Plan) -> None:
-    """Every chain on the same servers, one after the other; then ours on its own."""
+    """Run every pipeline on the same servers, one after the other; then the connector alone."""
     with site() as place:
         chains = {
             "go-mysql canal + franz-go, linger 0": _relay(place),
@@ -87,7 +87,7 @@ def _relay(place: Site) -> Iterator[Running]:
 
 @contextmanager
 def _debezium(place: Site, name: str, tuning: Mapping[str, str]) -> Iterator[Running]:
-    """Source and sink in one worker; schemas in every message, because the sink needs them."""
+    """Source and sink in one worker; schemas in every message, which the sink needs."""
     topic = _topic(place, f"{name}.{SCHEMA}.oltp")
     table = f"latency_{name}"
     with Connect(place, f"latency-{name}") as worker:

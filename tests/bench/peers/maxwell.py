@@ -1,4 +1,4 @@
-"""Maxwell: why it is not in the comparison."""
+"""Maxwell: the reason why it is not compared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.bench.result import Row
 
 
 def measure(load: Load) -> list[Row]:
-    """The peer: it says why it is left out.
+    """Return the reason why it is left out.
 
     Raises:
         Unavailable: always.

@@ -1,4 +1,4 @@
-"""Ours on the same servers: the rows of `tests.bench.throughput`, each run ending with its proof."""
+"""The connector on the same servers: the rows of `tests.bench.throughput`, each run with its proof."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.bench.result import Row
 
 
 def measure(load: Load) -> list[Row]:
-    """The producer, then the applier on the log that it made."""
+    """Measure the producer, then the applier on its log."""
     service = load.place.service(f"ours_{load.kind}")
     made = throughput.produced(load.place, service, load.kind, load.backlog)
     case = f"Kafka to PostgreSQL, {load.kind}"

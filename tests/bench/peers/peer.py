@@ -1,4 +1,4 @@
-"""One row of the comparison: a program of others, or a combination of them, at one workload."""
+"""One row of the comparison: another program, or a combination of programs, at one workload."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tests.bench.workload import Backlog
 
 
 class Unavailable(Exception):
-    """A peer cannot be had or cannot run here; the message says why."""
+    """Raised if a peer cannot be fetched or cannot run here; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What every peer of a run is given.
+    """The input of every peer of a run.
 
     Args:
         place: the servers; the binary log holds the backlog and nothing else of the tables.
         kind: the workload's name, which is also its table's.
-        backlog: how much of it.
+        backlog: description of the backlog.
     """
 
     place: Site
@@ -30,7 +30,7 @@ class Load:
 
     @property
     def last_ids(self) -> tuple[int, ...]:
-        """Keys whose rows come with the last transaction of each connection that made the load."""
+        """Keys of rows of the last transaction of each connection of the load."""
         if self.kind == "bulk":
             return (self.backlog.rows - 1,)
         share = self.backlog.events // 2
@@ -38,10 +38,10 @@ class Load:
 
 
 class Peer(Protocol):
-    """A way to measure."""
+    """Measures one program."""
 
     def __call__(self, load: Load) -> list[Row]:
-        """Take the whole backlog once.
+        """Process the whole backlog once.
 
         Raises:
             Unavailable: see there.

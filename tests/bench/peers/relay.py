@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from connector.sandbox.fetching.cache import Cache
+from connector.fetching.cache import Cache
 from connector.sandbox.program import Program
 from tests.bench.meter import Meter
 from tests.bench.peers.peer import Load, Unavailable
@@ -21,7 +21,7 @@ SOURCES = Path(__file__).parent / "go"
 
 
 def relay(place: Site, table: str, topic: str, *arguments: str) -> Program:
-    """The relay of one table into an existing topic; not started.
+    """The relay of one table into an existing topic, not started.
 
     Raises:
         Unavailable: there is no Go, or it cannot build.
@@ -48,7 +48,7 @@ def relay(place: Site, table: str, topic: str, *arguments: str) -> Program:
 
 
 def measure(load: Load) -> list[Row]:
-    """The peer: one message a row."""
+    """Measure; one message per row."""
     topic = Topic(load.place.kafka.bootstrap, f"relay.{load.kind}")
     program = relay(load.place, load.kind, topic.name)
     topic.create()
@@ -66,7 +66,7 @@ def measure(load: Load) -> list[Row]:
 
 
 def check(program: Program) -> None:
-    """Raise when it ended.
+    """Raise if it has ended.
 
     Raises:
         Unavailable: with what it said.

@@ -1,4 +1,4 @@
-"""When a transaction of `tests.bench.live` was committed, readable in Kafka and visible in PostgreSQL, for any peer.
+"""The times of a transaction of `tests.bench.live`: committed, readable in Kafka, visible in PostgreSQL.
 
 A transaction is there when its last row is. The commit's time is what the source wrote into its binary log, the same
 for every peer and for ours.
@@ -24,7 +24,7 @@ _ID = re.compile(r"@1=(\d+)")
 
 
 class Spectator:
-    """Begins to look when it is made; `end` makes what was seen known.
+    """Starts to observe when created; `end` returns the observations.
 
     Args:
         place: the servers.
@@ -46,7 +46,7 @@ class Spectator:
             thread.start()
 
     def end(self) -> None:
-        """Look no more, and decode what was read."""
+        """Stop observing, and decode the messages."""
         self._ended.set()
         for thread in self._threads:
             thread.join()
@@ -90,26 +90,26 @@ class Spectator:
 
 
 def complete(row: int) -> int | None:
-    """The transaction whose last row this is; None when it is another row of one."""
+    """The transaction whose last row this is; None for any other row."""
     number, place = divmod(row, _EACH)
     return number if place == (_EACH - 1 if number % 2 else 0) else None
 
 
 def last_complete(row: int) -> int:
-    """The last transaction that is whole when this row is the last one there."""
+    """The last complete transaction if this row is the last one."""
     number = row // _EACH
     return number if complete(row) is not None else number - 1
 
 
 def key_of(value: bytes) -> int:
-    """The id of a message's row: Debezium's, with and without schemas, and the relay's."""
+    """The id in a message's key: Debezium's, with and without schemas, and the relay's."""
     message = json.loads(value)
     message = message.get("payload", message)
     return int((message.get("after") or message["new"])["id"])
 
 
 def committed(place: Site, first: int, until: int) -> dict[int, int]:
-    """Number of the transaction → µs since 1970, of those with ids in a range; from the source's binary log.
+    """Transaction number → commit time in µs since 1970, for ids in a range; from the source's binary log.
 
     Raises:
         CalledProcessError: mysqlbinlog cannot read it.

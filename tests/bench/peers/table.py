@@ -11,7 +11,7 @@ _SERVERS = ("mysqld", "broker", "postgres")
 
 
 def peers(results: Sequence[Result]) -> str:
-    """Rates, CPU and memory then latencies, each with the ratio to ours; then what could not be measured, and why."""
+    """Rates, CPU and memory, then latencies, each with its ratio to the connector; then missing ones with reasons."""
     found = cases(results)
     rates = {case: [_summed(row) for row in rows] for case, rows in found.items() if "rows/s" in rows[0].figures}
     times = {case: rows for case, rows in found.items() if "p50 ms" in rows[0].figures}
@@ -32,7 +32,7 @@ def peers(results: Sequence[Result]) -> str:
 
 
 def _beside_ours(rows: Mapping[str, Sequence[Row]], columns: Sequence[Column]) -> str:
-    """Cases of one kind together, each compared with ours of its kind."""
+    """Groups cases of one kind, each compared with the connector's."""
     ordered = dict(sorted(rows.items(), key=lambda item: _kind(item[0])))
     ours = {_kind(case): case for case in rows if case in {_kind(case), f"{_kind(case)}: ours"}}
     return table(ordered, columns, {case: ours[_kind(case)] for case in ordered if _kind(case) in ours})
@@ -43,7 +43,7 @@ def _kind(case: str) -> str:
 
 
 def _summed(row: Row) -> Row:
-    """Beside each process's figures, those of the peer's processes together and of the servers together."""
+    """Adds totals: a peer's processes together, and the servers together."""
     cpu = {name.removeprefix("CPU s/M "): value for name, value in row.figures.items() if name.startswith("CPU s/M ")}
     peak = {name.removeprefix("peak MB "): value for name, value in row.figures.items() if name.startswith("peak MB ")}
     own = [value for name, value in cpu.items() if name not in _SERVERS]

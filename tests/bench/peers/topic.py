@@ -1,4 +1,4 @@
-"""A topic of a peer: made as ours are, and how far it has grown."""
+"""A peer's topic, created like the connector's, and its growth."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 
 class Topic:
-    """One partition, one replica.
+    """A topic with one partition and one replica.
 
     Args:
         bootstrap: the broker.
-        name: of the topic.
+        name: name of the topic.
     """
 
     def __init__(self, bootstrap: str, name: str) -> None:
@@ -20,7 +20,7 @@ class Topic:
         self._asker = Consumer({"bootstrap.servers": bootstrap, "group.id": f"size.{name}", "log_level": 0})
 
     def create(self) -> None:
-        """Make it.
+        """Create the topic.
 
         Raises:
             KafkaException: there is one already, or the broker refuses.
@@ -30,7 +30,7 @@ class Topic:
             made.result()
 
     def messages(self) -> int:
-        """The offset after its last message; 0 while there is no such topic."""
+        """The offset after its last message; 0 if there is no such topic."""
         try:
             _, end = self._asker.get_watermark_offsets(TopicPartition(self.name, 0), timeout=10)
         except KafkaException:
@@ -38,5 +38,5 @@ class Topic:
         return int(end)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Close the client."""
         self._asker.close()

@@ -1,4 +1,4 @@
-"""A peer watched until it has taken a whole backlog: the same looks that our own workers are given."""
+"""Observes a peer until it has processed a whole backlog, as the connector's workers are observed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def watch(
     *,
     limit: float = float("inf"),
 ) -> Course:
-    """From the first row that is counted to the last.
+    """Observe from the first counted row to the last.
 
     Args:
-        place: whose servers are measured, too.
+        place: site whose servers are measured, too.
         meters: name → of the peer's processes.
         counted: rows until now.
         goal: all of them.

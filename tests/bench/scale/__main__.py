@@ -1,4 +1,4 @@
-"""`python -m tests.bench.scale`: the page, printed or put into docs/performance.md."""
+"""`python -m tests.bench.scale`: prints the page, or puts it into docs/performance.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.bench.scale.pages import page
 @click.option("--terabytes", default=2.0, show_default=True, help="Of binary log a day.")
 @click.option("--render", is_flag=True, help="Into docs/performance.md, between its markers.")
 def main(results: Path | None, file: Path, row_bytes: float, terabytes: float, render: bool) -> None:
-    """Plan beyond one machine."""
+    """Compute the capacity model."""
     if results is not None:
         costs.write(costs.fitted(load(results)), file)
     text = page(costs.read(file), row_bytes=row_bytes, terabytes=terabytes)

@@ -1,4 +1,4 @@
-"""Cores, rates and bytes from costs: arithmetic, no more. Pure.
+"""Cores, rates and bytes, computed from costs. Pure.
 
 A part's load is rows per second times its cost for one. A host's cores are shared by the parts on it; a part that is
 one thread at heart cannot use more than that thread, however many cores there are. What is planned with is filled
@@ -23,12 +23,12 @@ APART = (("mysqld",), ("producer",), ("broker, written to", "broker, read from")
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What the source does.
+    """The load of the source.
 
     Args:
         rows: a second.
-        rows_per_event: of a transaction.
-        row_bytes: of a row in the binary log.
+        rows_per_event: rows of a transaction.
+        row_bytes: bytes of a row in the binary log.
     """
 
     rows: float
@@ -37,29 +37,29 @@ class Workload:
 
     @property
     def events(self) -> float:
-        """Transactions a second."""
+        """Transactions per second."""
         return self.rows / self.rows_per_event
 
 
 def per_row(costs: Costs, part: str, workload: Workload) -> float:
-    """CPU microseconds of a part for each row. A row that is twice as long costs twice as much: at most that."""
+    """CPU microseconds of a part per row; cost grows at most with a row's length."""
     cost = costs.parts[part]
     return cost.row_us * workload.row_bytes / costs.row_bytes + cost.event_us / workload.rows_per_event
 
 
 def cores(costs: Costs, workload: Workload) -> dict[str, float]:
-    """Cores that each part of one service is busy with."""
+    """Cores that each part of one service keeps busy."""
     return {part: workload.rows * per_row(costs, part, workload) / 1e6 for part in PARTS}
 
 
 def most(part: str, partitions: int) -> float:
-    """Cores that a part can use: the JVM a task a partition, and one for planning and handing over."""
+    """Cores that a part can use: the JVM one per partition's task, and one for planning and handover."""
     return partitions + 1.0 if part == "JVM" else MOST.get(part, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The highest rate, and what ends there."""
+    """The highest rate, and its bottleneck."""
 
     rows: float
     by: str
@@ -72,13 +72,13 @@ def highest(
     host_cores: float,
     partitions: int = 1,
 ) -> Limit:
-    """Rows a second that one service can take, of events and rows like the workload's.
+    """Highest rows per second of one service, for events and rows like the workload's.
 
     Args:
-        costs, workload: its rate does not matter.
+        costs, workload: input; the workload's rate does not matter.
         hosts: which parts are on which.
-        host_cores: of each.
-        partitions: of the event topic.
+        host_cores: cores of each host.
+        partitions: partitions of the event topic.
     """
     limits = []
     for parts in hosts:
@@ -90,17 +90,17 @@ def highest(
 
 
 def alone(costs: Costs, part: str, workload: Workload, partitions: int = 1) -> float:
-    """Rows a second that a part of one service can take, however many cores there are."""
+    """Highest rows per second of one part of a service, with any number of cores."""
     return most(part, partitions) / per_row(costs, part, workload) * 1e6
 
 
 def partitions(costs: Costs, workload: Workload) -> int:
-    """How many partitions, so that the JVM's tasks are filled to `FULL` at most."""
+    """The number of partitions with which the JVM's tasks are loaded up to `FULL`."""
     return max(1, math.ceil(cores(costs, workload)["JVM"] / FULL - 1))
 
 
 def services(costs: Costs, workload: Workload) -> int | None:
-    """How many services, each with schemas of its own, so that no part of any is filled above `FULL` of its threads.
+    """The number of services, each with its own schemas, with which no part is loaded above `FULL` of its threads.
 
     Returns:
         The least number; None when more of them do not help, because each reads the whole binary log.
@@ -116,7 +116,7 @@ def services(costs: Costs, workload: Workload) -> int | None:
 
 
 def traffic(costs: Costs, workload: Workload) -> Mapping[str, float]:
-    """Megabytes a second, between the hosts."""
+    """Megabytes per second between the hosts."""
     binlog = (workload.rows * workload.row_bytes + workload.events * costs.event_bytes) / 1e6
     log = binlog * costs.compressed
     return {
@@ -128,5 +128,5 @@ def traffic(costs: Costs, workload: Workload) -> Mapping[str, float]:
 
 
 def rows_of(costs: Costs, megabytes: float, rows_per_event: float, row_bytes: float) -> float:
-    """Rows a second of a binary log that grows by so many megabytes a second."""
+    """Rows per second of a binary log that grows by a number of megabytes per second."""
     return megabytes * 1e6 / (row_bytes + costs.event_bytes / rows_per_event)

@@ -1,4 +1,4 @@
-"""What each part costs, from the benchmark's results: CPU of one machine where everything ran together.
+"""The cost of each part, from the benchmark's results: CPU of one machine with all parts together.
 
 Two workloads differ in rows per transaction, so each part's cost for a row and for a transaction follow from its CPU
 per million rows in both. Not measured but assumed are marked so.
@@ -44,19 +44,19 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the model is fed with.
+    """The input of the model.
 
     Args:
-        measured: where and when.
+        measured: place and date of the measurement.
         parts: name → cost, for rows of `row_bytes`.
         kafka_ms, fetch_ms, commit_ms: the least time of a Kafka transaction, of one of Spark's fetches in the latency
             profile, of the target's commit.
         row_bytes: a row of the workload in the binary log.
-        event_bytes: what the binary log adds for a transaction (its GTID, table maps, events' heads).
+        event_bytes: bytes that a transaction adds to the binary log (GTID, table maps, headers of events).
         compressed: bytes in Kafka for a byte of the binary log; assumed: rows compress as differently as they are.
-        fetched: how often the log is read, copies to other brokers included; assumed.
+        fetched: number of times that the log is read, including copies to other brokers; assumed.
         batch_ms: the least time of a micro-batch, which is how Spark reads where more comes.
-        rates, latencies: what was measured end to end, to hold the model against: case → rows/s, or p50, p95, p99 ms.
+        rates, latencies: end-to-end measurements to compare with: case → rows/s, or p50, p95, p99 ms.
     """
 
     measured: str
@@ -81,7 +81,7 @@ def fitted(results: Sequence[Result]) -> Costs:
     """
     rows = cases(results)
     parts = {name: _cost(rows, process, half) for name, (process, half) in PARTS.items()}
-    # A row that meets the target costs what it costs; of a workload whose keys are hot only some do: the dearer counts.
+    # The cost of a row that reaches the target; with hot keys only some rows do, so the higher cost counts.
     dearest = max(
         _figure(rows, APPLY + kind, "CPU s/M postgres") for kind in ("bulk", "oltp", "cold") if APPLY + kind in rows
     )
@@ -108,7 +108,7 @@ def fitted(results: Sequence[Result]) -> Costs:
 
 
 def transactions(case: str) -> float:
-    """Transactions a second, at the end of a case's name: `…, 200/s`."""
+    """Transactions per second, from the end of a case's name: `…, 200/s`."""
     return float(case.rpartition(" ")[2].removesuffix("/s"))
 
 
@@ -126,11 +126,11 @@ def _figure(rows: Mapping[str, Sequence[Row]], case: str, figure: str) -> float:
 
 
 def read(file: Path = FILE) -> Costs:
-    """Costs that were written down."""
+    """Read stored costs."""
     found = json.loads(file.read_text())
     return Costs(**found | {"parts": {name: Cost(**cost) for name, cost in found["parts"].items()}})
 
 
 def write(costs: Costs, file: Path = FILE) -> None:
-    """Write them down."""
+    """Store the costs."""
     file.write_text(json.dumps(asdict(costs), indent=1) + "\n")

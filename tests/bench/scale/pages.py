@@ -1,4 +1,4 @@
-"""The model's answers as Markdown. Pure."""
+"""The model's results as Markdown. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REMEDIES = {
 
 
 def page(costs: Costs, *, row_bytes: float, terabytes: float) -> str:
-    """All of it."""
+    """The whole page."""
     return "\n\n".join(
         (
             f"Costs: measured ({costs.measured}), CPU of one machine. All below is computed from them: no part was "
@@ -41,13 +41,13 @@ def page(costs: Costs, *, row_bytes: float, terabytes: float) -> str:
 
 
 def priced(costs: Costs) -> str:
-    """The costs themselves."""
+    """The table of costs."""
     lines = [[part, f"{cost.row_us:.2f}", f"{cost.event_us:.1f}"] for part, cost in costs.parts.items()]
     return _table(["CPU µs", "a row", "a transaction"], lines)
 
 
 def needs(costs: Costs, row_bytes: float, terabytes: float) -> str:
-    """What rates need."""
+    """The cores that rates need."""
     megabytes = terabytes * 1e6 / 86_400
     lines = []
     for kind, rows_per_event in KINDS.items():
@@ -78,7 +78,7 @@ def needs(costs: Costs, row_bytes: float, terabytes: float) -> str:
 
 
 def first(costs: Costs, row_bytes: float) -> str:
-    """Which part is full first, and what to do then."""
+    """The first bottleneck, and the remedy."""
     workloads = [Workload(0, rows, row_bytes) for rows in KINDS.values()]
     lines = [
         [part, *(f"{FULL * capacity.alone(costs, part, workload):,.0f}" for workload in workloads), remedy]
@@ -89,7 +89,7 @@ def first(costs: Costs, row_bytes: float) -> str:
 
 
 def takes(costs: Costs, row_bytes: float) -> str:
-    """What hosts give."""
+    """The rates of given hosts."""
     lines = []
     for kind, rows_per_event in KINDS.items():
         for number in HOST_CORES:
@@ -122,7 +122,7 @@ def waits(costs: Costs) -> str:
 
 
 def held(costs: Costs) -> str:
-    """The model against what was measured."""
+    """The model compared with measurements."""
     lines = []
     for case, measured in costs.rates.items():
         half = capacity.TO_KAFKA if case.startswith(PRODUCE) else capacity.TO_TARGET

@@ -1,4 +1,4 @@
-"""Latency under load, simulated: events come in bursts, and every part takes at once all that waits. Pure.
+"""Simulates latency under load: events arrive in bursts, and every part processes all waiting ones at once. Pure.
 
 The publisher, Spark and the target are each such a part: a turn costs a fixed time and a time for each event. So a
 busy part is late by a longer turn and not by an ever longer queue, until its load nears one.
@@ -18,7 +18,7 @@ Times = list[float]
 
 
 def arrivals(rate: float, seconds: float, burst: int, seed: int = 1) -> Times:
-    """When events come: bursts of `burst` at random moments, so many a second in all."""
+    """Arrival times: bursts of `burst` events at random times, at a given rate."""
     chance = Random(seed)
     found, now = [], 0.0
     while (now := now + chance.expovariate(rate / burst)) < seconds:
@@ -27,7 +27,7 @@ def arrivals(rate: float, seconds: float, burst: int, seed: int = 1) -> Times:
 
 
 def gated(come: Sequence[float], turn: float, each: float) -> Times:
-    """When events leave a part that takes all that wait, in turns.
+    """Departure times of events from a part that processes all waiting ones in turns.
 
     Args:
         come: when they come, ascending.
@@ -48,17 +48,17 @@ def gated(come: Sequence[float], turn: float, each: float) -> Times:
 
 
 def seconds_per_event(costs: Costs, part: str, rows_per_event: float) -> float:
-    """Of a part that does one event after the other."""
+    """Service time of a part that processes events one by one."""
     return per_row(costs, part, Workload(0, rows_per_event, costs.row_bytes)) * rows_per_event / 1e6
 
 
 def saturation(costs: Costs, rows_per_event: float) -> float:
-    """Events a second at which the slowest of the parts is busy without end."""
+    """Events per second at which the slowest part is always busy."""
     return 1 / max(_stages(costs, rows_per_event).values())
 
 
 def latencies(costs: Costs, rate: float, rows_per_event: float, burst: int = 1, seconds: float = 60.0) -> Times:
-    """Seconds from commit to visible in the target, of every event that came after the first second."""
+    """Seconds from commit to visible in the target, for every event after the first second."""
     each = _stages(costs, rows_per_event)
     come = arrivals(rate, seconds, burst)
     in_kafka = gated(come, costs.kafka_ms / 1e3, each["publish"])
@@ -75,6 +75,6 @@ def percentiles(found: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _stages(costs: Costs, rows_per_event: float) -> dict[str, float]:
-    """Seconds an event, in what goes on at the same time: the driver computes and the target merges in turn."""
+    """Seconds per event of the concurrent stages: driver and target work in turn."""
     each = {part: seconds_per_event(costs, part, rows_per_event) for part in costs.parts}
     return {"publish": each["producer"], "spark": each["JVM"], "target": each["driver"] + each["postgres"]}

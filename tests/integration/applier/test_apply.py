@@ -1,8 +1,9 @@
-"""A real Kafka, a real Spark, the real SQLite target: what is in the log is in the target, whatever lies in the way."""
+"""`thl apply` with a real Kafka, a real Spark and SQLite: the target equals the log after any failure."""
 
 from __future__ import annotations
 
 import itertools
+import re
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ from connector.applier.skips import ExcludedTables, Skips
 from connector.applier.stop_condition import ToTime
 from connector.applier.undo import undo
 from connector.clock import SystemClock
-from connector.config.model import Apply, Config, Kafka, Target
+from connector.config.apply import Apply, Target
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.errors import (
     BrokerUnavailable,
     ConfigError,
@@ -34,17 +37,18 @@ from connector.errors import (
     TargetUnavailable,
     Unsupported,
 )
-from connector.inspect.events.log import LogEnds
 from connector.kafka import tails
+from connector.kafka.ends import LogEnds
 from connector.kafka.handshake import warn_of_missing_log
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.logs import fields_of
-from connector.spark.session import Session
+from connector.spark.session import SparkRun
 from connector.spark.stream.batch_sizer import BatchSizer
+from connector.spark.stream.stream import LogStream
 from connector.status.collect import applier_status
-from connector.status.report import Limits, ProducerStatus, State, problems_of
+from connector.status.report import LagLimits, ProducerStatus, ServiceState, problems_of
 from connector.status.target import read_target
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.signal_table import Request
@@ -62,7 +66,7 @@ ID = {"name": "id", "type": "int", "unsigned": False, "charset": "", "labels": [
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRun]:
     # What fits into a batch is small, so that a test needs little to have one that does not.
     fits = {"spark.driver.maxResultSize": "16m"}
     with session(tmp_path_factory.mktemp("spark"), spark=fits) as started:
@@ -91,7 +95,7 @@ def inserts(first: int, count: int) -> list[dict[str, Any]]:
     return [record(n, [rows(n)], last_barrier=0) for n in range(first, first + count)]
 
 
-def apply(config: Config, spark: Session, until: int) -> TargetPosition:
+def apply(config: Config, spark: SparkRun, until: int) -> TargetPosition:
     position = Applier(config, spark, SystemClock(), Event(), until=Seqno(until)).run()
     assert position is not None
     return position
@@ -110,7 +114,7 @@ def applied(config: Config) -> list[int]:
         return [row[0] for row in db.execute("SELECT seqno FROM thl_applied ORDER BY seqno")]
 
 
-def test_the_log_is_in_the_target_each_event_once(config: Config, spark: Session) -> None:
+def test_each_event_is_applied_once(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     log.events([create(0), *inserts(1, 120)])
@@ -122,7 +126,7 @@ def test_the_log_is_in_the_target_each_event_once(config: Config, spark: Session
     assert (position.seqno, position.epoch, position.consistent) == (150, 1, True)
 
 
-def test_an_applier_goes_on_where_the_target_is_not_where_spark_was(config: Config, spark: Session) -> None:
+def test_applier_resumes_at_the_targets_position(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     log.events([create(0), *inserts(1, 100)])
@@ -139,7 +143,7 @@ def test_an_applier_goes_on_where_the_target_is_not_where_spark_was(config: Conf
     assert applied(config) == list(range(151))
 
 
-def test_an_event_of_many_fragments_and_one_that_was_given_up(config: Config, spark: Session) -> None:
+def test_event_of_many_fragments_is_applied_and_a_given_up_one_is_not(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     log.events([create(0)])
@@ -159,7 +163,9 @@ def test_an_event_of_many_fragments_and_one_that_was_given_up(config: Config, sp
     assert position.epoch == 2
 
 
-def test_a_log_that_rested_for_longer_than_its_retention_goes_on(config: Config, spark: Session) -> None:
+def test_log_at_rest_longer_than_its_retention_is_applied_on(
+    config: Config, spark: SparkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = LogWriter(config, partitions=2)
     log.online()
     log.events([create(0), *inserts(1, 10)])
@@ -167,12 +173,19 @@ def test_a_log_that_rested_for_longer_than_its_retention_goes_on(config: Config,
     apply(config, spark, 11)
     # Events, a marker of ours, and Kafka's of two transactions.
     wait_for(lambda: delete_all(config) == {0: 11 + 1 + 2, 1: 1 + 1 + 2})
+    reads = Event()
+
+    def stream(*args: Any, **options: Any) -> LogStream:
+        reads.set()
+        return LogStream(*args, **options)
+
+    monkeypatch.setattr("connector.applier.applier.LogStream", stream)
     results: list[TargetPosition | None] = []
     thread = Thread(target=lambda: results.append(Applier(config, spark, SystemClock(), stop, until=Seqno(13)).run()))
     stop = Event()
     thread.start()
     try:
-        SystemClock().sleep(3)  # it has shaken hands
+        assert reads.wait(60)  # it has shaken hands
         log.events([record(12, [rows(12)], prev_seqno=10, last_barrier=0)])
         log.events([record(13, [rows(13)], prev_seqno=11, last_barrier=0)], 1)
         thread.join(60)
@@ -184,8 +197,9 @@ def test_a_log_that_rested_for_longer_than_its_retention_goes_on(config: Config,
 
     log.events([record(14, [rows(14)], prev_seqno=12, last_barrier=0)])
     wait_for(lambda: delete_all(config)[0] == 14 + 4)
-    with pytest.raises(LogDamaged, match="deleted by the topic's retention"):
+    with pytest.raises(LogDamaged) as deleted:
         apply(config, spark, 14)
+    assert (deleted.value.where["seqno"], deleted.value.where["start"]) == (14, 14 + 4)
 
 
 def delete_all(config: Config) -> dict[int, int]:
@@ -195,7 +209,7 @@ def delete_all(config: Config) -> dict[int, int]:
     return {place.partition: done.result().low_watermark for place, done in deleted.items()}
 
 
-def test_partitions_are_put_in_one_order(config: Config, spark: Session) -> None:
+def test_events_of_partitions_are_applied_in_one_order(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config, partitions=3)
     log.online()
     log.events([create(0)])
@@ -209,7 +223,7 @@ def test_partitions_are_put_in_one_order(config: Config, spark: Session) -> None
     assert applied(config) == list(range(91))
 
 
-def test_rows_of_many_megabytes_pass(config: Config, spark: Session) -> None:
+def test_rows_of_many_megabytes_are_applied(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     wide = CREATE.replace("VARCHAR(100)", "LONGTEXT")
@@ -227,7 +241,7 @@ def test_rows_of_many_megabytes_pass(config: Config, spark: Session) -> None:
 
 
 def test_a_batch_that_does_not_fit_is_read_in_smaller_ones(
-    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
+    config: Config, spark: SparkRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused: list[int] = []
 
@@ -245,19 +259,20 @@ def test_a_batch_that_does_not_fit_is_read_in_smaller_ones(
     assert found(config) == list(range(1, 201))
 
 
-def test_a_damaged_message_ends_it_with_its_place(config: Config, spark: Session) -> None:
+def test_damaged_message_ends_the_applier_with_its_position(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     log.events([create(0), *inserts(1, 3)])
     apply(config, spark, 3)
     log.raw(b"not a fragment")
-    with pytest.raises(LogDamaged, match=rf"{config.topic}-0@\d+"):
+    with pytest.raises(LogDamaged) as damaged:
         apply(config, spark, 10)
+    assert re.fullmatch(rf"{config.topic}-0@\d+", str(damaged.value.where["at"]))
     assert found(config) == [1, 2, 3]
 
 
-def test_an_applier_that_waits_for_what_a_partition_lost_is_told(
-    config: Config, spark: Session, monkeypatch: pytest.MonkeyPatch
+def test_applier_that_waits_for_lost_events_ends_with_damage(
+    config: Config, spark: SparkRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tails, "EVERY", 0.0)
     log = LogWriter(config, partitions=2)
@@ -283,11 +298,12 @@ def test_an_applier_that_waits_for_what_a_partition_lost_is_told(
     finally:
         stop.set()
         thread.join(60)
-    assert ["A partition lost its end" in str(error) for error in ended] == [True]
+    assert [type(error) for error in ended] == [LogDamaged]
+    assert [error.where["partition_seqno"] < error.where["position_seqno"] for error in ended] == [True]
     assert applied(config) == list(range(21))
 
 
-def test_another_log_is_refused(config: Config, spark: Session) -> None:
+def test_another_log_is_refused(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     log.events([create(0), *inserts(1, 3)])
@@ -301,18 +317,20 @@ def test_another_log_is_refused(config: Config, spark: Session) -> None:
     assert found(config) == [1, 2, 3]
 
 
-def test_a_log_that_does_not_exist_yet_is_waited_for_and_given_up(config: Config, spark: Session) -> None:
+def test_missing_log_is_waited_for_and_given_up(config: Config, spark: SparkRun) -> None:
     few = config.model_copy(
         update={
             "kafka": config.kafka.model_copy(update={"retries": 1}),
             "target": config.target.model_copy(update={"retries": 1}),
         }
     )
-    with pytest.raises(BrokerUnavailable, match="does not exist yet"):
+    with pytest.raises(BrokerUnavailable) as absent:
         apply(few, spark, 0)
+    assert absent.value.where["topic"] == few.topic
+    assert "thl produce" in absent.value.hint
 
 
-def test_what_an_applier_waits_for_is_told_at_once(config: Config, caplog: pytest.LogCaptureFixture) -> None:
+def test_wait_for_a_missing_log_is_logged_at_once(config: Config, caplog: pytest.LogCaptureFixture) -> None:
     warn_of_missing_log(config)
     (record,) = caplog.records
     assert record.getMessage() == "waiting for a log that does not exist yet: thl produce begins it"
@@ -324,7 +342,7 @@ def test_what_an_applier_waits_for_is_told_at_once(config: Config, caplog: pytes
 
 
 def test_a_topic_whose_messages_may_be_too_large_for_spark_is_read_in_batches(
-    config: Config, spark: Session, caplog: pytest.LogCaptureFixture
+    config: Config, spark: SparkRun, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = LogWriter(config)  # of 128 MiB
     log.online()
@@ -334,7 +352,7 @@ def test_a_topic_whose_messages_may_be_too_large_for_spark_is_read_in_batches(
     assert fields_of(said)["max_message_bytes"] == MESSAGE_BYTES
 
 
-def test_the_older_of_two_appliers_ends(config: Config, spark: Session) -> None:
+def test_the_older_of_two_appliers_ends(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     log.events([create(0), *inserts(1, 10)])
@@ -366,7 +384,7 @@ def test_the_older_of_two_appliers_ends(config: Config, spark: Session) -> None:
     assert applied(config) == list(range(31))
 
 
-def test_the_broker_s_death_is_survived(config: Config, spark: Session, kafka_broker: Broker) -> None:
+def test_killed_broker_is_survived(config: Config, spark: SparkRun, kafka_broker: Broker) -> None:
     log = LogWriter(config)
     log.online()
     log.events([create(0), *inserts(1, 20)])
@@ -388,9 +406,7 @@ def test_the_broker_s_death_is_survived(config: Config, spark: Session, kafka_br
     assert applied(config) == list(range(41))
 
 
-def test_a_time_that_has_passed_ends_it_before_what_came_later_or_at_the_log_s_end(
-    config: Config, spark: Session
-) -> None:
+def test_time_bound_ends_before_later_events_or_at_the_logs_end(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     log.events([create(0), *inserts(1, 60)])
@@ -401,8 +417,8 @@ def test_a_time_that_has_passed_ends_it_before_what_came_later_or_at_the_log_s_e
         assert found(config) == list(range(1, last + 1))
 
 
-def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
-    config: Config, spark: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_offline_request_ends_this_applier_and_not_the_next(
+    config: Config, spark: SparkRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = LogWriter(config)
     log.online()
@@ -421,7 +437,7 @@ def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
     assert applier.request is not None
     assert applier.request.reason == "an upgrade"
     status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, request=request(config))
-    assert (status.state, status.offline_reason) == (State.OFFLINE, "an upgrade")
+    assert (status.state, status.offline_reason) == (ServiceState.OFFLINE, "an upgrade")
     assert cli.run([*offline, "--timeout", "0.1"]) == TargetUnavailable.exit_code
     log.events(inserts(11, 5))
     apply(config, spark, 15)  # what was asked while none was running is asked of none
@@ -429,7 +445,7 @@ def test_it_goes_offline_when_it_is_asked_to_and_the_next_one_does_not(
     assert request(config) is None
 
 
-def test_taken_back_it_applies_again_and_says_when_it_is_consistent(config: Config, spark: Session) -> None:
+def test_undone_target_is_applied_again_until_consistent(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config, partitions=2)
     log.online()
     log.events([create(0), *inserts(1, 30)])
@@ -441,24 +457,24 @@ def test_taken_back_it_applies_again_and_says_when_it_is_consistent(config: Conf
     text = texts(config)
     again = Applier(config, spark, SystemClock(), Event(), until=Seqno(40), first=Seqno(20)).run()
     assert again is not None
-    assert (again.seqno, again.epoch, again.consistent, again.head) == (40, 2, False, 49)
+    assert (again.seqno, again.epoch, again.consistent, again.rewound_from) == (40, 2, False, 49)
     assert texts(config) == text
     log.events([record(50, [updated(30)], last_barrier=0)])
     end = apply(config, spark, 50)
-    assert (end.consistent, end.head) == (True, NO_SEQNO)
+    assert (end.consistent, end.rewound_from) == (True, NO_SEQNO)
     assert texts(config) == text | {30: "y"}
     assert applied(config) == list(range(51))
 
     place = SourcePosition("binlog.000001", 1000 + 45)
     once_more = Applier(config, spark, SystemClock(), Event(), until=Seqno(45), first=place).run()
     assert once_more is not None
-    assert (once_more.seqno, once_more.head) == (45, 50)
+    assert (once_more.seqno, once_more.rewound_from) == (45, 50)
     with pytest.raises(ConfigError) as refused:
         Applier(config, spark, SystemClock(), Event(), first=Seqno(48)).run()
     assert refused.value.where["next_seqno"] == 46
 
 
-def test_what_cannot_be_applied_again_is_refused_by_name_and_nothing_is_changed(config: Config, spark: Session) -> None:
+def test_rewind_over_unrepeatable_events_is_refused_and_changes_nothing(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     keyless = record(2, [rows(9) | {"table": "loose", "key_columns": []}], last_barrier=1)
@@ -481,7 +497,7 @@ def test_what_cannot_be_applied_again_is_refused_by_name_and_nothing_is_changed(
     assert apply(config, spark, 4) == before
 
 
-def test_a_target_that_has_nothing_begins_where_it_is_told(config: Config, spark: Session) -> None:
+def test_empty_target_begins_at_the_given_seqno(config: Config, spark: SparkRun) -> None:
     log = LogWriter(config)
     log.online()
     earlier = [record(n, [rows(n)]) for n in range(10)]
@@ -503,7 +519,7 @@ def texts(config: Config) -> dict[int, str]:
         return dict(db.execute('SELECT id, v FROM "shop.orders"'))
 
 
-def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> None:
+def test_skipped_event_is_left_out_once_and_recorded(config: Config, spark: SparkRun) -> None:
     def applier(skip: int) -> Applier:
         skips = Skips([Seqno(skip)], "me@here", "why")
         return Applier(config, spark, SystemClock(), Event(), until=Seqno(10), skips=skips)
@@ -522,13 +538,13 @@ def test_an_event_is_left_out_once_and_noted(config: Config, spark: Session) -> 
     assert [(one.schema, one.table, one.since) for one in doubtful] == [("shop", "orders", 5)]
     url = config.target.url.get_secret_value()
     status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, inconsistent=doubtful)
-    assert "orders since 5" in problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1]
+    assert "orders since 5" in problems_of(ProducerStatus(state=ServiceState.ONLINE), status, LagLimits())[-1]
     with pytest.raises(ConfigError) as refused:
         applier(6).run()
     assert refused.value.where["applied"] == 6
 
 
-def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(config: Config, spark: Session) -> None:
+def test_refused_ddl_is_done_by_hand_and_a_later_one_excludes_the_table(config: Config, spark: SparkRun) -> None:
     def applier(until: int, **options: Any) -> TargetPosition | None:
         return Applier(config, spark, SystemClock(), Event(), until=Seqno(until), **options).run()
 
@@ -557,21 +573,25 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
             record(9, [change("insert", [(None, [9])]) | {"table": "other", "columns": [ID]}], last_barrier=8),
         ]
     )
-    with pytest.raises(Unsupported, match=r"v changes from varchar") as refused:
+    with pytest.raises(Unsupported) as refused:
         applier(9)
+    assert refused.value.where["seqno"] == 4
     assert "thl apply --done-seqno 4 --reason" in refused.value.hint
     assert "thl apply --exclude-table shop.orders --reason" in refused.value.hint
     with pytest.raises(ConfigError) as early:
         applier(9, skips=done(6))
     assert early.value.where["next_seqno"] == 4
-    with pytest.raises(TargetDiffers, match="v is TEXT and must be INTEGER"):
+    with pytest.raises(TargetDiffers) as not_done:
         applier(9, skips=done(4))
+    assert not_done.value.where["table"] == TableName("shop", "orders")
+    assert "v INTEGER" in not_done.value.hint
     with closing(sqlite3.connect(file)) as db, db:
         db.execute('ALTER TABLE "shop.orders" DROP COLUMN v')
         db.execute('ALTER TABLE "shop.orders" ADD COLUMN v INTEGER')
     for _ in range(2):  # as a supervisor would start it
-        with pytest.raises(Unsupported, match="n"):
+        with pytest.raises(Unsupported) as refused_next:
             applier(9, skips=done(4))
+        assert refused_next.value.where["seqno"] == 6
     assert found(config) == [1, 2, 3, 5]
     with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as signals:
         with pytest.raises(Unsupported) as not_undone:
@@ -592,7 +612,7 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
         excluded = signals.excluded(config.service)
     url = config.target.url.get_secret_value()
     status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, excluded=excluded)
-    assert problems_of(ProducerStatus(state=State.ONLINE), status, Limits())[-1] == (
+    assert problems_of(ProducerStatus(state=ServiceState.ONLINE), status, LagLimits())[-1] == (
         "table is not applied: shop.orders since 6, 1 row changes, by me@here (not wanted here)"
     )
     with closing(sqlite3.connect(file)) as db:
@@ -606,8 +626,8 @@ def test_a_refused_ddl_is_done_by_hand_and_a_later_one_ends_the_table_alone(conf
     assert excluded_since.value.where == {"excluded": TableName("shop", "orders"), "since_seqno": 6}
 
 
-def test_two_thousand_transactions_forward_eight_hundred_back_and_forward_again(
-    config: Config, spark: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_undo_of_many_transactions_and_replay_end_equal(
+    config: Config, spark: SparkRun, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records, states, _ = random_records(Random(1), 2001)
     log = LogWriter(config)

@@ -19,9 +19,11 @@ import yaml
 from pydantic import SecretStr
 
 from connector.clock import SystemClock
-from connector.config.model import Config, Kafka, Target
-from connector.sandbox.fetching.jars import spark_kafka_jars
-from connector.sandbox.fetching.java import java_home
+from connector.config.apply import Target
+from connector.config.kafka import Kafka
+from connector.config.model import Config
+from connector.fetching.jars import spark_kafka_jars
+from connector.fetching.java import java_home
 from tests.support.fragments import change, column, record, statement
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker
@@ -33,7 +35,7 @@ COLUMNS = [column("id"), column("v", "longtext") | {"charset": "utf8mb4"}]
 
 
 class Process:
-    """One `thl apply`, and all its children; it works in a folder in which nobody may write, or in another one."""
+    """One `thl apply` with all its children, in a read-only folder or another one."""
 
     def __init__(self, command: Sequence[str], folder: Path, *, works_in: Path = Path("/proc"), **environ: str) -> None:
         self.log = folder / "apply.log"
@@ -161,7 +163,7 @@ def scene(kafka_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
         process.end()
 
 
-def test_sigterm_ends_it_cleanly_and_takes_spark_along(scene: Scene) -> None:
+def test_sigterm_ends_the_applier_and_spark(scene: Scene) -> None:
     last = scene.insert(10)
     process = scene.start()
     scene.reaches(last)
@@ -186,7 +188,7 @@ def test_apply_finds_java_and_jars_itself_and_spark_prints_nothing(scene: Scene)
     assert lines[-1].startswith(f"stopped after event {last}")
 
 
-def test_killed_with_all_its_children_it_goes_on_where_the_target_is(scene: Scene) -> None:
+def test_killed_applier_resumes_at_the_targets_position(scene: Scene) -> None:
     for _ in range(2):
         last = scene.insert(100)
         process = scene.start()
@@ -197,7 +199,7 @@ def test_killed_with_all_its_children_it_goes_on_where_the_target_is(scene: Scen
     scene.reaches(scene.log.seqno)
 
 
-def test_without_its_jvm_it_does_not_stay_half_alive(scene: Scene) -> None:
+def test_applier_ends_with_its_jvm(scene: Scene) -> None:
     process = scene.start()
     scene.reaches(scene.insert(10))
     process.child("SparkSubmit").kill()
@@ -206,7 +208,7 @@ def test_without_its_jvm_it_does_not_stay_half_alive(scene: Scene) -> None:
     assert "Traceback" not in process.log.read_text()
 
 
-def test_the_jvm_ends_with_it(scene: Scene) -> None:
+def test_jvm_ends_with_the_applier(scene: Scene) -> None:
     process = scene.start()
     scene.reaches(scene.insert(10))
     jvm = process.child("SparkSubmit")
@@ -215,7 +217,7 @@ def test_the_jvm_ends_with_it(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])
-def test_killed_at_a_point_it_applies_each_event_once(scene: Scene, point: str) -> None:
+def test_applier_killed_at_a_failpoint_applies_each_event_once(scene: Scene, point: str) -> None:
     last = scene.insert(20)
     process = scene.start(THL_CRASH_POINT=f"apply.{point}:1")
     assert process.wait() == -signal.SIGKILL
@@ -247,7 +249,7 @@ def test_batches_that_do_not_fit_into_spark_are_read_in_smaller_ones(scene: Scen
     scene.reaches(last)
 
 
-def test_on_a_spark_of_several_processes_an_executor_may_die(scene: Scene) -> None:
+def test_killed_executor_is_survived(scene: Scene) -> None:
     scene.configure(master="local-cluster[2,1,1024]", spark={"spark.executor.memory": "512m"})
     process = scene.start()
     scene.reaches(scene.insert(50))
@@ -255,7 +257,7 @@ def test_on_a_spark_of_several_processes_an_executor_may_die(scene: Scene) -> No
     scene.reaches(scene.insert(50))
 
 
-def test_submitted_to_a_spark(scene: Scene) -> None:
+def test_applier_runs_under_spark_submit(scene: Scene) -> None:
     last = scene.insert(10)
     jars = ",".join(map(str, spark_kafka_jars()))
     submit = (sys.executable, "-m", "pyspark.find_spark_home")

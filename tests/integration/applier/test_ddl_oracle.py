@@ -1,4 +1,4 @@
-"""What we say of DDL, held against a real MySQL: defaults of existing rows, types, and values that a MODIFY keeps."""
+"""DDL plans compared with a real MySQL: defaults of existing rows, types, and values that a MODIFY keeps."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.targets.ddl.plan import plan
 from connector.targets.narrowing import Narrowing, Value, narrowing
-from connector.targets.operations import AlterTable, Filled
+from connector.targets.operations import AlterTable, KnownValue
 from connector.targets.table import Table
 from connector.targets.target_schema import TargetSchema
-from connector.targets.types import family, widening
+from connector.targets.types import family
+from connector.targets.widening import widening
 from tests.contract.target_ddl import FILLED, NARROWED
 from tests.contract.target_values import VALUES
 from tests.support.mysql import connect
@@ -71,7 +72,7 @@ def table_of(cursor: Cursor, schema: str = SCHEMA) -> Table:
 
 
 @pytest.mark.parametrize(("definition", "column", "value"), FILLED, ids=[line[0] for line in FILLED])
-def test_existing_rows_hold_what_we_say(
+def test_added_columns_have_mysqls_values_in_existing_rows(
     mysql: Cursor, definition: str, column: str, value: int | float | str | bytes | None
 ) -> None:
     mysql.execute("DROP TABLE IF EXISTS t")
@@ -83,7 +84,7 @@ def test_existing_rows_hold_what_we_say(
     options = {"time_zone": "+05:30", "timestamp": "1700000000.123456"}
     (operation,) = plan(Statement(SCHEMA, sql, options), before, 0).operations
     assert isinstance(operation, AlterTable)
-    assert operation.origins[-1] == Filled(value)
+    assert operation.origins[-1] == KnownValue(value)
     _, kind, *_ = column.split()
     assert read(mysql, "n", kind) == value
 
@@ -118,7 +119,7 @@ def described(cursor: Cursor, name: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("definition", [line[0] for line in TYPES] + [made for made, _ in VALUES.values()])
-def test_types_are_what_the_server_makes_of_them(mysql: Cursor, definition: str) -> None:
+def test_parsed_types_equal_the_servers(mysql: Cursor, definition: str) -> None:
     mysql.execute("DROP TABLE IF EXISTS t")
     sql = f"CREATE TABLE t (c {definition}) CHARACTER SET utf8mb4"
     mysql.execute(sql)
@@ -152,7 +153,7 @@ ALLOWED = [(old, new) for old, new, expected in PAIRS if expected is not None]
 
 
 @pytest.mark.parametrize(("old", "new"), ALLOWED, ids=[f"{old} to {new}" for old, new in ALLOWED])
-def test_a_modify_that_we_apply_keeps_the_value(mysql: Cursor, old: str, new: str) -> None:
+def test_applied_modify_keeps_the_value(mysql: Cursor, old: str, new: str) -> None:
     mysql.execute("DROP TABLE IF EXISTS t")
     was, becomes = (text.partition(" ")[2] for text in (old, new))
     mysql.execute(f"CREATE TABLE t (c {was})")
@@ -168,7 +169,7 @@ def test_a_modify_that_we_apply_keeps_the_value(mysql: Cursor, old: str, new: st
 
 
 @pytest.mark.parametrize("line", NARROWED, ids=[f"{old} to {new}" for old, new, *_ in NARROWED])
-def test_a_value_that_we_keep_after_a_look_is_kept_in_each_mode(
+def test_checked_value_is_kept_in_each_sql_mode(
     mysql: Cursor, line: tuple[str, str, list[Value], list[Value], list[Value] | None]
 ) -> None:
     """And what we stop at is another one afterwards, or the server refuses it, too."""
@@ -198,3 +199,34 @@ def test_a_value_that_we_keep_after_a_look_is_kept_in_each_mode(
                 assert after == expected
             else:
                 assert str(after) != str(before)
+
+
+COMMENTS = [
+    "it''s",
+    "a\\\\b",
+    "a\\nb",
+    "a\\%b\\_",
+    'q"q',
+    "é 漢",
+    " blanks ",
+    "",
+]  # the server cuts at U+0000, and has no emoji
+
+
+@pytest.mark.parametrize("mode", ["", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])
+@pytest.mark.parametrize("text", COMMENTS)
+def test_comments_are_what_the_server_keeps(mysql: Cursor, text: str, mode: str) -> None:
+    """As a statement says them, and as SHOW CREATE TABLE does for the initial load."""
+    sql = f"CREATE TABLE t (c INT COMMENT '{text}') COMMENT = '{text}'"
+    mysql.execute("DROP TABLE IF EXISTS t")
+    mysql.execute("SET sql_mode = %s", (mode,))
+    mysql.execute(sql)
+    mysql.execute("SET sql_mode = ''")
+    mysql.execute(
+        "SELECT TABLE_COMMENT, COLUMN_COMMENT FROM information_schema.TABLES JOIN information_schema.COLUMNS "
+        f"USING (TABLE_SCHEMA, TABLE_NAME) WHERE TABLE_SCHEMA = '{SCHEMA}' AND TABLE_NAME = 't'"
+    )
+    (kept,) = mysql.fetchall()
+    ours = plan(Statement(SCHEMA, sql, {"sql_mode": mode}), TargetSchema(), 0).target_schema.get(TableName(SCHEMA, "t"))
+    for table in (ours, table_of(mysql)):
+        assert (table.comment, dict(table.comments).get("c", "")) == kept

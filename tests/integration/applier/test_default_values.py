@@ -1,4 +1,4 @@
-"""What ADD COLUMN gives to rows that are there, form by form, held against real servers.
+"""Values that ADD COLUMN gives to existing rows, form by form, compared with real servers.
 
 Zero may be wrong: what is not known stops, and ordinary forms are known.
 """
@@ -40,16 +40,16 @@ def hold(server: SqlServer, session: Session, forms: Iterable[str]) -> Outcome:
 
 
 @pytest.mark.parametrize("session", MYSQL, ids=[one.name for one in MYSQL])
-def test_a_sample_of_the_grid_is_what_mysql_gives(mysql_server: SqlServer, session: Session) -> None:
+def test_sampled_defaults_equal_mysqls(mysql_server: SqlServer, session: Session) -> None:
     assert hold(mysql_server, session, sample(definitions(), SHARE, session.name)).equal > 10
 
 
 @pytest.mark.parametrize("session", MARIADB, ids=[one.name for one in MARIADB])
-def test_a_sample_of_the_grid_is_what_mariadb_gives(mariadb_server: SqlServer, session: Session) -> None:
+def test_sampled_defaults_equal_mariadbs(mariadb_server: SqlServer, session: Session) -> None:
     assert hold(mariadb_server, session, sample(definitions(mariadb=True), SHARE, session.name)).equal > 10
 
 
-def test_ordinary_forms_are_known(mysql_server: SqlServer, mariadb_server: SqlServer) -> None:
+def test_common_defaults_are_known(mysql_server: SqlServer, mariadb_server: SqlServer) -> None:
     for server in (mysql_server, mariadb_server):
         answers, refused = ask(server, SESSIONS[0], ORDINARY)
         outcome = judge(answers)
@@ -59,13 +59,13 @@ def test_ordinary_forms_are_known(mysql_server: SqlServer, mariadb_server: SqlSe
 
 @pytest.mark.long
 @pytest.mark.parametrize("session", MYSQL, ids=[one.name for one in MYSQL])
-def test_the_grid_is_what_mysql_gives(mysql_server: SqlServer, session: Session) -> None:
+def test_all_defaults_equal_mysqls(mysql_server: SqlServer, session: Session) -> None:
     assert hold(mysql_server, session, definitions()).equal > 5000
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("session", MARIADB, ids=[one.name for one in MARIADB])
-def test_the_grid_is_what_mariadb_gives(mariadb_server: SqlServer, session: Session) -> None:
+def test_all_defaults_equal_mariadbs(mariadb_server: SqlServer, session: Session) -> None:
     assert hold(mariadb_server, session, definitions(mariadb=True)).equal > 5000
 
 
@@ -83,7 +83,7 @@ def mysql56(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
 @pytest.mark.long
 @pytest.mark.servers
 @pytest.mark.parametrize("session", SESSIONS, ids=[one.name for one in SESSIONS])
-def test_a_part_of_the_grid_is_what_mysql_56_gives(mysql56: SqlServer, session: Session) -> None:
+def test_sampled_defaults_equal_mysql_56s(mysql56: SqlServer, session: Session) -> None:
     forms = (form.replace("utf8mb3", "utf8") for form in sample(definitions(), 5, session.name))
     # There is a history of tables, which goes on after no text with bytes that are not known, as sjis has this one.
     hold(mysql56, session, (form for form in forms if session.name != "sjis" or "\uff3c" not in form))

@@ -1,4 +1,4 @@
-"""Rows of 64 MiB through topics that somebody made with Kafka's own limit of 1 MiB: MySQL, producer, consumer."""
+"""Rows of 64 MiB through topics with Kafka's default limit of 1 MiB: MySQL, producer, consumer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def messages(config: Config) -> tuple[int, int]:
     return count, largest
 
 
-def test_they_come_in_parts_and_out_whole(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> None:
+def test_large_rows_are_published_in_parts_and_applied_whole(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
     bench = Bench(mysql_server, kafka_broker, tmp_path)
     made_by_somebody(bench.config)
     name = bench.service

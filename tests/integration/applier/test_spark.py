@@ -1,4 +1,4 @@
-"""The log as DataFrames: a real Kafka and one real Spark for all of it."""
+"""The log as DataFrames, with a real Kafka and a real Spark."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from connector import failpoints as faults
 from connector.clock import SystemClock
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError
 from connector.kafka.log_reader import LogReader
 from connector.kafka.records import definition_messages
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.spark import read_thl, stream_thl, typed
-from connector.spark.debezium.rows import Rows, RowsOptions
+from connector.spark.debezium.rows import EventRows, RowsOptions
 from connector.spark.source.ends import Ends
 from connector.spark.source.typed import layout_in, layout_of
 from spark_apps.changes import changes as changes_app
@@ -78,9 +79,7 @@ def found(frame: DataFrame) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("split", [3, 50_000])
-def test_whole_transactions_of_several_partitions_and_nothing_given_up(
-    config: Config, spark: SparkSession, split: int
-) -> None:
+def test_rows_of_finished_events_of_all_partitions_are_read(config: Config, spark: SparkSession, split: int) -> None:
     log = LogWriter(config, partitions=2)
     log.online()
     log.events([event(0, 1), event(2, 3, prev=0)], partition=0)
@@ -100,7 +99,7 @@ def test_whole_transactions_of_several_partitions_and_nothing_given_up(
         assert found(read_thl(spark, config, splitMessages=split, startingSeqno=2, endingSeqno=3)) == everything[2:6]
 
 
-def test_an_event_that_is_larger_than_what_is_held(config: Config, spark: SparkSession) -> None:
+def test_event_larger_than_the_buffer_is_read(config: Config, spark: SparkSession) -> None:
     log = LogWriter(config)
     log.online()
     text, count = "y" * 1_000_000, 24
@@ -145,7 +144,7 @@ def test_a_stream_goes_on_from_its_checkpoint_and_each_event_comes_once(
     assert run() == [(0, 0, 1), (1, 0, 2), (2, 0, 3), (2, 1, 4), (3, 0, 5), (4, 0, 6)]
 
 
-def test_a_stream_refuses_a_log_that_is_another(config: Config, spark: SparkSession, tmp_path: Path) -> None:
+def test_stream_refuses_another_log(config: Config, spark: SparkSession, tmp_path: Path) -> None:
     other = config.model_copy(update={"service": config.service + "x"})
     for one, log_id in ((config, "a" * 32), (other, "b" * 32)):
         log = LogWriter(one, log_id=log_id)
@@ -163,7 +162,7 @@ def test_a_stream_refuses_a_log_that_is_another(config: Config, spark: SparkSess
         run(other)
 
 
-def test_a_hole_ends_the_reading(config: Config, spark: SparkSession) -> None:
+def test_missing_event_ends_the_query(config: Config, spark: SparkSession) -> None:
     log = LogWriter(config)
     log.online()
     log.events([event(0, 1)])
@@ -172,7 +171,7 @@ def test_a_hole_ends_the_reading(config: Config, spark: SparkSession) -> None:
         read_thl(spark, config).collect()
 
 
-def test_images_of_a_tables_own_types(config: Config, spark: SparkSession) -> None:
+def test_typed_images_have_the_tables_types(config: Config, spark: SparkSession) -> None:
     columns = [
         column("id", "bigint") | {"unsigned": True}, column("d", "decimal(20,5)"), column("w", "decimal(65,30)"),
         column("t", "datetime(6)"), column("z", "timestamp(3)"), column("b", "varbinary(9)"), column("f", "float"),
@@ -227,7 +226,7 @@ def test_the_example_writes_parquet(config: Config, spark: SparkSession, tmp_pat
     assert found(spark.read.parquet(str(tmp_path / "out"))) == [(1, 0, 2)]
 
 
-def test_places_are_found_without_reading_the_log(config: Config) -> None:
+def test_starting_positions_are_found_without_reading_the_log(config: Config) -> None:
     """Seqno after seqno, in two partitions, also where a large unfinished event stands at the end."""
     log = LogWriter(config, partitions=2)
     log.online()
@@ -283,7 +282,7 @@ def consumed(config: Config, topic: str) -> list[tuple[Any, str, int]]:
         consumer.close()
 
 
-def test_rows_are_written_once_whatever_ends_the_writer(
+def test_rows_are_written_once_after_any_failure(
     config: Config, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = config.model_copy(update={"kafka": config.kafka.model_copy(update={"replication": 1})})
@@ -304,7 +303,7 @@ def test_rows_are_written_once_whatever_ends_the_writer(
 
         monkeypatch.setattr(faults, "point", point)
         wanted = RowsOptions("p", events=events, until_now=True)
-        rows = Rows(spark, config, wanted, folder=tmp_path, clock=SystemClock(), stop=Event())
+        rows = EventRows(spark, config, wanted, folder=tmp_path, clock=SystemClock(), stop=Event())
         try:
             progress = rows.run()
         except BrokerUnavailable:  # how a foreachBatch that dies looks from outside

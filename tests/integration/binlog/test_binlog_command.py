@@ -1,4 +1,4 @@
-"""`thl binlog` on the files of a real server: what it prints is what a SELECT said."""
+"""`thl binlog` on the files of a real server: printed values equal those of a SELECT."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def same(value: Any, said: Any, how: str, definition: str) -> bool:
     return bool(value == said)
 
 
-def test_every_value_is_what_a_select_says(cursor: Any) -> None:
+def test_every_printed_value_equals_its_select(cursor: Any) -> None:
     made = list(cases())
     for number, (_, definition, values) in enumerate(made):
         cursor.execute(f"CREATE TABLE t{number} (id int auto_increment primary key, v {definition})")
@@ -102,7 +102,7 @@ def test_every_value_is_what_a_select_says(cursor: Any) -> None:
     assert compared > 150
 
 
-def test_a_folder_a_salvage_and_tungstens_layout_tell_of_the_same_transactions(cursor: Any) -> None:
+def test_folder_salvage_and_tungsten_layout_print_the_same_transactions(cursor: Any) -> None:
     cursor.execute("CREATE TABLE u (id int primary key, t text)")
     for number in range(50):
         cursor.execute("INSERT INTO u VALUES (%s, %s)", (number, "x" * number))
@@ -120,7 +120,7 @@ def test_a_folder_a_salvage_and_tungstens_layout_tell_of_the_same_transactions(c
     assert [row["after"]["id"] for row in json.loads(last)["changes"][0]["rows"]] == list(range(100, 150))
 
 
-def test_a_log_without_checksums_and_a_format_description_that_is_damaged(cursor: Any, tmp_path: Path) -> None:
+def test_log_without_checksums_is_read_and_its_damaged_format_description_refused(cursor: Any, tmp_path: Path) -> None:
     cursor.execute("CREATE TABLE plain (id int primary key)")
     cursor.execute("SET GLOBAL binlog_checksum = NONE")
     try:

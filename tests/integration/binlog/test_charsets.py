@@ -1,4 +1,4 @@
-"""Every character of every multi-byte set goes through the real binary log and an initial load, as a SELECT says it."""
+"""Every character of every multi-byte set, through a real binary log and an initial load, equals its SELECT."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import ValueNotRepresentable
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import Column
-from connector.mysql.server.dump import AfterGtids
+from connector.log.transaction.position import AfterGtids
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter
 from connector.mysql.values import charsets
@@ -42,7 +42,7 @@ WORDS = {
 }
 
 
-def test_every_character_is_what_a_select_says(mysql_server: SqlServer) -> None:
+def test_every_character_equals_its_select(mysql_server: SqlServer) -> None:
     start, cursor = begin(mysql_server)
     for charset in SETS:
         fill(cursor, charset)
@@ -95,7 +95,7 @@ def finished(found: list[Any]) -> bool:
 
 
 @pytest.mark.parametrize("charset", SETS)
-def test_names_labels_lengths_and_statements(mysql_server: SqlServer, charset: str) -> None:
+def test_names_labels_and_statements_of_every_charset_are_decoded(mysql_server: SqlServer, charset: str) -> None:
     word = WORDS[charset]
     text = multibyte_text(word, codes(charset), LONGEST[charset])
     start, cursor = begin(mysql_server)
@@ -160,7 +160,7 @@ def full(column: Column) -> str:
 
 
 @pytest.mark.parametrize(("charset", "raw"), [("gbk", "a2a0"), ("euckr", "c9a1"), ("gb18030", "fe39fe39")])
-def test_what_the_server_keeps_without_a_meaning_is_refused(mysql_server: SqlServer, charset: str, raw: str) -> None:
+def test_invalid_stored_text_is_refused(mysql_server: SqlServer, charset: str, raw: str) -> None:
     start, cursor = begin(mysql_server)
     cursor.execute(f"CREATE TABLE t (v varchar(20) character set {charset})")
     cursor.execute(f"INSERT INTO t VALUES (CONVERT(x'6162{raw}' USING {charset}))")

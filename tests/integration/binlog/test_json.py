@@ -1,4 +1,4 @@
-"""A JSON column arrives as the server prints it, byte for byte."""
+"""JSON columns are decoded as the server prints them, byte for byte."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import random
 import struct
 
-from connector.mysql.server.dump import AfterGtids
+from connector.log.transaction.position import AfterGtids
 from tests.support.binlog import read_from, row_changes
 from tests.support.mysql import connect
 from tests.support.servers.environment import SqlServer

@@ -1,4 +1,4 @@
-"""A source whose log does not name columns: its tables are followed, what is published is what FULL metadata gives."""
+"""A source whose log does not name columns: published rows equal those with FULL metadata."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pydantic import SecretStr
 
 from connector.applier.applier import Applier
 from connector.clock import SystemClock
-from connector.config.model import Apply, Target
+from connector.config.apply import Apply, Target
 from connector.kafka.log_reader import LogReader
 from connector.kafka.records import definition_messages
 from connector.log.ids import Seqno
 from connector.log.transaction.definition import Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.spark.session import Session
+from connector.spark.session import SparkRun
 from tests.support.producing import Bench, finished, fragments, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
 from tests.support.spark import session
@@ -97,7 +97,7 @@ def settle(bench: Bench) -> int:
     return last_seqno(bench)
 
 
-def target(bench: Bench, spark: Session, folder: Path, seqno: int) -> dict[str, list[tuple[Any, ...]]]:
+def target(bench: Bench, spark: SparkRun, folder: Path, seqno: int) -> dict[str, list[tuple[Any, ...]]]:
     """The log applied to SQLite: the columns and rows of each table, under the source's names."""
     path = folder / f"{bench.service}.db"
     config = bench.config.model_copy(
@@ -115,7 +115,7 @@ def target(bench: Bench, spark: Session, folder: Path, seqno: int) -> dict[str, 
     return found
 
 
-def test_what_is_published_and_applied_is_what_full_metadata_gives(
+def test_published_rows_equal_those_with_full_metadata(
     bench: Bench, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     full = Bench(bench.mysql, bench.kafka, bench.folder)
@@ -149,7 +149,7 @@ def test_what_is_published_and_applied_is_what_full_metadata_gives(
 
 
 @pytest.mark.parametrize("start", ["snapshot", "now"])
-def test_columns_change_under_load(bench: Bench, start: str) -> None:
+def test_columns_changed_under_load_are_followed(bench: Bench, start: str) -> None:
     """Two columns of one type change their places: their TABLE_MAPs are the same, their names are not."""
     stop = Event()
 
@@ -185,7 +185,7 @@ def test_columns_change_under_load(bench: Bench, start: str) -> None:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("point", ["produce.before_commit", "produce.after_commit"])
-def test_killed_between_a_definition_and_its_rows(bench: Bench, point: str) -> None:
+def test_producer_killed_between_a_definition_and_its_rows_resumes(bench: Bench, point: str) -> None:
     """What the tables are is in Kafka, at the position's place: nothing local is needed, nothing is applied twice."""
     with bench.start() as first:
         until(lambda: " loaded service=" in first.text)
@@ -215,7 +215,7 @@ def test_killed_between_a_definition_and_its_rows(bench: Bench, point: str) -> N
     ]
 
 
-def test_a_history_that_is_another_stops_with_what_differs(bench: Bench) -> None:
+def test_wrong_history_is_refused_with_the_difference(bench: Bench) -> None:
     with bench.start() as first:
         until(lambda: " loaded service=" in first.text)
         assert first.stop() == 0
@@ -251,14 +251,14 @@ def test_a_table_that_is_dropped_is_a_tombstone(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("start", ["earliest", "mysql-bin.000001:4"])
-def test_where_the_tables_were_others_it_does_not_begin(bench: Bench, start: str) -> None:
+def test_start_before_later_definitions_is_refused(bench: Bench, start: str) -> None:
     with bench.start(THL_SOURCE__START=start) as producing:
         assert producing.ended() != 0
     assert "binlog_row_metadata is MINIMAL" in producing.text
     assert "start with a snapshot, or now" in producing.text
 
 
-def test_full_from_there_on_needs_no_history_and_minimal_is_refused_by_name(bench: Bench) -> None:
+def test_full_metadata_needs_no_history_and_minimal_is_refused(bench: Bench) -> None:
     bench.sql("FLUSH BINARY LOGS; SET GLOBAL binlog_row_metadata = FULL")
     place = bench.sql("SHOW BINARY LOG STATUS").splitlines()[1].split("\t")
     with bench.start(THL_SOURCE__START=f"{place[0]}:{place[1]}") as producing:
@@ -268,10 +268,11 @@ def test_full_from_there_on_needs_no_history_and_minimal_is_refused_by_name(benc
         bench.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
         use(bench, "INSERT INTO t VALUES (2, 2, 3)")
         assert producing.ended() != 0
-    assert f"does not name the columns of {bench.service}.t" in producing.text
+    assert f"table={bench.service}.t" in producing.text
+    assert "SET GLOBAL binlog_row_metadata = FULL" in producing.text
 
 
-def test_a_loaded_log_goes_on_when_the_names_go(bench: Bench) -> None:
+def test_loaded_log_continues_without_column_names(bench: Bench) -> None:
     """FULL, MINIMAL and FULL again while it runs, and DDL in each."""
     bench.sql("SET GLOBAL binlog_row_metadata = FULL")
     with bench.start() as producing:
@@ -286,7 +287,7 @@ def test_a_loaded_log_goes_on_when_the_names_go(bench: Bench) -> None:
 
 
 def test_rows_before_the_position_need_no_names_in_an_archive(bench: Bench, tmp_path: Path) -> None:
-    """A file is read from its beginning, where the table was another: nobody knows its names any more, or asks."""
+    """A file is read from its beginning, where the table was different: its names are unknown and not needed."""
     folder = tmp_path / "archive"
     bench.sql("FLUSH BINARY LOGS")
     with bench.start() as first:
@@ -305,7 +306,7 @@ def test_rows_before_the_position_need_no_names_in_an_archive(bench: Bench, tmp_
     bench.settings["THL_SOURCE__ARCHIVE"] = str(folder)
     with bench.start() as second:
         second.online()
-        assert "reading from the archive" in second.text
+        assert "from the archive" in second.text
         use(bench, "INSERT INTO t VALUES ('live', 6)")
         until(lambda: len(named_rows(bench)) == 6)
         assert second.stop() == 0, second.text

@@ -1,4 +1,4 @@
-"""mysql-replication, which shares no code with our decoder, sees the same rows in the same log."""
+"""The rows decoded from a log equal those of mysql-replication, which shares no code with the decoder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pymysql
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
-from connector.mysql.server.dump import AfterGtids
+from connector.log.transaction.position import AfterGtids
 from tests.support.binlog import read_from, row_changes
 from tests.support.servers.environment import SqlServer
 
@@ -37,7 +37,7 @@ def shown(value: Any) -> Any:
     raise AssertionError(value)
 
 
-def test_the_library_sees_the_same_rows(mysql_server: SqlServer) -> None:
+def test_rows_equal_those_of_the_reference_library(mysql_server: SqlServer) -> None:
     settings = {
         "host": mysql_server.host,
         "port": mysql_server.port,

@@ -1,4 +1,4 @@
-"""Statement and mixed format: what is printed of a real server's log, replayed elsewhere, leaves the same tables."""
+"""Statement and mixed format: the printed log of a real server, replayed elsewhere, leaves equal tables."""
 
 from __future__ import annotations
 
@@ -127,9 +127,7 @@ def tables(cursor: Any, schema: str) -> dict[str, tuple[str, list[Any]]]:
 
 
 @pytest.mark.parametrize("format", ["STATEMENT", "MIXED"])
-def test_what_is_printed_replayed_elsewhere_leaves_the_same_tables(
-    server: MySqlServer, tmp_path: Path, format: str
-) -> None:
+def test_replayed_output_leaves_equal_tables(server: MySqlServer, tmp_path: Path, format: str) -> None:
     lines = "".join(f"{number}\t{'é' if number % 3 else 'x' * 300}\n" for number in range(3000))
     (server.files / "file.txt").write_text(lines)
     writer, other = connect(server), connect(server)
@@ -213,7 +211,7 @@ def told(changes: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_a_log_that_keeps_statements_has_them_as_the_binary_log_does(
+def test_kept_statements_equal_those_of_the_binary_log(
     server: MySqlServer, kafka_broker: Broker, tmp_path: Path
 ) -> None:
     """Through a producer and Kafka, transaction by transaction: texts, options in their order, blocks of files."""

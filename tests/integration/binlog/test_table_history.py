@@ -1,4 +1,4 @@
-"""The history of the source's tables, held against a real MySQL: after each statement it is what the server says."""
+"""The table history compared with a real MySQL's dictionary after each statement."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def watched(mysql_server: SqlServer) -> Iterator[Watched]:
 
 
 @pytest.mark.parametrize("seed", MODES)
-def test_after_every_statement_the_history_is_the_dictionary(watched: Watched, seed: int) -> None:
+def test_history_equals_the_dictionary_after_every_statement(watched: Watched, seed: int) -> None:
     """MySQL makes of labels that are not ASCII whatever it makes."""
     watched.run(f"SET sql_mode = '{MODES[seed]}'")
     ansi = seed == 3
@@ -36,7 +36,7 @@ def test_after_every_statement_the_history_is_the_dictionary(watched: Watched, s
         watched,
         Statements(seed),
         400,
-        reasons=("a conversion of labels",),
+        reasons=("a conversion of ENUM or SET labels",),
         said=lambda sql: sql.replace("``", "?").replace("`", '"') if ansi else sql,
     )
     assert told > 80
@@ -78,7 +78,7 @@ def structure(watched: Watched, schema: str, called: dict[str, str]) -> dict[tup
     return {of: sorted(rows, key=str) if "indexes" in of else rows for of, rows in found.items()}
 
 
-def test_definitions_with_other_names_of_columns_do_the_same(watched: Watched) -> None:
+def test_renamed_definitions_have_the_same_effect(watched: Watched) -> None:
     """What the server takes it takes with other names, too, and makes the same tables of it."""
     statements, taken = Statements(4), 0
     watched.run(*(f"DROP DATABASE IF EXISTS `m {schema}`" for schema in (SCHEMA, OTHER)))
@@ -122,7 +122,7 @@ def forged(watched: Watched, **columns: Any) -> None:
         ("datetime(3)", {"type": "datetime"}, "is datetime(3) NULL, in the history datetime NULL"),
     ],
 )
-def test_a_table_that_is_not_the_one_of_the_history_stops(
+def test_table_unlike_its_history_is_refused(
     watched: Watched, definition: str, otherwise: dict[str, Any], told: str
 ) -> None:
     watched.run(f"CREATE TABLE t (v {definition}, w int)")
@@ -140,7 +140,7 @@ def test_a_table_that_is_not_the_one_of_the_history_stops(
     assert "binlog_row_metadata = FULL" in caught.value.hint
 
 
-def test_a_column_more_or_less_stops(watched: Watched) -> None:
+def test_table_with_another_number_of_columns_is_refused(watched: Watched) -> None:
     watched.run("CREATE TABLE t (v int)")
     watched.read()
     table = watched.history._known.tables[TableName(SCHEMA, "t")]
@@ -154,21 +154,23 @@ def test_a_column_more_or_less_stops(watched: Watched) -> None:
     assert "binlog_row_metadata = FULL" in caught.value.hint
 
 
-def test_rows_behind_a_definition_that_is_not_understood_stop_with_it(watched: Watched) -> None:
+def test_rows_after_an_unknown_definition_are_refused_with_it(watched: Watched) -> None:
     """The definition itself, and rows of other tables, go through."""
     watched.run("CREATE TABLE t (v int) PARTITION BY HASH (v) PARTITIONS 2", "CREATE TABLE u (v int)")
     watched.run("ALTER TABLE t TRUNCATE PARTITION p0", "INSERT INTO u VALUES (1)")
     assert [rows.count for rows in rows_of(watched.read())] == [1]
     watched.run("INSERT INTO t VALUES (1)")
 
-    with pytest.raises(Unsupported, match="ALTER TABLE t TRUNCATE PARTITION p0") as caught:
+    with pytest.raises(Unsupported) as caught:
         watched.read()
 
-    assert "-bin.0" in caught.value.message
+    unknown_since = str(caught.value.where["unknown_since"])
+    assert "ALTER TABLE t TRUNCATE PARTITION p0" in unknown_since
+    assert "-bin.0" in unknown_since
     assert caught.value.where["file"]
 
 
-def test_full_metadata_is_the_truth_and_the_history_is_not_asked(watched: Watched) -> None:
+def test_full_metadata_is_used_instead_of_the_history(watched: Watched) -> None:
     watched.run("CREATE TABLE t (v int, w int)")
     watched.read()
     forged(watched, unsigned=True, name="other")
@@ -177,11 +179,12 @@ def test_full_metadata_is_the_truth_and_the_history_is_not_asked(watched: Watche
     assert [column.name for column in layout.columns] == ["v", "w"]
 
     watched.run("SET GLOBAL binlog_row_metadata = MINIMAL", "INSERT INTO t VALUES (1, 2)")
-    with pytest.raises(CorruptBinlog, match="int unsigned"):
+    with pytest.raises(CorruptBinlog) as caught:
         watched.read()
+    assert "int unsigned" in str(caught.value.where["difference"])
 
 
-def test_metadata_may_change_while_tables_do(watched: Watched) -> None:
+def test_metadata_setting_can_change_between_definitions(watched: Watched) -> None:
     watched.run("CREATE TABLE t (v int)")
     names = []
     for number, metadata in enumerate(("MINIMAL", "FULL", "FULL", "MINIMAL", "MINIMAL", "FULL")):

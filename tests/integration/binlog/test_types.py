@@ -1,4 +1,4 @@
-"""Every type arrives as the server itself prints it."""
+"""Every type is decoded as the server prints it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from connector.log.transaction.batch import Rows
 from connector.log.transaction.layout import TableLayout
-from connector.mysql.server.dump import AfterGtids
+from connector.log.transaction.position import AfterGtids
 from tests.support.binlog import changes, images, read_from
 from tests.support.mysql import connect
 from tests.support.servers.environment import SqlServer

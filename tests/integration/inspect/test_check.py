@@ -1,4 +1,4 @@
-"""`thl check` against real servers: everything there, and each thing that can be missing, one by one."""
+"""`thl check` against real servers: everything correct, and each prerequisite missing in turn."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient
 
 from connector import cli
 from connector.check.checks import check
-from connector.check.result import Check, State
+from connector.check.result import Check, CheckState
 from connector.config import Config, Filters, Kafka, Source, Target
+from connector.fetching.java import java_home
 from connector.kafka.topics import Topics
-from connector.sandbox.fetching.java import java_home
 from tests.support.loading import a_user
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 
@@ -38,11 +38,11 @@ def config(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Ite
 
 
 def failures(found: list[Check]) -> dict[str, int]:
-    return {one.name: one.exit_code for one in found if one.state is State.FAILED}
+    return {one.name: one.exit_code for one in found if one.state is CheckState.FAILED}
 
 
 def only(found: list[Check], name: str) -> Check:
-    (one,) = [one for one in found if one.name == name and one.state is State.FAILED]
+    (one,) = [one for one in found if one.name == name and one.state is CheckState.FAILED]
     return one
 
 
@@ -53,7 +53,7 @@ def changed(config: Config, section: str, **fields: object) -> Config:
 def test_everything_there_is_ok_and_creates_nothing(config: Config, tmp_path: Path) -> None:
     found = check(config, ENVIRON)
     assert failures(found) == {}
-    assert [one.name for one in found if one.state is State.OK] == ["source", "grants", "kafka", "target", "java"]
+    assert [one.name for one in found if one.state is CheckState.OK] == ["source", "grants", "kafka", "target", "java"]
     assert not list(tmp_path.iterdir())
     topics = AdminClient({"bootstrap.servers": config.kafka.bootstrap}).list_topics(timeout=10).topics
     assert config.topic not in topics
@@ -85,7 +85,7 @@ def test_missing_grants_fail_each_with_its_statement(
 ) -> None:
     with a_user(mysql_server) as source:
         bare = config_of(source, kafka_broker, tmp_path)
-        problems = [one for one in check(bare, ENVIRON) if one.state is State.FAILED]
+        problems = [one for one in check(bare, ENVIRON) if one.state is CheckState.FAILED]
         assert {one.name for one in problems} == {"grants"}
         assert len(problems) > 1
         for one in problems:
@@ -126,7 +126,7 @@ def test_pattern_without_table_warns(config: Config, mysql_server: SqlServer) ->
     )
     found = check(changed(config, "source", filters=filters), ENVIRON)
     assert failures(found) == {}
-    told = " ".join(one.found for one in found if one.state is State.WARNING and "pattern" in one.found)
+    told = " ".join(one.found for one in found if one.state is CheckState.WARNING and "pattern" in one.found)
     assert all(text in told for text in ("do: the pattern chekced.*", "ignore: the pattern *.b", "tables.0.match: the"))
     assert "checked.* " not in told
 

@@ -78,11 +78,11 @@ def test_a_choice_lists_its_events(
 def test_an_attempt_too_large_to_be_held_is_read_again(
     log: Log, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempts, "HELD_BYTES", 0)
+    monkeypatch.setattr(attempts, "KEPT_BYTES", 0)
     assert statements(listed(log, capsys, "-first", "2")) == ALL[:3]
 
 
-def test_one_event_is_listed_to_the_letter(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_event_is_listed_exactly(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
     assert listed(log, capsys, "-seqno", "2") == [
         "SEQ# = 2 / FRAG# = 0 (last frag)",
         f"- FILE = thl.{log.service}-1@2",
@@ -134,7 +134,7 @@ def test_wrong_options_are_refused(
 def test_a_missing_log_is_refused(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["list", "--set", "service=nothing", "--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]
     assert thl(arguments) == 2
-    assert "Service nothing has no log on these brokers" in capsys.readouterr().err
+    assert "service=nothing" in capsys.readouterr().err
 
 
 def test_an_event_is_found_with_few_reads(kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_an_event_is_found_with_few_reads(kafka_broker: Broker, monkeypatch: pyt
 def test_a_change_in_parts_is_shown_where_its_last_part_is(
     kafka_broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr(attempts, "HELD_BYTES", held)
+    monkeypatch.setattr(attempts, "KEPT_BYTES", held)
     log = Log(kafka_broker, partitions=1)
     parts = [[part] for part in in_parts(change("insert", [(None, [1, "a"]), (None, [2, "b"])]), 3)]
     event = [a_fragment(0, n, last=n == 2, changes=part) for n, part in enumerate(parts)]

@@ -1,4 +1,4 @@
-"""`thl verify` finds every kind of difference, and nothing where there is none."""
+"""`thl verify` finds every kind of difference, and none in equal tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from pydantic import SecretStr
 
 from connector.cli import run as thl
 from connector.clock import SystemClock
-from connector.config.model import Config, Filters, Mask, TableRule, Target
+from connector.config.apply import Target
+from connector.config.filters import Filters, Mask, TableRule
+from connector.config.model import Config
 from connector.errors import ConfigError, TargetDiffers
 from connector.targets.open import open_target
 from connector.verify import Difference, Report, TableReport, verify

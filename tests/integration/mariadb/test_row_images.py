@@ -1,4 +1,4 @@
-"""A MariaDB with binlog_row_image FULL_NODUP, to a target equal in the end; the others are refused, and why."""
+"""A MariaDB with binlog_row_image FULL_NODUP replicates to an equal target; other images are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 
 from connector.applier import core as core_module
 from connector.clock import SystemClock
-from connector.config.model import Config, Target
+from connector.config.apply import Target
+from connector.config.model import Config
 from connector.errors import PreflightError, Unsupported
 from connector.log.transaction.batch import Rows
 from connector.mysql.preflight.preflight import preflight
@@ -41,7 +42,7 @@ def rows_of(path: Path) -> dict[str, list[Any]]:
         return {table: sorted(db.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr) for table, name in names}
 
 
-def test_a_random_load_under_row_images_without_what_has_not_changed(
+def test_random_changes_are_applied_under_partial_row_images(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(core_module, "STAGE_BYTES", 200_000)
@@ -82,13 +83,13 @@ def test_a_random_load_under_row_images_without_what_has_not_changed(
     ("definition", "stops"),
     [("ALTER TABLE v ADD w INT AS (a + 1)", True), ("ALTER TABLE v ADD w INT GENERATED ALWAYS AS (a) STORED", False)],
 )
-def test_a_virtual_column_stops_where_it_would_be_left_out(source: Source, definition: str, stops: bool) -> None:
+def test_virtual_column_missing_from_images_is_refused(source: Source, definition: str, stops: bool) -> None:
     source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT)", "INSERT INTO v VALUES (1, 1)", definition)
     source.run("UPDATE v SET a = 2", "SET SESSION binlog_row_image = FULL_NODUP", "UPDATE v SET a = 3")
     if not stops:
         assert [image[1] for change in changes(source.pieces()) if isinstance(change, Rows) for image in images(change)]
         return
-    with pytest.raises(Unsupported, match="leaves VIRTUAL columns out") as caught:
+    with pytest.raises(Unsupported) as caught:
         source.pieces()
     assert caught.value.where["definition"] == definition
 
@@ -105,7 +106,7 @@ def refusal(server: SqlServer, source: Source, image: str) -> str:
     return ""
 
 
-def test_images_that_do_not_tell_enough_are_refused(source: Source, mariadb_server: SqlServer) -> None:
+def test_insufficient_row_images_are_refused(source: Source, mariadb_server: SqlServer) -> None:
     assert "REPLACE does not log" in refusal(mariadb_server, source, "MINIMAL")
     assert "REPLACE does not log" in refusal(mariadb_server, source, "NOBLOB")
     assert refusal(mariadb_server, source, "FULL_NODUP") == ""
@@ -115,7 +116,7 @@ def test_images_that_do_not_tell_enough_are_refused(source: Source, mariadb_serv
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
-def test_a_replace_does_not_tell_what_it_resets(source: Source, image: str) -> None:
+def test_replace_under_minimal_images_omits_the_columns_that_it_resets(source: Source, image: str) -> None:
     """Why these are refused. A server that does tell it may be let in."""
     source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT, b TEXT)", "INSERT INTO v VALUES (1, 1, 'b')")
     source.run(f"SET SESSION binlog_row_image = {image}", "REPLACE INTO v (id, a) VALUES (1, 2)")

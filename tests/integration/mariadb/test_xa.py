@@ -1,4 +1,4 @@
-"""XA transactions of a real MariaDB through a real Kafka: published when committed, whatever happens meanwhile."""
+"""XA transactions of a real MariaDB through a real Kafka: published at their commit, also after kills."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def decide(bench: Bench, verb: str, name: str) -> None:
     bench.sql(f"XA {verb} {xid(bench, name)}")
 
 
-def test_what_is_prepared_is_an_event_where_it_is_committed(bench: Bench) -> None:
+def test_prepared_transaction_is_published_at_its_commit(bench: Bench) -> None:
     """And when the producer, its host and the binary log with the prepare have gone in between."""
     with bench.start() as first:
         until(lambda: last_seqno(bench) >= LOADED - 1)
@@ -68,7 +68,7 @@ def test_what_is_prepared_is_an_event_where_it_is_committed(bench: Bench) -> Non
         until(lambda: last_seqno(bench) >= LOADED + OTHERS + 2 and pending(bench) == [])
         assert third.stop() == 0
 
-    with bench.start() as again:  # which meets the log's last transaction, an XA COMMIT, again
+    with bench.start() as again:  # it reads the log's last transaction, an XA COMMIT, again
         again.online()
         bench.sql(f"INSERT INTO {bench.service}.t VALUES (60, 'last')")
         until(lambda: last_seqno(bench) >= LOADED + OTHERS + 3)
@@ -89,7 +89,7 @@ def test_what_is_prepared_is_an_event_where_it_is_committed(bench: Bench) -> Non
 
 @pytest.mark.faults
 @pytest.mark.parametrize("point", ["produce.prepared_before_commit:1", "produce.prepared_after_commit:2"])
-def test_killed_while_it_keeps_one(bench: Bench, point: str) -> None:
+def test_producer_killed_with_a_prepared_transaction_publishes_it_once(bench: Bench, point: str) -> None:
     with bench.start() as first:
         until(lambda: last_seqno(bench) >= LOADED - 1)
         assert first.stop() == 0
@@ -106,7 +106,7 @@ def test_killed_while_it_keeps_one(bench: Bench, point: str) -> None:
     assert [rows_of(event)[:1] for event in check(bench)[LOADED:]] == [[1000]]
 
 
-def test_a_load_that_cannot_see_what_is_prepared_is_refused(bench: Bench) -> None:
+def test_load_that_cannot_see_prepared_transactions_is_refused(bench: Bench) -> None:
     prepare(bench, "a", first=1000)
     with bench.start() as loading:
         assert loading.ended() == 3

@@ -1,4 +1,4 @@
-"""Definitions under filters, on real servers: what arrives of captured tables is what the server's captured tables are.
+"""Definitions under filters on real servers: published definitions leave captured tables equal to the source's.
 
 Each case makes two schemas of its own, `…_s` and `…_o`, and writes a log file of its own under one default schema. What
 is published of it is applied to a model of a target. Both are then equal, or the producer has stopped and says how to
@@ -16,7 +16,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import ConnectorError, Unsupported
 from connector.log.ids import Action
 from connector.log.transaction.batch import Rows, Statement
@@ -235,7 +235,9 @@ def compare(server: SqlServer, name: str, script: str, default: str) -> None:
 
 
 @SERVERS
-def test_captured_tables_are_what_their_definitions_made_them(server: str, request: pytest.FixtureRequest) -> None:
+def test_filtered_definitions_leave_captured_tables_equal_to_the_source(
+    server: str, request: pytest.FixtureRequest
+) -> None:
     there = request.getfixturevalue(server)
     for name, script in EVERYDAY.items():
         compare(there, name, script, "{o}")
@@ -244,7 +246,9 @@ def test_captured_tables_are_what_their_definitions_made_them(server: str, reque
 @pytest.mark.long
 @SERVERS
 @pytest.mark.parametrize("default", DEFAULTS, ids=["other", "captured", "none"])
-def test_every_form_under_every_default_schema(server: str, default: str, request: pytest.FixtureRequest) -> None:
+def test_every_ddl_form_is_filtered_alike_under_every_default_schema(
+    server: str, default: str, request: pytest.FixtureRequest
+) -> None:
     there = request.getfixturevalue(server)
     own = MARIADB if server == "mariadb_server" else {}
     wrong = dict(_differing(there, EVERYDAY | FORMS | own, default))

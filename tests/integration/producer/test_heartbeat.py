@@ -1,4 +1,4 @@
-"""Heartbeats on a real source are events that know their names."""
+"""Heartbeats written on a real source are published as events with their names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from connector.cli import run as thl
 from connector.clock import SystemClock
-from connector.config.model import Target
+from connector.config.apply import Target
 from connector.errors import TimedOut
 from connector.log.compact.net_changes import Ddl
 from connector.log.ids import Epoch, LogId, Seqno
@@ -32,7 +32,7 @@ def names(bench: Bench) -> list[str]:
     return [event[0]["metadata"]["heartbeat"] for event in events if "heartbeat" in event[0]["metadata"]]
 
 
-def test_heartbeats_are_written_and_known_again(
+def test_written_heartbeats_are_recognised(
     mysql_server: SqlServer,
     kafka_broker: Broker,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""What servers of certain ids wrote is not published: from a MySQL, its files and a MariaDB."""
+"""Transactions of ignored server ids are not published: from a MySQL, its files and a MariaDB."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def everything_is_passed(bench: Bench) -> bool:
     return not lacking(bench.sql("SELECT @@GLOBAL.gtid_executed").splitlines()[1], position.gtid_set or "")
 
 
-def test_they_are_passed_their_definitions_are_followed(bench: Bench) -> None:
+def test_transactions_of_ignored_servers_are_skipped_and_their_definitions_followed(bench: Bench) -> None:
     bench.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
     try:
         with bench.start() as first:
@@ -95,7 +95,7 @@ def test_they_are_passed_their_definitions_are_followed(bench: Bench) -> None:
         bench.sql("SET GLOBAL binlog_row_metadata = FULL")
 
 
-def test_files_are_read_so_too(bench: Bench, tmp_path: Path) -> None:
+def test_ignored_servers_are_skipped_in_files(bench: Bench, tmp_path: Path) -> None:
     bench.settings["THL_SOURCE__START"] = bench.sql("SELECT @@GLOBAL.gtid_executed").splitlines()[1]
     insert(bench, 20)
     with written_by(bench, OTHER):
@@ -124,7 +124,7 @@ def run_files(bench: Bench, folder: Path, ignored: str) -> int:
         return process.ended()
 
 
-def test_a_mariadbs_too(mariadb_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> None:
+def test_ignored_mariadb_servers_are_skipped(mariadb_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> None:
     bench = Bench(mariadb_server, kafka_broker, tmp_path, settings={**SETTINGS, "THL_SOURCE__START": "now"})
     bench.make_table()
     with bench.start() as process:

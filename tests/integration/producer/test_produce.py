@@ -1,4 +1,4 @@
-"""`thl produce` on a real MySQL and a real Kafka, killed where it hurts: every event once, in order, nothing lost."""
+"""`thl produce` on a real MySQL and a real Kafka, killed at critical points: every event once, in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bench(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> Benc
     return result
 
 
-def test_loads_follows_ends_cleanly_and_goes_on(bench: Bench) -> None:
+def test_producer_loads_follows_ends_and_resumes(bench: Bench) -> None:
     with bench.start() as first:
         first.loaded()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
@@ -50,7 +50,7 @@ def test_loads_follows_ends_cleanly_and_goes_on(bench: Bench) -> None:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("point", IN_THE_STREAM)
-def test_killed_in_the_stream_every_event_is_there_once(bench: Bench, point: str) -> None:
+def test_producer_killed_in_the_stream_publishes_each_event_once(bench: Bench, point: str) -> None:
     with bench.start(THL_SOURCE__START="earliest") as first:
         until(lambda: last_seqno(bench) >= 2)
         assert first.stop() == 0
@@ -67,7 +67,7 @@ def test_killed_in_the_stream_every_event_is_there_once(bench: Bench, point: str
 
 @pytest.mark.faults
 @pytest.mark.parametrize("point", IN_THE_LOAD)
-def test_killed_in_the_load_it_begins_anew(bench: Bench, point: str) -> None:
+def test_producer_killed_in_the_load_starts_it_again(bench: Bench, point: str) -> None:
     bench.insert_many(3000)
     with bench.start(THL_CRASH_POINT=f"{point}:1") as killed:
         assert killed.ended() == -signal.SIGKILL
@@ -118,7 +118,7 @@ def test_an_ordinary_consumer_sees_each_event_once_though_one_was_given_up(bench
     assert read[3][2] == 3000
 
 
-def test_of_two_producers_the_older_ends_with_its_reason(bench: Bench) -> None:
+def test_older_of_two_producers_ends_fenced(bench: Bench) -> None:
     with bench.start() as older:
         until(lambda: last_seqno(bench) >= 3)
         with bench.start() as newer:
@@ -151,7 +151,7 @@ def test_a_stopped_producer_writes_nothing_once_it_continues(bench: Bench, point
     check(bench)
 
 
-def test_what_is_filtered_moves_the_position(bench: Bench) -> None:
+def test_filtered_transactions_move_the_position(bench: Bench) -> None:
     bench.settings["THL_PUBLISH__IDLE_POSITION_SECONDS"] = "0.2"
     other = f"{bench.service}_not"
     with bench.start(THL_SOURCE__START="now") as running:
@@ -169,7 +169,7 @@ def test_what_is_filtered_moves_the_position(bench: Bench) -> None:
         assert running.stop() == 0
 
 
-def test_a_lost_source_is_found_again(bench: Bench) -> None:
+def test_lost_source_is_reconnected(bench: Bench) -> None:
     with bench.start() as running:
         until(lambda: last_seqno(bench) >= 3)
         dump = bench.sql("SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
@@ -183,7 +183,7 @@ def test_a_lost_source_is_found_again(bench: Bench) -> None:
 
 
 @pytest.mark.faults
-def test_a_killed_broker_is_found_again(bench: Bench) -> None:
+def test_killed_broker_is_reconnected(bench: Bench) -> None:
     with bench.start() as running:
         until(lambda: last_seqno(bench) >= 3)
         bench.kafka.kill()
@@ -195,7 +195,7 @@ def test_a_killed_broker_is_found_again(bench: Bench) -> None:
     check(bench)
 
 
-def test_asked_to_stop_it_ends_at_an_events_end(bench: Bench) -> None:
+def test_stop_request_ends_at_the_end_of_an_event(bench: Bench) -> None:
     with bench.start(THL_SOURCE__START="earliest") as first:
         until(lambda: last_seqno(bench) >= 2)
         assert first.stop() == 0
@@ -207,7 +207,7 @@ def test_asked_to_stop_it_ends_at_an_events_end(bench: Bench) -> None:
     assert len(check(bench)) == 4
 
 
-def test_asked_through_kafka_it_ends_and_one_that_begins_later_is_not_meant(
+def test_offline_request_ends_this_producer_and_not_the_next(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in bench.environment.items():

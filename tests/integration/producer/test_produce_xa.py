@@ -1,4 +1,4 @@
-"""XA transactions of a real MySQL through a real Kafka: published when committed, whatever happens meanwhile."""
+"""XA transactions of a real MySQL through a real Kafka: published at their commit, also after kills."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def one_phase(bench: Bench, *, first: int, rows: int = 1) -> None:
     )
 
 
-def test_what_is_prepared_is_an_event_where_it_is_committed(bench: Bench) -> None:
+def test_prepared_transaction_is_published_at_its_commit(bench: Bench) -> None:
     with bench.start() as producer:
         prepare(bench, "a", first=100)
         prepare(bench, "b", first=200, rows=2)
@@ -160,7 +160,9 @@ def test_prepared_changes_survive_the_producer_its_host_and_the_binary_log(bench
         ("produce.prepared_after_commit", 3, 1),
     ],
 )
-def test_killed_while_it_keeps_or_publishes_one(bench: Bench, point: str, count: int, rows: int) -> None:
+def test_producer_killed_with_a_prepared_transaction_publishes_it_once(
+    bench: Bench, point: str, count: int, rows: int
+) -> None:
     """The first are passed while it is prepared, the last when it is committed or rolled back."""
     with bench.start() as first:
         until(lambda: last_seqno(bench) >= 2)
@@ -182,7 +184,7 @@ def test_killed_while_it_keeps_or_publishes_one(bench: Bench, point: str, count:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("point", ["produce.mid_event_before_commit:2", "produce.mid_event_after_commit:2"])
-def test_killed_within_the_event_that_a_commit_made(bench: Bench, point: str) -> None:
+def test_producer_killed_within_a_committed_xa_event_publishes_it_once(bench: Bench, point: str) -> None:
     with bench.start() as first:
         prepare(bench, "a", first=1000, rows=LARGE)
         until(lambda: len(pending(bench)) == 1 and last_seqno(bench) >= 2)
@@ -198,7 +200,7 @@ def test_killed_within_the_event_that_a_commit_made(bench: Bench, point: str) ->
     assert pending(bench) == []
 
 
-def test_one_phase_in_many_pieces_is_one_event(bench: Bench) -> None:
+def test_one_phase_commit_in_many_batches_is_one_event(bench: Bench) -> None:
     with bench.start() as first:
         one_phase(bench, first=100, rows=LARGE)
         until(lambda: last_seqno(bench) >= 3)
@@ -223,7 +225,7 @@ def test_a_commit_of_what_was_prepared_before_the_log_is_refused(bench: Bench) -
     assert "XA RECOVER" in producer.text
 
 
-def test_a_snapshot_waits_for_no_prepared_transaction_to_be_there(bench: Bench) -> None:
+def test_initial_load_waits_for_prepared_transactions(bench: Bench) -> None:
     prepare(bench, "a", first=1000)
     bench.settings["THL_SOURCE__START"] = "snapshot"
     try:
@@ -238,7 +240,7 @@ def test_a_snapshot_waits_for_no_prepared_transaction_to_be_there(bench: Bench) 
     check(bench)
 
 
-def test_a_topic_that_lost_what_is_prepared_is_noticed(bench: Bench) -> None:
+def test_lost_prepared_records_are_damage(bench: Bench) -> None:
     with bench.start() as first:
         prepare(bench, "a", first=1000)
         until(lambda: len(pending(bench)) == 1)

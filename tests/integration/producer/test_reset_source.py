@@ -1,4 +1,4 @@
-"""A MySQL whose log is no longer the one that was read, or has what no GTID tells: found out, or read by place."""
+"""A MySQL whose log was reset, or has transactions without GTIDs: detected, or read by position."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def executed(bench: Bench) -> int:
 
 
 def reset(bench: Bench, transactions: int, *, flush_after: int = 0) -> None:
-    """The log begins anew, and the same GTIDs are given to other transactions."""
+    """Reset the log, so that the same GTIDs are given to other transactions."""
     bench.sql("RESET BINARY LOGS AND GTIDS")
     for number in range(1, transactions + 1):
         insert(bench, f"anew {number}")
@@ -74,7 +74,7 @@ def reset(bench: Bench, transactions: int, *, flush_after: int = 0) -> None:
 
 
 def purge(bench: Bench) -> str:
-    """All files but the newest, once nobody is sent them any more."""
+    """Purge all files but the newest, after every dump connection has ended."""
     newest = bench.sql("SHOW BINARY LOG STATUS").splitlines()[1].split("\t")[0]
 
     def gone() -> bool:
@@ -101,12 +101,12 @@ def test_a_reset_whose_first_file_was_purged_is_refused(bench: Bench) -> None:
     assert newest > place.file
     insert(bench, "behind")
     told = refused(bench)
-    assert "The source has purged the file that was read last" in told
+    assert "the source has purged the file that was read last" in told
     assert "source.accept_gtids_alone=true" in told
     assert position(bench).resume == place
 
 
-def test_where_nothing_was_lost_one_may_say_so(bench: Bench) -> None:
+def test_reset_without_loss_can_be_accepted(bench: Bench) -> None:
     published(bench, "third")
     bench.sql("FLUSH BINARY LOGS")
     purge(bench)
@@ -144,7 +144,7 @@ def test_a_reset_whose_files_have_the_same_names_is_refused(bench: Bench) -> Non
     assert "RESET BINARY LOGS AND GTIDS" in told
 
 
-def test_a_transaction_without_a_gtid_comes_although_gtid_mode_is_on_again(bench: Bench) -> None:
+def test_anonymous_transaction_is_published_after_gtid_mode_is_on_again(bench: Bench) -> None:
     published(bench, "third")
     insert(bench, "under a GTID")
     for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE"):
@@ -170,7 +170,7 @@ def test_a_transaction_without_a_gtid_comes_although_gtid_mode_is_on_again(bench
     check(bench)
 
 
-def test_one_that_is_written_while_the_producer_runs_comes_once(bench: Bench) -> None:
+def test_anonymous_transaction_while_the_producer_runs_is_published_once(bench: Bench) -> None:
     with bench.start() as running:
         running.loaded()
         before = last_seqno(bench)

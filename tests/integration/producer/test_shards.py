@@ -1,4 +1,4 @@
-"""Shards that are tables: the same target however many partitions, read alone, and under another rule later."""
+"""One shard per table: equal targets for any number of partitions, reading single shards, and a changed rule."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from confluent_kafka.cimpl import NewPartitions
 from connector.applier.applier import Applier
 from connector.clock import SystemClock
 from connector.config.loading import load
-from connector.config.model import Config, Publish
-from connector.config.model import Source as SourceConfig
+from connector.config.model import Config
+from connector.config.publish import Publish
+from connector.config.source import Source as SourceConfig
 from connector.consume import Consumer, ConsumerPosition, Start
 from connector.errors import LogDamaged, ShardsChanged
 from connector.kafka.log_reader import LogReader
-from connector.log.format.partition_map import BY_TABLE, ShardRule
+from connector.log.format.shard_rule import BY_TABLE, ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
@@ -157,10 +158,10 @@ def consumer(config: Config, **options: Any) -> Consumer:
     return Consumer(config.kafka.bootstrap, config.service, until_end=True, **options)
 
 
-def test_under_another_rule_a_reader_of_shards_is_told_where_it_begins(config: Config) -> None:
+def test_reader_of_shards_gets_the_event_where_another_rule_begins(config: Config) -> None:
     source = ScriptedSource(Event(), [transaction(number) for number in range(1, 4)])
     produce(config, source)
-    produce(config, source)  # the same rule: no other generation
+    produce(config, source)  # the same rule: no other version
     with consumer(config, shards=["a"], group="g" + config.service) as reading:
         last = [event.position for event in reading][-1]
         reading.commit()
@@ -169,7 +170,7 @@ def test_under_another_rule_a_reader_of_shards_is_told_where_it_begins(config: C
     with LogReader(config) as log:
         found = log.control().partitions
     assert found is not None
-    assert (found.generation, found.rule, found.since) == (2, ShardRule(BY_TABLE), 3)
+    assert (found.version, found.rule, found.since) == (2, ShardRule(BY_TABLE), 3)
     with consumer(config) as reading:
         assert [(e.seqno, str(e.shard)) for e in reading] == [
             (0, "a"), (1, "a"), (2, "a"), (3, "#UNKNOWN"), (4, "a.t"), (5, "a.t"),
@@ -210,14 +211,14 @@ def refused(config: Config, source: ScriptedSource) -> None:
         assert (log.position(), log.control()) == before
 
 
-def test_partitions_that_were_added_meanwhile_are_noticed_and_refused(config: Config) -> None:
+def test_added_partitions_are_refused(config: Config) -> None:
     source = ScriptedSource(Event(), [transaction(number) for number in range(1, 4)])
     produce(config, source)
     add_partitions(config, 3)
     refused(config, source)
 
 
-def test_partitions_that_are_added_while_both_run_harm_nothing_and_are_refused_at_the_next_start(
+def test_partitions_added_while_running_are_harmless_and_refused_at_the_next_start(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = ScriptedSource(Event(), [transaction(1), transaction(2)])

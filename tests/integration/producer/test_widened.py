@@ -1,4 +1,4 @@
-"""A producer that would begin to capture tables in the middle of their lives is refused, by name."""
+"""A producer whose filter begins to capture tables with rows is refused, with their names."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.errors import PreflightError
 from connector.kafka.log_reader import LogReader
-from connector.mysql.preflight.widening import capture_of, check_widened
+from connector.mysql.preflight.widening import check_widened
 from connector.mysql.server.connection import session
-from connector.mysql.transforms.filters import Filter
+from connector.mysql.transforms.filters import Filter, capture_of
 from tests.support.loading import a_database, a_user, run
 from tests.support.producing import Bench
 from tests.support.servers.environment import Broker, SqlServer
@@ -86,7 +86,7 @@ HASHED = rule(mask={"b": {"hash": 16}})
         ({**WHOLE, "servers": [5, 6]}, {**WHOLE, "servers": [6]}, "server_id=5 (its changes were ignored"),
     ],
 )
-def test_what_begins_to_be_captured_and_holds_rows_is_named(
+def test_newly_captured_tables_with_rows_are_named(
     source: Source, before: dict[str, Any], now: dict[str, Any], said: str
 ) -> None:
     told = lacking(source, before, now)
@@ -115,11 +115,11 @@ def test_what_begins_to_be_captured_and_holds_rows_is_named(
         ({**WHOLE, "servers": [5]}, {**WHOLE, "servers": [5, 6]}),
     ],
 )
-def test_less_or_the_same_is_no_harm(source: Source, before: dict[str, Any], now: dict[str, Any]) -> None:
+def test_narrower_or_equal_filter_is_accepted(source: Source, before: dict[str, Any], now: dict[str, Any]) -> None:
     assert lacking(source, before, now) == ""
 
 
-def test_who_may_not_see_the_tables_is_told(source: Source, mysql_server: SqlServer) -> None:
+def test_user_that_cannot_see_the_tables_is_refused(source: Source, mysql_server: SqlServer) -> None:
     name = source.filters.do[0]
     with a_user(mysql_server, f"SELECT ON {name}.t", do=(name,)) as blind, session(blind) as connection:
         seen = f"`{name}`.*"
@@ -128,15 +128,13 @@ def test_who_may_not_see_the_tables_is_told(source: Source, mysql_server: SqlSer
         assert f"GRANT SELECT ON {seen}" in told.value.hint
 
 
-def test_a_log_that_does_not_tell_what_was_captured_is_refused(source: Source) -> None:
+def test_log_without_its_capture_record_is_refused(source: Source) -> None:
     with session(source) as connection, pytest.raises(PreflightError) as told:
         check_widened(connection, source, Filter(source.filters), None, ())
     assert "--accept-partial" in told.value.hint
 
 
-def test_a_producer_with_a_wider_filter_is_refused_and_goes_on_where_that_is_accepted(
-    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
-) -> None:
+def test_wider_filter_is_refused_unless_accepted(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> None:
     bench = Bench(mysql_server, kafka_broker, tmp_path)
     bench.make_table()
     bench.sql(f"CREATE TABLE {bench.service}.u (id INT PRIMARY KEY); INSERT INTO {bench.service}.u VALUES (1);")
@@ -153,7 +151,7 @@ def test_a_producer_with_a_wider_filter_is_refused_and_goes_on_where_that_is_acc
         assert [epoch.epoch for epoch in log.control().epochs] == [1]
     with bench.start("--accept-partial", f"{bench.service}.u") as producing:
         assert producing.online().stop() == 0
-        assert "the log goes on with partial tables" in producing.text
+        assert "the log continues with partial tables" in producing.text
     for again in ({}, narrow):
         with bench.start(**again) as producing:
             assert producing.online().stop() == 0

@@ -1,4 +1,4 @@
-"""The servers that tests alone use, and what they consist of.
+"""The servers that only tests use, and their parts.
 
 environment, compose      the servers of the fixtures: the sandbox's, or those of docker/compose.yaml
 mysql56, registry         servers that tests start themselves

@@ -86,7 +86,7 @@ class ComposeServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave it running: whoever brought the set up takes it down."""
+        """Leave it running: it was not started here."""
 
 
 MYSQL = ComposeServer("mysql", MYSQL_ADMIN)

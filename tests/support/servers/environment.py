@@ -106,5 +106,7 @@ def kafka_for_tests(folder: Path) -> AbstractContextManager[Broker]:
 def _compose() -> bool:
     chosen = os.environ.get(VARIABLE, "sandbox")
     if chosen not in {"sandbox", "compose"}:
-        raise SandboxError(f"{VARIABLE}={chosen} is neither sandbox nor compose")
+        raise SandboxError(
+            "an unknown stack for the tests: neither sandbox nor compose", variable=VARIABLE, stack=chosen
+        )
     return chosen == "compose"

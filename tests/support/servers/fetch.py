@@ -1,12 +1,12 @@
-"""`python -m tests.support.servers.fetch [NAME…]`: fetches what tests need; unnamed, what they alone need."""
+"""`python -m tests.support.servers.fetch [NAME…]`: fetches servers; default: those that only tests need."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
 
-from connector.sandbox.fetching import fetch
-from connector.sandbox.fetching.mariadb_programs import mariadb_folder
+from connector.fetching import fetch
+from connector.fetching.mariadb_programs import mariadb_folder
 from tests.support.servers.mariadb_client import mariadb_binlog
 from tests.support.servers.mysql56 import mysql56_folder
 from tests.support.servers.registry import registry_jar

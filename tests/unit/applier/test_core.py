@@ -1,4 +1,4 @@
-"""Whole events in, commits out: after each commit the target shows the state of the log at that seqno."""
+"""The apply core: after each commit the target equals the state of the log at that seqno."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
-from connector.targets.target import Target
+from connector.targets.target import TargetDatabase
 from tests.support.compact_model import Keyed
 from tests.support.fragments import batch, change, encoded, in_parts, marker, record, statement
 from tests.support.memory_target import MemoryTarget
@@ -76,7 +76,7 @@ class Rig:
 
     def __init__(
         self,
-        target: Target,
+        target: TargetDatabase,
         known: History,
         *,
         until: StopCondition | None = None,

@@ -1,8 +1,9 @@
-"""Events on several partitions: whatever is read first, the same comes out, and little is held for it."""
+"""Events of several partitions are applied in one order, in bounded memory, however they are read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -167,3 +168,26 @@ def test_a_partition_ahead_is_full_until_half_of_it_is_applied(monkeypatch: pyte
     core.accept(read(topic, [21, 41], [20, 41], large=False))
     assert core.full() == frozenset()
     assert ids(target) == {1000 * seqno for seqno in range(60)}
+
+
+def test_a_full_partition_stays_full_until_half_of_its_share_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without that it would be paused and resumed around its limit, with every batch."""
+    topic = Topic(2)
+    for partition in [0] + [1] * 11 + [0] + [1] * 8 + [0] + [1] * 9:
+        topic.event(partition)
+    size = read(topic, [0, 2], [0, 1], large=False).nbytes  # of an event
+    monkeypatch.setattr(core_module, "WAITING_BYTES", 2 * 20 * size)
+    core, _ = core_of(topic, MemoryTarget())
+    # The first event of a batch that must wait for partition 0 takes its batch out of the buffer.
+    for start, end in pairwise([0, 2, 12, 13, 20, 21, 29]):
+        core.accept(read(topic, [1 if start == 0 else 0, end], [0, start], large=False))
+    assert core.full() == {1}  # 27 of 20 wait
+    core.accept(read(topic, [2, 0], [1, 0], large=False))
+    assert core.full() == {1}  # 16
+    core.accept(read(topic, [3, 0], [2, 0], large=False))
+    assert core.full() == frozenset()  # 8
+
+    core, _ = core_of(topic, MemoryTarget())
+    for start, end in pairwise([0, 2, 12, 13, 18]):
+        core.accept(read(topic, [1 if start == 0 else 0, end], [0, start], large=False))
+    assert core.full() == frozenset()  # 16, and never more

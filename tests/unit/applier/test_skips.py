@@ -1,4 +1,4 @@
-"""An event that is left out changes nothing but the position, and is noted with what it would have changed."""
+"""A skipped event changes only the position, and is recorded with the tables that it would have changed."""
 
 from __future__ import annotations
 

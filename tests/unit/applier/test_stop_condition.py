@@ -1,4 +1,4 @@
-"""An applier that is told where to end shows that place's event, and nothing behind it."""
+"""An applier with a stop condition applies the event of that position, and nothing after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connector.applier import core as core_module
 from connector.applier.stop_condition import StopCondition, ToEvent, ToGtid, ToHeartbeat, ToSeqno, ToTime
-from connector.commands.bounds import gtid
+from connector.commands.grammar.bounds import gtid
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
 from connector.log.transaction.position import TargetPosition

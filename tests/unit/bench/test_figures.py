@@ -1,4 +1,4 @@
-"""The benchmarks' arithmetic: a course's rates, spreads, what may be put together."""
+"""The arithmetic of the benchmarks: rates, spreads, and which results may be combined."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def look(at: float, rows: int, cpu: float = 0.0) -> Look:
     return Look(at, rows, {"ours": Usage(cpu, 5_000_000)})
 
 
-def test_a_spread_is_the_median_and_the_ends() -> None:
+def test_spread_has_minimum_median_and_maximum() -> None:
     assert Spread.of([3.0, 1.0, 2.0]) == Spread(1.0, 2.0, 3.0)
     assert Spread.of([4.0]) == Spread(4.0, 4.0, 4.0)
     assert Spread.of([3.0, 1.0]).median == 2.0
     assert Spread.of([4.0, 6.0]) / Spread.of([2.0]) == 2.5
 
 
-def test_there_is_no_spread_of_nothing() -> None:
-    with pytest.raises(ValueError, match="no values"):
+def test_spread_of_no_values_is_refused() -> None:
+    with pytest.raises(ValueError):
         Spread.of([])
 
 
@@ -43,7 +43,7 @@ def test_three_digits_are_shown(value: float, text: str) -> None:
     assert shown(value) == text
 
 
-def test_a_spread_is_shown_with_its_ends_only_where_it_has_some() -> None:
+def test_spread_of_one_value_is_shown_without_ends() -> None:
     assert str(Spread.of([5.0, 5.0])) == "5"
     assert str(Spread.of([100_400.0, 90_000.0, 200_000.0])) == "100,000 (90,000–200,000)"
 
@@ -69,17 +69,17 @@ def test_a_run_of_two_commits_is_measured_from_the_first_one() -> None:
     assert Course([look(0, 10), look(1, 10), look(2, 1000)]).figures()["rows/s"] == 495
 
 
-def test_a_run_of_one_commit_tells_no_rate() -> None:
+def test_run_of_one_commit_has_no_rate() -> None:
     with pytest.raises(TooShort):
         Course([look(0, 1000), look(1, 1000)]).figures()
 
 
-def test_rates_are_taken_where_the_count_moved() -> None:
+def test_rates_are_measured_where_the_count_changed() -> None:
     looks = [look(0, 300), look(1, 300), look(2, 500), look(3, 500), look(4, 1100)]
     assert Course(looks).rates() == [100.0, 300.0]
 
 
-def test_a_family_includes_this_process() -> None:
+def test_process_family_includes_this_process() -> None:
     import os
 
     found = usage(os.getpid())
@@ -88,7 +88,7 @@ def test_a_family_includes_this_process() -> None:
     assert usage(os.getpid(), name="no such program") == Usage(0.0, 0, 0)
 
 
-def test_a_result_survives_its_file(tmp_path: Path) -> None:
+def test_result_is_read_back_from_its_file(tmp_path: Path) -> None:
     import json
     from dataclasses import asdict
 
@@ -98,7 +98,7 @@ def test_a_result_survives_its_file(tmp_path: Path) -> None:
     assert load(tmp_path) == [result]
 
 
-def test_only_what_was_measured_alike_is_put_together() -> None:
+def test_only_results_of_equal_settings_are_combined() -> None:
     older = replace(RESULT, at="2026-01-01 09:00", settings={"rows": 5})
     alike = replace(RESULT, at="2026-01-01 08:00")
     elsewhere = replace(RESULT, at="2026-01-01 07:00", machine={"processor": "four cores"})

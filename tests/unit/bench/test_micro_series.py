@@ -1,4 +1,4 @@
-"""The series of the micro-benchmarks: what is kept comes back, and is compared."""
+"""The series of the micro-benchmarks: runs are stored, read back and compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_run_is_shown_with_its_ratios_to_an_earlier_one() -> None:
     assert shown.splitlines()[-1] == "| encode.events | event | 1,500 | 90.0 | 1.50 | 0.50 |"
 
 
-def test_what_was_not_measured_has_no_ratio() -> None:
+def test_missing_measurement_has_no_ratio() -> None:
     shown = series.table(a_run("now", 1500.0, None), a_run("then", None, 180.0))
 
     assert shown.splitlines()[-1] == "| encode.events | event | 1,500 | – | – | – |"

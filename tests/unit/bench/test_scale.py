@@ -1,4 +1,4 @@
-"""The arithmetic of the capacity model, on numbers that one can check by hand."""
+"""The arithmetic of the capacity model, on numbers that can be checked by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def results(figures: dict[str, float]) -> list[Result]:
     return [Result("throughput", "then", {}, {}, tuple(rows))]
 
 
-def test_two_workloads_tell_what_a_row_and_what_a_transaction_costs() -> None:
+def test_costs_of_rows_and_of_transactions_are_fitted_from_two_workloads() -> None:
     # 2 µs a row and 10 µs a transaction: of 5 rows 2 + 10/5, of 1000 rows 2 + 10/1000
     found = fitted(results({"oltp": 4.0, "bulk": 2.01, "cold": 7.0}))
 
@@ -38,14 +38,14 @@ def test_two_workloads_tell_what_a_row_and_what_a_transaction_costs() -> None:
     assert found.parts["postgres"] == Cost(7.0, 0.0)  # the dearest row counts
 
 
-def test_a_micro_batch_is_what_the_lowest_rates_median_leaves_for_it() -> None:
+def test_micro_batch_time_is_the_rest_of_the_lowest_rates_median() -> None:
     found = fitted(results({"oltp": 4.0, "bulk": 2.0}))
 
     assert found.kafka_ms == 8.0
     assert found.fetch_ms == pytest.approx((73.0 - 8.0 - 5.0) / 1.5)
 
 
-def test_costs_that_were_not_measured_are_missed() -> None:
+def test_missing_measurement_is_refused_by_its_figure() -> None:
     with pytest.raises(LookupError, match="CPU s/M"):
         fitted(results({"oltp": 4.0}))
 
@@ -104,8 +104,8 @@ def test_megabytes_a_second_and_back_to_rows() -> None:
     assert capacity.rows_of(cost, 20.0, 5, 200) == pytest.approx(50_000)
 
 
-def test_who_takes_all_that_waits_lets_it_wait_for_one_turn() -> None:
-    # 0.0 alone; 0.1 and 0.2 come meanwhile and leave together; 5.0 finds nobody
+def test_reader_that_takes_everything_adds_one_turn_of_waiting() -> None:
+    # 0.0 alone; 0.1 and 0.2 come meanwhile and leave together; 5.0 waits for none
     assert queueing.gated([0.0, 0.1, 0.2, 5.0], turn=1.0, each=0.5) == [1.5, 3.5, 3.5, 6.5]
 
 
@@ -119,13 +119,13 @@ def test_latency_grows_with_the_turn_and_not_without_bound() -> None:
     assert sum(late) / len(late) == pytest.approx(1.5 * 0.040 / (1 - load), rel=0.05)
 
 
-def test_an_idle_chain_takes_its_three_turns() -> None:
+def test_idle_pipeline_has_the_latency_of_its_three_turns() -> None:
     late = queueing.latencies(model(), rate=0.5, rows_per_event=5, seconds=400)
 
     assert queueing.percentiles(late)[0] == pytest.approx(10 + 40 + 5, rel=0.01)
 
 
-def test_the_page_has_every_table() -> None:
+def test_rendered_page_has_every_table() -> None:
     text = pages.page(costs.read(), row_bytes=200, terabytes=2)
 
     assert sum(line.startswith("| --- |") for line in text.splitlines()) == 6

@@ -1,4 +1,4 @@
-"""Results become tables, and tables come into a document."""
+"""Results become tables, and tables replace the marked places of a document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def result(part: str, *rows: Row) -> Result:
     return Result(part, "2026-01-01 10:00", {"rows": 10}, MACHINE, rows)
 
 
-def test_void_rows_are_told_and_not_counted() -> None:
+def test_void_rows_are_mentioned_and_not_counted() -> None:
     found = [result("tls", Row("a", {"x": 1.0}), Row("a", {"x": 9.0}, "lost a row"), Row("a", {"x": 2.0}))]
     assert [row.figures["x"] for row in cases(found)["a"]] == [1.0, 2.0]
     assert "Void, and not in the table: a: lost a row." in provenance(found)
@@ -50,12 +50,12 @@ def test_only_what_is_between_its_markers_is_replaced() -> None:
 
 @pytest.mark.parametrize("name", ["three", "tw"])
 def test_a_document_without_the_markers_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="0 places"):
+    with pytest.raises(ValueError):
         replaced(DOCUMENT, name, "new")
 
 
-def test_a_marker_that_is_not_closed_takes_nothing_of_the_next() -> None:
-    with pytest.raises(ValueError, match="0 places"):
+def test_unclosed_marker_is_refused_and_does_not_match_the_next_one() -> None:
+    with pytest.raises(ValueError):
         replaced("<!-- bench:one -->\n<!-- bench:two -->\n<!-- /bench -->", "one", "new")
 
 
@@ -105,7 +105,7 @@ def test_every_part_has_its_table() -> None:
     assert all("before: 0.10." in text for part, text in found.items() if part != "machine")
 
 
-def test_a_part_that_was_not_measured_has_none() -> None:
+def test_part_without_measurements_has_no_table() -> None:
     assert list(rendered(EVERYTHING[4:5])) == ["machine", "starts"]
     assert rendered([]) == {}
 

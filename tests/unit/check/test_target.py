@@ -1,4 +1,4 @@
-"""The target's line of `thl check` where the target cannot be asked: what failed, where, and the remedy."""
+"""The target's line of `thl check` if the target cannot be asked: failure, place and remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from connector import cli
 from connector.check.checks import check_target_server
-from connector.check.result import State
+from connector.check.result import CheckState
 from connector.config.model import Config
 
 
@@ -19,7 +19,7 @@ def test_unreachable_target_is_named_with_a_remedy() -> None:
         port = bound.getsockname()[1]
         url = f"postgresql://u:hidden@127.0.0.1:{port}/d"
         (found,) = check_target_server(Config.model_validate({"target": {"url": url}}))
-    assert (found.state, found.exit_code) == (State.FAILED, 4)
+    assert (found.state, found.exit_code) == (CheckState.FAILED, 4)
     assert f"server='127.0.0.1:{port}'" in found.found or f"server=127.0.0.1:{port}" in found.found
     assert "target.url" in found.remedy
     assert "hidden" not in found.found + found.remedy
@@ -30,7 +30,7 @@ def test_mute_target_is_named_with_a_remedy() -> None:
         port = mute.getsockname()[1]
         url = f"postgresql://u:hidden@127.0.0.1:{port}/d?connect_timeout=2"
         (found,) = check_target_server(Config.model_validate({"target": {"url": url}}))
-    assert (found.state, found.exit_code) == (State.FAILED, 4)
+    assert (found.state, found.exit_code) == (CheckState.FAILED, 4)
     assert f"127.0.0.1:{port}" in found.found
     assert "target.url" in found.remedy
 

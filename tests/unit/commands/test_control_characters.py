@@ -1,4 +1,4 @@
-"""Names and values with control characters: no line of a log, a listing or an error is forged by them."""
+"""Control characters in names and values cannot forge a line of a log, a listing or an error."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def test_ordinary_text_of_any_language_stays_as_it_is() -> None:
     assert escaped("Bücher 漢字 🙂") == "Bücher 漢字 🙂"
 
 
-def test_an_error_keeps_its_lines_and_moves_no_terminal() -> None:
+def test_error_keeps_its_line_ends_and_escapes_control_characters() -> None:
     assert str(ConfigError("a\x1b[2J", hint="b\x9b", name=EVIL)) == f"a\\x1b[2J [name={HARMLESS}]\n  hint: b\\x9b"
 
 
-def test_a_name_within_a_message_begins_no_line() -> None:
+def test_name_with_a_line_end_stays_inside_its_message() -> None:
     told = str(ConfigError(f"there is no {EVIL}", hint=f"drop {EVIL}"))
     assert [line for line in told.splitlines() if not line.startswith("  ")] == ["there is no t"]
     assert len(told.splitlines()) == 4
     assert [line for line in told.splitlines() if line.startswith("  hint")] == ["  hint: drop t"]
 
 
-def test_a_traceback_begins_no_line_and_moves_no_terminal() -> None:
+def test_traceback_escapes_control_characters() -> None:
     failed = record("failed")
     failed.exc_info = (ValueError, ValueError(EVIL), None)
     first, *others = TextFormatter().format(failed).split("\n")
@@ -78,7 +78,7 @@ def test_names_in_a_listing_stay_on_their_line() -> None:
         ("no\u00a0break \u00c2\u00a0", "no\u00a0break \u00c2\u00a0"),
     ],
 )
-def test_values_keep_their_lines_and_move_no_terminal(value: str, text: str) -> None:
+def test_values_keep_their_line_ends_and_escape_control_characters(value: str, text: str) -> None:
     assert shown(value) == text
     data = value.encode()
     row = bytes([0, 2, 2, 6]) + _varint(len(data)) + data + bytes([0])
@@ -91,7 +91,7 @@ def _varint(size: int) -> bytes:
     return bytes([size << 1]) if size < 64 else bytes([(size << 1 & 0x7F) | 0x80, size >> 6])
 
 
-def test_what_librdkafka_repeats_is_told_once_a_minute_with_its_count() -> None:
+def test_repeated_librdkafka_message_is_logged_once_a_minute_with_its_count() -> None:
     lines = Repetitions()
     say = "FAIL [rdkafka#consumer-{}] [thrd:h:9092/bootstrap]: Connect failed (after {}ms in state CONNECT)"
     passed = [lines.filter(record(say.format(1, n), created=n / 10)) for n in range(100)]

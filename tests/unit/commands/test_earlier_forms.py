@@ -1,4 +1,4 @@
-"""Options that `thl` had by another name, and Tungsten's single-dash forms: they mean what today's mean."""
+"""Earlier names of options, and Tungsten's single-dash forms, mean the same as the current ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from connector import cli
-from connector.commands.command import Command
-from connector.commands.reference import commands
+from connector.commands.grammar.command import Command
+from connector.commands.grammar.reference import commands
 
 # Every option of November 2026, but --config, --set and --log-format.
 HAD = {
@@ -109,12 +109,12 @@ def parsed(line: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("earlier", "today"), SAME)
-def test_an_earlier_form_is_read_as_todays(earlier: str, today: str) -> None:
+def test_earlier_form_is_read_as_the_current_one(earlier: str, today: str) -> None:
     nothing = today.partition(" --")[0] + " f" * today.endswith(" f")
     assert parsed(earlier) == parsed(today) != parsed(nothing)
 
 
-def test_every_option_that_there_was_is_understood() -> None:
+def test_every_earlier_option_is_understood() -> None:
     """Each by its name, or in the list of earlier forms, which has no form too few or too many."""
     shown = {(words[0], word.partition("=")[0]) for line, _ in SAME for words in [line.split()] for word in words}
     for name, had in HAD.items():
@@ -158,7 +158,7 @@ def test_an_option_given_by_two_names_or_without_its_value_is_refused(line: str)
         ("status --json", ""),
     ],
 )
-def test_a_renamed_option_is_announced_but_tungstens_are_not(
+def test_renamed_option_warns_and_tungsten_form_does_not(
     line: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parsed(line)
@@ -181,7 +181,7 @@ def test_the_earlier_from_of_produce_is_a_position_or_files(
     from connector.commands.produce import _beginning
 
     found = parsed(" ".join(("produce", *options)))
-    assert _beginning(found["start"], found["from_files"], found["places"]) == (start, files)
+    assert _beginning(found["start"], found["from_files"], found["given"]) == (start, files)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_the_earlier_from_of_produce_is_a_position_or_files(
         (None, ("f",), ("now",)),
     ],
 )
-def test_what_excludes_each_other_is_refused(options: tuple[Any, ...]) -> None:
+def test_mutually_exclusive_options_are_refused(options: tuple[Any, ...]) -> None:
     from connector.commands.produce import _beginning
 
     with pytest.raises(click.UsageError):

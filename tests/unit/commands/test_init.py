@@ -1,4 +1,4 @@
-"""`thl init`: what it writes loads as what was given, and no file is overwritten."""
+"""`thl init`: the written file loads as given, and no file is overwritten."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from connector import cli
-from connector.config.loading import load
+from connector.config.loading import PROPERTIES, load
 from connector.config.reference import Field, fields
 from connector.config.starter import MAIN, QUESTIONS, given, starter
 
@@ -37,6 +37,7 @@ def test_defaults_write_a_file_that_loads(capsys: pytest.CaptureFixture[str]) ->
     "sets",
     [
         ["service=shop", "source.host=db", "source.password=pä:ss #1", "source.filters.do=a.*,b"],
+        ["source.password=pass😀word", "source.user=a\x7f\x85\x9b\u2028\ufeffb"],
         ["kafka.replication=1"],
         ["kafka.replication=1", "kafka.allow_unsafe=false"],
         ["target.url=postgresql://u:p%40@h/d", "target.metadata_columns.seqno=n", "metrics.port=9000"],
@@ -59,6 +60,20 @@ def test_secret_of_a_file_is_not_copied(tmp_path: Path) -> None:
     assert cli.run(["init", "--set", f"source.password_file={tmp_path}/password"]) == 0
     assert "hidden-there" not in Path("thl.yaml").read_text()
     assert load().source.password.get_secret_value() == "hidden-there"
+
+
+@pytest.mark.parametrize("field", [".".join(path) for path in sorted(PROPERTIES)])
+def test_property_read_from_a_file_keeps_its_reference(
+    field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "secret").write_text("hidden-there\n")
+    section, name = field.split(".")
+    assert cli.run(["init", "--set", f"{field}.a.b_file={tmp_path}/secret", "--set", f"{field}.c=d"]) == 0
+    assert "hidden-there" not in Path("thl.yaml").read_text()
+    assert getattr(getattr(load(), section), name) == {"a.b": "hidden-there", "c": "d"}
+    capsys.readouterr()
+    assert cli.run(["config"]) == 0
+    assert "hidden-there" not in capsys.readouterr().out
 
 
 def test_existing_file_is_kept() -> None:
@@ -117,7 +132,8 @@ def test_answers_at_a_terminal_are_written_and_wrong_ones_asked_again() -> None:
         ("password", "se:cret"),
         ("brokers", "kafka:9092"),
         ("copies", "1"),
-        ("Target", "sqlite:///x.db"),
+        ("Target", "postgresql://me@db/shop"),
+        ("Target: password", "@se:cret"),
     ]
     pid, terminal = pty.fork()
     if pid == 0:
@@ -138,7 +154,7 @@ def test_answers_at_a_terminal_are_written_and_wrong_ones_asked_again() -> None:
     assert load() == given(
         [
             "service=shop", "source.port=3307", "source.user=me", "source.password=se:cret", "source.filters.do=shop.*",
-            "kafka.bootstrap=kafka:9092", "kafka.replication=1", "target.url=sqlite:///x.db",
+            "kafka.bootstrap=kafka:9092", "kafka.replication=1", "target.url=postgresql://me:%40se%3Acret@db/shop",
         ]
     ).config  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What people mistype: each mistake is one message and an exit code, and never called a defect."""
+"""Typical user mistakes: each is one message and an exit code, never reported as a defect."""
 
 from __future__ import annotations
 
@@ -56,26 +56,26 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
         (b"just text\n", "not a mapping of sections"),
         (b"source: 5\n", "source: "),
         (b"1: 2\n", "1: there is no such field"),
-        (b"a: &a [*a]\n", "a: there is no such field"),
+        (b"a: &a [*a]\n", "contains it"),
         (b"service: 2024-01-01\n", "service: "),
         (b"source: {dump_heartbeat: .inf}\n", "source.dump_heartbeat: "),
         (b"source: {dump_heartbeat: .nan}\n", "source.dump_heartbeat: "),
         (b"metrics: {port: 70000}\n", "metrics.port: "),
     ],
 )
-def test_a_configuration_that_is_none(text: bytes, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_that_is_no_configuration_is_refused(text: bytes, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("thl.yaml").write_bytes(text)
     code, found = said(capsys, "config")
     assert (code, told in found) == (2, True), found
 
 
-def test_an_empty_configuration_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_configuration_file_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
     Path("thl.yaml").write_bytes(b"")
     assert said(capsys, "config")[0] == 0
 
 
 @pytest.mark.parametrize("file", ["missing", "folder", "file/below"])
-def test_a_configuration_that_cannot_be_read(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_configuration_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = said(capsys, "config", "--config", file)
     assert (code, "the configuration cannot be read: " in found) == (2, True)
 
@@ -102,19 +102,19 @@ def test_a_configuration_that_cannot_be_read(file: str, capsys: pytest.CaptureFi
         ("target.url=postgresql://u:p@h:abc/db", "target.url: "),
     ],
 )
-def test_a_setting_that_is_none(setting: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_setting_is_refused(setting: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = said(capsys, "config", "--set", setting)
     assert (code, told in found) == (2, True), found
 
 
 @pytest.mark.parametrize("command", ["info", "list", "tail", "index", "trapped"])
-def test_a_property_that_librdkafka_does_not_have(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_librdkafka_property_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = said(capsys, command, *KAFKA, "--set", "kafka.properties.nonsense=1")
     assert (code, 'kafka.properties: No such configuration property: "nonsense"' in found) == (2, True), found
 
 
 @pytest.mark.parametrize("setting", ["linger.ms=abc", "security.protocol=x", "ssl.ca.location=missing"])
-def test_a_property_with_a_wrong_value(setting: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_property_with_a_wrong_value_is_refused(setting: str, capsys: pytest.CaptureFixture[str]) -> None:
     security = ("--set", "kafka.properties.security.protocol=SSL") if "ssl" in setting else ()
     code, found = said(capsys, "info", *KAFKA, *security, "--set", f"kafka.properties.{setting}")
     assert (code, "kafka.properties: " in found) == (2, True), found
@@ -131,13 +131,15 @@ def test_a_property_with_a_wrong_value(setting: str, capsys: pytest.CaptureFixtu
         ("registry.url=ftp://x", 2),
     ],
 )
-def test_a_source_or_registry_that_is_none(setting: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_address_of_source_or_registry_is_refused(
+    setting: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     tls = ("--set", "source.tls=true") if "tls" in setting else ()
     assert said(capsys, "produce", *KAFKA, *SOURCE, *tls, "--set", setting)[0] == code
 
 
 @pytest.mark.parametrize("command", ["apply", "produce"])
-def test_a_port_for_metrics_that_is_in_use(command: str, used_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_metrics_port_in_use_is_refused(command: str, used_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = said(capsys, command, *KAFKA, *SOURCE, "--set", f"metrics.port={used_port}")
     assert (code, f"port {used_port}: Address already in use" in found and "metrics.port" in found) == (2, True), found
 
@@ -160,13 +162,13 @@ def test_a_port_for_metrics_that_is_in_use(command: str, used_port: int, capsys:
         ("nonsense",),
     ],
 )
-def test_a_file_or_argument_that_is_none(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_file_or_argument_is_refused(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     code, found = said(capsys, *command)
     assert code in {2, 5}, found
 
 
 @pytest.mark.parametrize("url", ["oracle://x", "sqlite:///folder", ""])
-def test_a_target_that_is_none_is_told_before_spark_starts(
+def test_wrong_target_is_refused_before_spark_starts(
     url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("connector.spark.session.SparkSession", None)  # nothing can be started
@@ -174,13 +176,13 @@ def test_a_target_that_is_none_is_told_before_spark_starts(
     assert code in {2, 3}, found
 
 
-def test_brokers_that_are_not_there_are_told_before_spark_starts(
+def test_unavailable_brokers_are_reported_before_spark_starts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(*_: object, **__: object) -> None:
         raise ConfigError("Spark does not start")
 
-    monkeypatch.setattr("connector.spark.session.Session", refused)
+    monkeypatch.setattr("connector.spark.session.SparkRun", refused)
     monkeypatch.setattr("connector.kafka.handshake.QUICK", 0.5)
     _, found = said(capsys, "apply", *KAFKA, "--set", "target.url=sqlite:///t.db")
     assert "waiting for the brokers of kafka.bootstrap service=default bootstrap=127.0.0.1:1" in found

@@ -1,4 +1,4 @@
-"""No secret of a configuration stands in what leaves the process, also where the configuration is refused."""
+"""No secret of a configuration leaves the process, not even when the configuration is refused."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from connector import cli, redaction
+from connector.config.kafka import Kafka
 from connector.config.loading import load, load_settings
-from connector.config.model import Config, Kafka
+from connector.config.model import Config
 from connector.config.reference import in_force
 from connector.errors import ConfigError, ConnectorError
 from connector.logs import JsonFormatter, TextFormatter, set_up_logs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.config.loading import load, load_settings
-from connector.config.model import RENAMED, Config, Source
+from connector.config.model import RENAMED, Config
 from connector.config.reference import HIDDEN, Field, fields, in_force, reference
+from connector.config.source import Source
 from connector.errors import ConfigError
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -250,3 +253,54 @@ def test_metadata_columns_without_order_or_names_are_refused(tmp_path: Path, col
         load(a_file(tmp_path, f"target: {{metadata_columns: {columns}}}"))
     assert list(raised.value.fields) == [field]
     assert load(None, {}, ["target.metadata_columns.seqno=n"]).target.metadata_columns == {"seqno": "n"}
+
+
+def test_indexes_of_a_sqlite_target_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load(a_file(tmp_path, "target: {url: 'sqlite:///t.db', indexes: unique}"))
+    assert list(raised.value.fields) == ["target"]
+    sets = ["target.url=postgresql://h/db", "target.indexes=all"]
+    assert load(None, {}, sets).target.indexes == "all"
+    assert load(None, {}).target.indexes == "none"
+
+
+def test_load_is_still_imported_from_its_former_module_with_a_warning() -> None:
+    sys.modules.pop("connector.settings", None)
+    with pytest.warns(DeprecationWarning):
+        former = importlib.import_module("connector.settings")
+    assert former.load is load
+
+
+def test_secret_file_keeps_blanks_and_loses_its_final_line_end(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("  se cret \n")
+    found = load(None, {"THL_SOURCE__PASSWORD_FILE": str(tmp_path / "password")}).source.password
+    assert found.get_secret_value() == "  se cret "
+
+
+@pytest.mark.parametrize(
+    ("environ", "sets"), [({"THL_SOURCE__PASSWORD": "\udcffabcdefgh"}, []), ({}, ["service=\udcff"])]
+)
+def test_value_that_is_not_utf8_is_refused(environ: dict[str, str], sets: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        load(None, environ, sets)
+
+
+@pytest.mark.parametrize("text", ["source: &a {host: *a}", "kafka: {properties: &a {x: [*a]}}", "&a [*a]"])
+def test_alias_of_something_that_contains_it_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(a_file(tmp_path, text))
+    assert caught.value.where["file"]
+
+
+def test_alias_used_twice_is_read(tmp_path: Path) -> None:
+    config = load(a_file(tmp_path, "source: {filters: {do: &a [shop.a], ignore: *a}}"))
+    assert config.source.filters.do == config.source.filters.ignore == ("shop.a",)
+
+
+def test_file_whose_name_begins_like_a_variable_is_not_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path("THL_prod.yaml")
+    file.write_text("source: {dump_heartbeat: 5}")
+    assert load(file, {"THL_SOURCE__HEARTBEAT": "7"}).source.dump_heartbeat == 7

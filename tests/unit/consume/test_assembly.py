@@ -1,4 +1,4 @@
-"""Each event of a log is returned whole, once and in order, whatever happened to the log and however it is read."""
+"""Each event of a log is returned whole, once and in order, after any failure and by any way of reading."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.consume import Consumer
-from connector.consume.assembly import Assembly, Message, SomeShards, WholeLog
-from connector.consume.decoding import Decoder
+from connector.consume.assembly import Assembly, ConsumedMessage, SomeShards, WholeLog
+from connector.consume.decoding import MessageDecoder
 from connector.consume.event import Event
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
@@ -24,11 +24,12 @@ from connector.log.format.shard import partition_of
 from connector.log.ids import LogId, Seqno, ShardId
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.reading.shard_sequencer import ShardSequencer
+from connector.log.rules import Rule
 from connector.log.transaction.position import TargetPosition
 from tests.support.events import MemoryLog, Story, shard_in
 from tests.support.fragments import record
 
-DECODER = Decoder("t")
+DECODER = MessageDecoder("t")
 STEPS = ("event", "event", "event", "long", "barrier", "ddl", "given up", "aborted", "online")
 
 
@@ -96,7 +97,7 @@ class Reading:
             partition = self.random.choice(readable)
             for _ in range(self.random.randint(1, 4)):
                 if self.rest[partition]:
-                    yield from self.assembly.accept(Message(partition, *self.rest[partition].pop(0)))
+                    yield from self.assembly.accept(ConsumedMessage(partition, *self.rest[partition].pop(0)))
             yield from self.shown()
             paused = set(self.order.ahead(self.limit))
         yield from self.shown()
@@ -201,7 +202,7 @@ def test_a_partition_that_is_far_ahead_is_paused() -> None:
     given: list[Event] = []
 
     def read(partition: int) -> None:
-        given.extend(reading.assembly.accept(Message(partition, *reading.rest[partition].pop(0))))
+        given.extend(reading.assembly.accept(ConsumedMessage(partition, *reading.rest[partition].pop(0))))
 
     read(1)
     while 1 not in reading.order.ahead(1000):
@@ -281,13 +282,13 @@ def test_an_event_that_no_partition_can_have_is_damage() -> None:
     assembly, order, _ = a_reading(log)
     for partition, messages in log.messages.items():
         for message in messages:
-            list(assembly.accept(Message(partition, *message)))
+            list(assembly.accept(ConsumedMessage(partition, *message)))
     assert order.ahead(1 << 20) == []  # event 1 may be in partition 1
     log.events([record(3, prev_seqno=-1)], 1)
-    list(assembly.accept(Message(1, *log.messages[1][-1])))
+    list(assembly.accept(ConsumedMessage(1, *log.messages[1][-1])))
     with pytest.raises(LogDamaged) as refused:
         order.ahead(1 << 20)
-    assert refused.value.where == {"seqno": 1}
+    assert refused.value.where == {"rule": Rule.EVENT_MISSING, "seqno": 1}
 
 
 def test_every_attempt_at_an_event_is_reported_when_it_ends() -> None:
@@ -299,7 +300,7 @@ def test_every_attempt_at_an_event_is_reported_when_it_ends() -> None:
     log.events([record(1, prev_seqno=0)], 0)
     assembly, _, attempts = a_reading(log)
     for message in log.messages[0]:
-        list(assembly.accept(Message(0, *message)))
+        list(assembly.accept(ConsumedMessage(0, *message)))
     assert attempts == [(0, 1, True), (1, 2, False), (1, 1, True)]
 
 

@@ -1,4 +1,4 @@
-"""What a message says; and Avro's resolution between older and newer versions of its schema, both ways."""
+"""The decoding of messages, and Avro's resolution between older and newer schema versions, both ways."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.consume import Action, Column, Row, RowChanges, Statement
-from connector.consume.decoding import Decoder
+from connector.consume.decoding import MessageDecoder
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.log.ids import Kind, Outcome
 from tests.support.fragments import NUMBER, RAW, change, encoded, record, registered, statement
@@ -52,7 +52,7 @@ def newer() -> dict[str, Any]:
 
 
 def test_a_message_is_decoded_into_header_and_changes() -> None:
-    decoder, value = Decoder("t"), encoded(record(41, CHANGES, kind="ddl", shard="#UNKNOWN"))
+    decoder, value = MessageDecoder("t"), encoded(record(41, CHANGES, kind="ddl", shard="#UNKNOWN"))
     header = decoder.header(value, "t-0@0")
     assert (header.seqno, header.kind, header.outcome, header.rows) == (41, Kind.DDL, Outcome.COMMIT, 2)
     assert header.barrier
@@ -79,10 +79,10 @@ def test_an_event_of_a_newer_producer_is_decoded_with_its_schema(*, registry: bo
             column["comment"] = "a column"
     value = written(fields, newer(), registry=registry)
     with pytest.raises(Unsupported) as refused:
-        Decoder("t").header(value, "t-0@0")
+        MessageDecoder("t").header(value, "t-0@0")
     assert refused.value.where["fingerprint"] == fingerprint(to_parsing_canonical_form(newer()), "CRC-64-AVRO")
     decoder, ours = (
-        Decoder("t", [newer()]),
+        MessageDecoder("t", [newer()]),
         registered(record(41, CHANGES)) if registry else encoded(record(41, CHANGES)),
     )
     named = decoder.header(value, "p").metadata.get("schema")
@@ -117,10 +117,10 @@ def test_any_changed_byte_is_refused(data: st.DataObject, writer: Callable[[dict
     at = data.draw(st.integers(0, len(value) - 1).filter(lambda at: writer is encoded or not 1 <= at < 5))
     value[at] ^= data.draw(st.integers(1, 255))
     with pytest.raises((LogDamaged, Unsupported)):
-        Decoder("t").header(bytes(value[: data.draw(st.integers(at + 1, len(value)))]), "t-0@7")
+        MessageDecoder("t").header(bytes(value[: data.draw(st.integers(at + 1, len(value)))]), "t-0@7")
 
 
 def test_an_invalid_or_incomplete_schema_is_refused() -> None:
     for schema in ({"type": "record"}, {"type": "record", "name": "F", "fields": [{"name": "a", "type": "long"}]}):
         with pytest.raises(ConfigError):
-            Decoder("t", [schema])
+            MessageDecoder("t", [schema])

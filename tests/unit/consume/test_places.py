@@ -55,16 +55,32 @@ def test_a_stored_position_is_read_back_unchanged(position: ConsumerPosition) ->
     assert ConsumerPosition.from_json(position.to_json()) == position
 
 
+STORED = '{"service":"s","log_id":"x","seqno":1,"epoch":1,"offsets":{}'
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "7", '{"service":"s","log_id":"x","seqno":"a","epoch":1,"offsets":{}}']
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        "7",
+        "[" * 100_000,
+        STORED.replace(":1,", ':"a",', 1) + "}",
+        STORED.replace(":1,", ':"7",', 1) + "}",
+        STORED.replace(":1,", ":Infinity,", 1) + "}",
+        STORED + ',"shards":"abc"}',
+        STORED + ',"floor":1.5}',
+        STORED + ',"tails":{"0":"x"}}',
+    ],
 )
 def test_a_text_that_is_not_a_position_is_refused(text: str) -> None:
     with pytest.raises(ConfigError) as refused:
         ConsumerPosition.from_json(text)
-    assert refused.value.where == {"text": text}
+    assert refused.value.where == {"text": text[:200]}
 
 
 def test_a_start_time_keeps_microseconds_and_requires_a_zone() -> None:
     assert Start.time(datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=UTC)).number == 1_709_208_000_000_001
-    with pytest.raises(ValueError, match="time zone"):
+    with pytest.raises(ValueError):
         Start.time(datetime(2024, 2, 29))

@@ -1,4 +1,4 @@
-"""Which tables a statement defines."""
+"""The tables that a statement defines."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def about(sql: str, **options: str) -> AffectedTables:
         ("DROP INDEX `PRIMARY` ON a", ["shop.a"]),
     ],
 )
-def test_tables(sql: str, tables: list[str]) -> None:
+def test_tables_of_a_statement_are_found(sql: str, tables: list[str]) -> None:
     assert [str(name) for name in about(sql).tables] == tables
     assert not about(sql).truncates
 
 
 @pytest.mark.parametrize("sql", ["TRUNCATE a", "TRUNCATE TABLE shop.a"])
-def test_truncating(sql: str) -> None:
+def test_truncate_affects_its_table(sql: str) -> None:
     found = about(sql)
     assert (found.tables, found.truncates) == ((TableName("shop", "a"),), True)
 
@@ -51,21 +51,21 @@ def test_truncating(sql: str) -> None:
         ("ALTER DATABASE CHARSET utf8", "shop"),
     ],
 )
-def test_schemas(sql: str, schema: str) -> None:
+def test_schemas_of_a_statement_are_found(sql: str, schema: str) -> None:
     found = about(sql)
     assert (found.schema, found.tables, found.drops) == (schema, (), sql.startswith("DROP"))
 
 
-def test_a_schema_that_is_replaced_is_dropped() -> None:
+def test_replaced_schema_counts_as_dropped() -> None:
     found = about("CREATE OR REPLACE DATABASE o", **{DIALECT: MARIADB_DIALECT})
     assert (found.schema, found.drops) == ("o", True)
 
 
-def test_where_the_names_stand() -> None:
+def test_positions_of_table_names_are_found() -> None:
     sql = "RENAME TABLE `a b` TO o . `c``d`, e TO f"
-    assert [sql[start:end] for start, end in about(sql).places] == ["`a b`", "o . `c``d`", "e", "f"]
+    assert [sql[start:end] for start, end in about(sql).spans] == ["`a b`", "o . `c``d`", "e", "f"]
     sql = "CREATE TABLE a (LIKE `o`.b)"
-    assert [sql[start:end] for start, end in about(sql).places] == ["a", "`o`.b"]
+    assert [sql[start:end] for start, end in about(sql).spans] == ["a", "`o`.b"]
     assert about(sql).like == TableName("o", "b")
 
 
@@ -81,11 +81,11 @@ def test_where_the_names_stand() -> None:
         "RENAME USER a TO b",
     ],
 )
-def test_others(sql: str) -> None:
+def test_statements_without_tables_affect_none(sql: str) -> None:
     assert about(sql) == NONE
 
 
-def test_mariadbs() -> None:
+def test_mariadb_forms_are_understood() -> None:
     told = {DIALECT: MARIADB_DIALECT}
     altered = about("ALTER ONLINE TABLE IF EXISTS a NOWAIT ADD b INT, RENAME c", **told)
     assert altered.tables == (("shop", "a"), ("shop", "c"))
@@ -95,7 +95,7 @@ def test_mariadbs() -> None:
 @pytest.mark.parametrize(
     "sql", ["HANDLER a OPEN", "CREATE NONSENSE a", "/*!99999 DROP */ /*!40000 CREATE TABLE a */ (b INT)"]
 )
-def test_what_is_not_understood_is_not_guessed(sql: str) -> None:
+def test_unknown_statement_is_refused(sql: str) -> None:
     with pytest.raises(Unsupported):
         about(sql)
 
@@ -116,7 +116,7 @@ def test_what_is_not_understood_is_not_guessed(sql: str) -> None:
         ("ALTER TABLE a\u2003 ADD b INT --\u00a0c\n", ["shop.a\u2003"]),
     ],
 )
-def test_names_of_digits_and_of_letters_beyond_ascii(sql: str, tables: list[str]) -> None:
+def test_names_of_digits_and_non_ascii_letters_are_read(sql: str, tables: list[str]) -> None:
     assert [str(name) for name in about(sql, character_set_client="utf8mb4").tables] == tables
 
 
@@ -133,18 +133,18 @@ def test_names_of_digits_and_of_letters_beyond_ascii(sql: str, tables: list[str]
         "DROP TABLE a 0x1F",
     ],
 )
-def test_nothing_that_may_be_of_the_name_is_left_behind_it(sql: str) -> None:
+def test_name_followed_by_unknown_characters_is_refused(sql: str) -> None:
     with pytest.raises(Unsupported):
         about(sql)
 
 
-def test_mariadbs_ways_to_empty_a_table() -> None:
+def test_mariadb_statements_that_empty_a_table_are_found() -> None:
     for sql in ("TRUNCATE a NOWAIT", "TRUNCATE TABLE a WAIT 5 REUSE STORAGE", "TRUNCATE a DROP STORAGE;"):
         assert about(sql, **{DIALECT: MARIADB_DIALECT}).truncates
 
 
 @pytest.mark.parametrize("charset", ["latin1", "cp1251", "gbk"])
-def test_a_no_break_space_is_no_letter_to_other_sets_than_utf_8(charset: str) -> None:
+def test_no_break_space_is_refused_in_character_sets_other_than_utf_8(charset: str) -> None:
     with pytest.raises(Unsupported):
         about("ALTER TABLE a ADD COLUMN\u00a0c INT", character_set_client=charset)
     assert about("TRUNCATE `\u00a0a` /* \u00a0 */", character_set_client=charset).tables == (("shop", "\u00a0a"),)

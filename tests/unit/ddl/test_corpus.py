@@ -21,7 +21,7 @@ from connector.ddl.syntax import ast, clauses
 from connector.ddl.syntax.ast_column import Name, NotUnderstood, SourceSpan, TableReference
 from connector.ddl.syntax.ast_table import TableBody
 from connector.ddl.syntax.parse import parse
-from connector.ddl.syntax.reader import Reader
+from connector.ddl.syntax.reader import TokenReader
 from connector.ddl.syntax.tokens import readings, sql_modes
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.transaction.batch import Statement
@@ -94,7 +94,7 @@ def changed(statement: Statement) -> None:
         Rules(str, lambda _: True, old=len(statement.sql) % 2 == 0),
         schemas=(SCHEMA,),
         server_charset="utf8mb4",
-        place="binlog.000001:4",
+        position="binlog.000001:4",
     )
 
 
@@ -163,7 +163,7 @@ def unchanged(statement: Statement) -> list[str]:
     return found
 
 
-def test_rules_that_change_nothing_give_the_statement_back() -> None:
+def test_rules_without_effect_return_the_statement_unchanged() -> None:
     for statement in corpus():
         assert set(unchanged(statement)) <= {statement.sql}
 
@@ -183,7 +183,7 @@ def spans(node: object) -> list[SourceSpan]:
     return [found for one in fields(node) if isinstance(found := getattr(node, one.name), SourceSpan)]  # type: ignore[arg-type]
 
 
-def test_spans_cut_the_text_that_the_nodes_say() -> None:
+def test_source_spans_of_nodes_cut_their_text() -> None:
     for statement in corpus():
         try:
             trees = parse(statement)
@@ -191,8 +191,8 @@ def test_spans_cut_the_text_that_the_nodes_say() -> None:
             continue
         sql_mode = statement.options.get("sql_mode", "")
 
-        def read(span: SourceSpan, sql: str = statement.sql, sql_mode: str = sql_mode) -> Reader:
-            return Reader(readings(sql[span.start : span.end], sql_mode)[0], SCHEMA, sql_modes(sql_mode))
+        def read(span: SourceSpan, sql: str = statement.sql, sql_mode: str = sql_mode) -> TokenReader:
+            return TokenReader(readings(sql[span.start : span.end], sql_mode)[0], SCHEMA, sql_modes(sql_mode))
 
         for node in nodes(tuple(tree.command for tree in trees)):
             for span in spans(node):
@@ -208,7 +208,7 @@ def test_spans_cut_the_text_that_the_nodes_say() -> None:
                     pass
 
 
-def test_parts_between_commas_are_the_whole_list() -> None:
+def test_list_items_cover_the_whole_list() -> None:
     lists = 0
     for statement in corpus():
         try:

@@ -69,7 +69,7 @@ def published(sql: str, *, after: TableLayout | None = None, **options: str) -> 
         ("CREATE INDEX i ON free (secret)", "CREATE INDEX i ON free (secret)"),
     ],
 )
-def test_columns_are_left_out(sql: str, left: str | None) -> None:
+def test_dropped_columns_are_removed_from_statements(sql: str, left: str | None) -> None:
     assert published(sql) == left
 
 
@@ -89,7 +89,7 @@ def test_columns_are_left_out(sql: str, left: str | None) -> None:
         "ALTER TABLE t ADD PARTITION (PARTITION secret VALUES LESS THAN (5))",
     ],
 )
-def test_what_they_are_not_in_stays_to_the_letter(sql: str) -> None:
+def test_statement_without_dropped_columns_is_unchanged(sql: str) -> None:
     assert published(sql) == sql
 
 
@@ -115,12 +115,12 @@ def test_what_they_are_not_in_stays_to_the_letter(sql: str) -> None:
         "CREATE TABLE t (a INT /*!80016 , secret INT */)",
     ],
 )
-def test_what_cannot_be_written_stops(sql: str) -> None:
+def test_statement_that_cannot_be_rewritten_is_refused(sql: str) -> None:
     with pytest.raises(Unsupported):
         published(sql)
 
 
-def test_a_place_behind_a_column_that_is_left_out() -> None:
+def test_position_after_a_dropped_column_moves_to_the_one_before() -> None:
     assert published("ALTER TABLE t ADD x INT AFTER secret2", after=AFTER) == "ALTER TABLE t ADD x INT AFTER `a`"
     first = TableLayout(AFTER.name, AFTER.columns[1:])
     assert published("ALTER TABLE t MODIFY x INT after `secret2`", after=first) == "ALTER TABLE t MODIFY x INT FIRST"
@@ -136,7 +136,9 @@ separators = st.sampled_from([", ", ",\n  ", " /* , secret */ , "])
 
 
 @given(items, separators, st.sampled_from(["", ", KEY k (secret, a)", ", UNIQUE (a)"]))
-def test_what_is_left_of_a_table_is_the_rest_of_it(columns: list[tuple[str, str]], between: str, key: str) -> None:
+def test_remaining_columns_equal_the_table_without_the_dropped_ones(
+    columns: list[tuple[str, str]], between: str, key: str
+) -> None:
     sql = f"CREATE TABLE t ({between.join(f'`{name}` {type_}' for name, type_ in columns)}{key}) ENGINE=X"
     kept = [name for name, _ in columns if not name.lower().startswith("secret")]
     if not kept:

@@ -37,11 +37,11 @@ def found(sql: str) -> list[tuple[str, str, bool]]:
         ("ALTER TABLE c ADD t TIMESTAMP DEFAULT NOW() ON UPDATE NOW()", []),
     ],
 )
-def test_keys_of_the_table(sql: str, keys: list[tuple[str, str]]) -> None:
+def test_cascading_keys_of_a_table_are_found(sql: str, keys: list[tuple[str, str]]) -> None:
     assert found(sql) == [(*key, False) for key in keys]
 
 
-def test_a_key_in_a_columns_own_definition_is_told_apart() -> None:
+def test_inline_key_is_marked_as_inline() -> None:
     sql = (
         "CREATE TABLE c (a INT NOT NULL REFERENCES p (id) ON DELETE CASCADE, b INT, CHECK (b > 0), "
         "FOREIGN KEY (b) REFERENCES p (id) ON DELETE SET NULL)"
@@ -54,7 +54,7 @@ def test_a_key_in_a_columns_own_definition_is_told_apart() -> None:
     assert found(sql) == [("", "ON DELETE SET NULL", False), ("", "ON DELETE CASCADE", True)]
 
 
-def test_a_key_in_what_is_not_understood_is_found() -> None:
+def test_key_in_an_unknown_statement_is_found() -> None:
     sql = (
         "CREATE TABLE c (a MONEY REFERENCES p (id) ON DELETE CASCADE, b INT, "
         "CONSTRAINT k FROB FOREIGN KEY (b) REFERENCES p (id) ON UPDATE SET NULL)"
@@ -62,12 +62,12 @@ def test_a_key_in_what_is_not_understood_is_found() -> None:
     assert found(sql) == [("", "ON DELETE CASCADE", True), ("k", "ON UPDATE SET NULL", False)]
 
 
-def test_an_executable_comment_counts() -> None:
+def test_key_in_an_executable_comment_is_found() -> None:
     assert ("", "ON DELETE CASCADE", False) in found(
         "CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) /*!99999 ON DELETE CASCADE */)"
     )
 
 
-def test_an_unknown_action_is_not_passed_over() -> None:
+def test_unknown_referential_action_is_refused() -> None:
     with pytest.raises(Unsupported):
         found("CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE EXPLODE)")

@@ -1,4 +1,4 @@
-"""What only MariaDB's DDL has, as far as no server is needed to know it (tests/integration/mariadb/test_history.py)."""
+"""DDL that only MariaDB has; tests/integration/mariadb/test_history.py asks a real server."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def evolved(*statements: str, **options: str) -> Definitions:
         ("CREATE TABLE t (a INT COMMENT 'x", True),  # not understood
     ],
 )
-def test_columns_that_are_computed_and_not_stored(sql: str, brings: bool) -> None:
+def test_statement_that_adds_virtual_columns_is_recognised(sql: str, brings: bool) -> None:
     assert brings_virtual(Statement("s", sql, {})) == brings
 
 
-def test_conditions_are_those_of_the_table_before() -> None:
+def test_if_exists_conditions_refer_to_the_table_before_the_statement() -> None:
     assert names(evolved("ALTER TABLE t ADD COLUMN IF NOT EXISTS a TEXT, DROP COLUMN IF EXISTS x"))["s.t"] == ["a", "b"]
     assert names(evolved("ALTER TABLE t ADD COLUMN IF NOT EXISTS (a TEXT, c INT)"))["s.t"] == ["a", "b", "c"]
     assert names(evolved("ALTER TABLE t CHANGE COLUMN IF EXISTS x y INT, MODIFY IF EXISTS b TEXT"))["s.t"] == ["a", "b"]
@@ -42,28 +42,44 @@ def test_conditions_are_those_of_the_table_before() -> None:
     assert names(evolved("RENAME TABLE IF EXISTS x TO u")) == names(evolved("TRUNCATE t"))
 
 
-def test_json_is_a_text_of_its_own_character_set() -> None:
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "ADD COLUMN c INT, DROP COLUMN IF EXISTS c",
+        "DROP COLUMN IF EXISTS c, ADD COLUMN c INT",
+        "DROP COLUMN a, ADD COLUMN IF NOT EXISTS A INT",
+        "ADD COLUMN IF NOT EXISTS a INT, DROP COLUMN A",
+        "RENAME COLUMN a TO c, MODIFY IF EXISTS c TEXT",
+        "MODIFY COLUMN a INT, CHANGE COLUMN IF EXISTS b a INT",
+        "ADD COLUMN IF NOT EXISTS c INT, DROP COLUMN IF EXISTS c",
+    ],
+)
+def test_condition_about_a_column_of_another_clause_makes_the_table_unknown(clauses: str) -> None:
+    assert "s.t" in unknown(evolved(f"ALTER TABLE t {clauses}"))
+
+
+def test_json_is_a_longtext_of_utf8mb4() -> None:
     (column,) = evolved("CREATE TABLE j (v JSON) CHARSET latin1").tables[TableName("s", "j")].layout.columns
     assert (column.type, column.charset) == ("longtext", "utf8mb4")
 
 
 @pytest.mark.parametrize("mode", ["ORACLE", "MAXDB", "512", "4096"])
-def test_types_that_mean_something_else_are_not_guessed(mode: str) -> None:
+def test_types_with_another_meaning_make_the_table_unknown(mode: str) -> None:
     assert "s.o" in unknown(evolved("CREATE TABLE o (v DATE)", sql_mode=mode))
 
 
-def test_a_schema_that_is_replaced_is_empty() -> None:
+def test_replaced_schema_is_empty() -> None:
     found = evolved("CREATE OR REPLACE DATABASE s COLLATE uca1400_ai_ci")
     assert names(found) == {"other.t": ["z"]}
     assert found.schemas["s"] == "greek"
 
 
-def test_of_a_rename_to_a_name_that_is_taken_nobody_knows_which_was_meant() -> None:
+def test_rename_to_a_used_name_makes_both_tables_unknown() -> None:
     assert set(unknown(evolved("RENAME TABLE t TO u"))) == {"s.t", "s.u"}
     assert names(evolved("RENAME TABLE t TO x, u TO t, x TO u"))["s.u"] == ["a", "b"]
 
 
-def test_a_conversion_beside_a_definition_is_not_guessed() -> None:
+def test_conversion_beside_a_column_definition_makes_the_table_unknown() -> None:
     known = ("CREATE TABLE x (v TEXT) CHARSET latin1",)
     assert "s.x" in unknown(evolved(*known, "ALTER TABLE x CONVERT TO CHARACTER SET gbk, ADD w TEXT CHARSET latin2"))
     assert "s.x" in unknown(evolved(*known, "ALTER TABLE x COLLATE gbk_bin, CONVERT TO CHARACTER SET gbk"))
@@ -71,6 +87,6 @@ def test_a_conversion_beside_a_definition_is_not_guessed() -> None:
     assert converted.tables[TableName("s", "x")].layout.columns[0].charset == "gbk"
 
 
-def test_a_sequence_is_not_known() -> None:
+def test_sequence_makes_its_name_unknown() -> None:
     assert set(unknown(evolved("CREATE SEQUENCE q START WITH 5"))) == {"s.q"}
     assert not unknown(evolved("CREATE SEQUENCE q", "DROP SEQUENCE IF EXISTS q"))

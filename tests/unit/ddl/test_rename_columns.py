@@ -153,7 +153,7 @@ def published(sql: str, after: TableLayout | None = None, schema: str = "shop", 
         ("CREATE UNIQUE INDEX a ON t (a(5), (a + b) DESC)", "CREATE UNIQUE INDEX a ON t (`new`(5), (`new` + b) DESC)"),
     ],
 )
-def test_the_tables_own_columns_have_other_names(sql: str, named: str) -> None:
+def test_columns_of_the_table_are_renamed(sql: str, named: str) -> None:
     assert published(sql) == named
 
 
@@ -177,7 +177,7 @@ def test_the_tables_own_columns_have_other_names(sql: str, named: str) -> None:
         "ALTER TABLE t COMMENT 'a' /* a */",
     ],
 )
-def test_what_names_none_of_them_stays_to_the_letter(sql: str) -> None:
+def test_statement_without_renamed_columns_is_unchanged(sql: str) -> None:
     assert published(sql) == sql
 
 
@@ -202,7 +202,7 @@ def test_what_names_none_of_them_stays_to_the_letter(sql: str) -> None:
         "ALTER TABLE t ADD (a INT, b INT",
     ],
 )
-def test_what_cannot_be_told_stops(sql: str) -> None:
+def test_ambiguous_statement_is_refused(sql: str) -> None:
     with pytest.raises(Unsupported):
         published(sql)
 
@@ -227,7 +227,7 @@ def test_what_cannot_be_told_stops(sql: str) -> None:
         ("DAY (day) = date(`date`)", "DAY (`at``day`) = date(`born`)"),
     ],
 )
-def test_columns_that_are_called_as_units_and_types_are(expression: str, named: str) -> None:
+def test_columns_named_like_units_and_types_are_renamed(expression: str, named: str) -> None:
     rules = Renamed({"day": "at`day", "date": "born"})
     statement = Statement("shop", f"ALTER TABLE t ADD CHECK ({expression})")
     assert (
@@ -244,7 +244,7 @@ def test_columns_that_are_called_as_units_and_types_are(expression: str, named: 
         *("NEXT VALUE FOR day", "@day > 1", "f(day, 1)", "f(1, day)"),
     ],
 )
-def test_what_may_be_a_column_or_not_stops(expression: str) -> None:
+def test_word_that_may_be_a_column_is_refused(expression: str) -> None:
     rules = Renamed({"day": "at`day", "date": "born"})
     with pytest.raises(Unsupported):
         rename_columns(
@@ -253,7 +253,7 @@ def test_what_may_be_a_column_or_not_stops(expression: str) -> None:
         )
 
 
-def test_a_name_that_is_taken_stops_where_the_table_is_known() -> None:
+def test_rename_to_a_used_column_name_is_refused() -> None:
     for after in (table("a", "b", "New"), table("late", "LATE2", "low", "LATE", "x")):
         with pytest.raises(Unsupported):
             published("ALTER TABLE t ADD a INT", after)
@@ -268,7 +268,7 @@ def test_a_name_that_is_taken_stops_where_the_table_is_known() -> None:
 MARIADB = {DIALECT: MARIADB_DIALECT}
 
 
-def test_a_condition_means_the_same_column_or_stops() -> None:
+def test_if_exists_on_a_renamed_column_keeps_its_meaning_or_is_refused() -> None:
     """What is there under the one name, and what under the other, decides whether something is done."""
     drop = "ALTER TABLE t DROP COLUMN IF EXISTS {}"
     assert published(drop.format("a"), table("x"), **MARIADB) == drop.format("`new`")
@@ -292,7 +292,7 @@ def test_a_condition_means_the_same_column_or_stops() -> None:
     )
 
 
-def test_mariadbs_defaults_without_parentheses() -> None:
+def test_mariadb_defaults_without_parentheses_are_renamed() -> None:
     sql = "CREATE OR REPLACE TABLE t (a TEXT, b TEXT DEFAULT concat(a, 'a'), c DATE DEFAULT NOW())"
     assert published(sql, **MARIADB) == sql.replace("(a ", "(`new` ").replace("(a,", "(`new`,")
     sql = "SET STATEMENT max_statement_time=5 FOR ALTER TABLE t WAIT 5 DROP a"
@@ -301,7 +301,7 @@ def test_mariadbs_defaults_without_parentheses() -> None:
     assert published(sql, **MARIADB) == sql.replace("(a)", "(`new`)")
 
 
-def test_names_in_double_quotes_are_names_where_the_session_says_so() -> None:
+def test_double_quoted_names_are_renamed_under_ansi_quotes() -> None:
     sql = "ALTER TABLE t ADD INDEX (\"a\"), COMMENT 'a'"
     assert published(sql, sql_mode="ANSI_QUOTES") == "ALTER TABLE t ADD INDEX (`new`), COMMENT 'a'"
 
@@ -374,13 +374,13 @@ def said(sql: str) -> list[tuple[Lexeme, str]]:
 
 
 @given(statements(), mappings)
-def test_there_and_back_again(sql: str, names: Mapping[str, str]) -> None:
+def test_renaming_back_restores_the_statement(sql: str, names: Mapping[str, str]) -> None:
     there = renamed(sql, names)
     assert said(renamed(there, {new.lower(): old for old, new in names.items()})) == said(sql)
 
 
 @given(statements(), mappings)
-def test_only_quoted_names_change_and_only_into_their_own(sql: str, names: Mapping[str, str]) -> None:
+def test_only_quoted_names_of_columns_change(sql: str, names: Mapping[str, str]) -> None:
     """A word, a string, a sign stays; of names, which are columns here, each that has another has got it."""
     before, after = readings(sql)[0], readings(renamed(sql, names))[0]
     assert len(before) == len(after)
@@ -390,7 +390,7 @@ def test_only_quoted_names_change_and_only_into_their_own(sql: str, names: Mappi
 
 
 @given(statements(), mappings)
-def test_a_table_is_made_with_exactly_the_other_names(sql: str, names: Mapping[str, str]) -> None:
+def test_created_table_has_exactly_the_new_names(sql: str, names: Mapping[str, str]) -> None:
     if not sql.startswith("CREATE"):
         return
 
@@ -417,7 +417,7 @@ KEYED = ("RENAME COLUMN {0} TO {1}", "ADD PRIMARY KEY ({0})", "DROP PRIMARY KEY"
     ),
     mappings,
 )
-def test_a_table_is_altered_as_the_one_with_the_other_names(
+def test_altered_table_equals_the_one_with_the_new_names(
     there: list[str], clauses: list[str], names: Mapping[str, str]
 ) -> None:
     """The history of tables, which follows the source's names, and what follows the published ones stay in step."""
@@ -431,7 +431,7 @@ def test_a_table_is_altered_as_the_one_with_the_other_names(
     def after(statement: str, before: Definitions) -> TableDefinition:
         rules = Rules(str, lambda _: True)
         evolved = Statement("shop", statement)
-        change = schema_changes(evolved, before, rules, schemas=(), server_charset="utf8mb4", place="x")
+        change = schema_changes(evolved, before, rules, schemas=(), server_charset="utf8mb4", position="x")
         return before.after(change).tables[T]
 
     sql = f"ALTER TABLE t {', '.join(clauses)}"

@@ -41,10 +41,10 @@ def renamed(sql: str, schema: str = "shop") -> str:
         ("CREATE VIEW t AS SELECT 1 FROM t", "CREATE VIEW t AS SELECT 1 FROM t"),
     ],
 )
-def test_what_a_statement_is_about_has_another_name(sql: str, named: str) -> None:
+def test_tables_of_a_statement_are_renamed(sql: str, named: str) -> None:
     assert renamed(sql) == named
 
 
-def test_a_statement_that_does_not_say_its_schema_stops() -> None:
+def test_statement_without_a_schema_is_refused() -> None:
     with pytest.raises(Unsupported):
         renamed("ALTER DATABASE CHARSET utf8mb4", "old")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.ddl.schema_changes import schema_changes
 from connector.ddl.schema_draft import Rules
 from connector.log.transaction.batch import Statement
@@ -45,7 +45,9 @@ def after(
     for sql in statements:
         statement = Statement("s", sql, options)
         known = known.after(
-            schema_changes(statement, known, rules, schemas=schemas, server_charset="greek", place="binlog.000007:99")
+            schema_changes(
+                statement, known, rules, schemas=schemas, server_charset="greek", position="binlog.000007:99"
+            )
         )
     return known
 
@@ -59,19 +61,19 @@ def unknown(known: Definitions) -> dict[str, str]:
     return {str(name): one.unknown for name, one in known.tables.items() if one.unknown}
 
 
-def test_tables_change_their_names_with_each_other() -> None:
+def test_tables_swap_names() -> None:
     found = after("RENAME TABLE t TO x, u TO t, x TO u")
     assert names(found) == {"s.t": ["c"], "s.u": ["a", "b"], "other.t": ["z"]}
     assert all(one.name == name for name, one in found.tables.items())
 
 
-def test_quotes_are_names_where_the_log_says_so_by_its_number() -> None:
+def test_double_quotes_are_names_under_ansi_quotes() -> None:
     sql = 'ALTER TABLE "t" RENAME COLUMN "a" TO "`\\"'
     assert names(after(sql, sql_mode=str(ANSI_QUOTES)))["s.t"] == ["`\\", "b"]
     assert list(unknown(after(sql))) == ["s.t", "s.u"]
 
 
-def test_a_backslash_is_one_where_the_log_says_so() -> None:
+def test_backslash_is_literal_under_no_backslash_escapes() -> None:
     sql = r"ALTER TABLE t ADD e ENUM('a\', 'b')"
     column = after(sql, sql_mode=str(NO_BACKSLASH_ESCAPES)).tables[TableName("s", "t")].layout.columns[2]
     assert column.labels == ("a\\", "b")
@@ -79,26 +81,26 @@ def test_a_backslash_is_one_where_the_log_says_so() -> None:
 
 
 @pytest.mark.parametrize("sql", ["ALTER TABLE t DISCARD PARTITION p TABLESPACE", "CREATE TABLE t (a money)"])
-def test_of_what_is_not_understood_its_table_is_unknown_with_the_statement_and_its_place(sql: str) -> None:
+def test_unknown_statement_makes_its_table_unknown_with_text_and_position(sql: str) -> None:
     found = unknown(after(sql))
     assert list(found) == ["s.t"]
     assert sql in found["s.t"]
     assert "binlog.000007:99" in found["s.t"]
 
 
-def test_what_is_not_understood_at_all_makes_every_table_of_its_schemas_unknown() -> None:
+def test_unparsed_statement_makes_every_table_of_its_schemas_unknown() -> None:
     assert list(unknown(after("FROBNICATE t"))) == ["s.t", "s.u"]
     assert list(unknown(after("FROBNICATE t", schemas=("other",)))) == ["other.t"]
 
 
-def test_what_is_unknown_stays_so_under_another_name_and_until_it_is_made_anew() -> None:
+def test_unknown_table_stays_unknown_when_renamed_until_it_is_created_again() -> None:
     found = after("ALTER TABLE t FROB", "ALTER TABLE t ADD c INT", "RENAME TABLE t TO v", "CREATE TABLE w LIKE v")
     assert list(unknown(found)) == ["s.v", "s.w"]
     assert all("FROB" in why for why in unknown(found).values())
     assert unknown(after("DROP TABLE v", "CREATE TABLE v (a INT)", known=found)).keys() == {"s.w"}
 
 
-def test_two_readings_of_one_statement_make_its_table_unknown() -> None:
+def test_executable_comment_with_two_effects_makes_the_table_unknown() -> None:
     assert list(unknown(after("ALTER TABLE t ADD c INT /*!90000 , DROP a */"))) == ["s.t"]
     assert not unknown(after("ALTER TABLE t ADD c INT /*!80023 INVISIBLE */"))
     assert names(after("ALTER TABLE t /*!40000 ADD c INT */"))["s.t"] == ["a", "b", "c"]
@@ -111,7 +113,7 @@ def test_names_are_compared_as_the_server_does() -> None:
     assert names(after("ALTER TABLE T DROP A"))["s.t"] == ["a", "b"]
 
 
-def test_schemas_that_are_not_for_us_are_not_kept() -> None:
+def test_schemas_that_are_not_captured_are_not_kept() -> None:
     found = after("CREATE TABLE unwanted.x (a INT)", "RENAME TABLE t TO unwanted.t", "CREATE DATABASE unwanted")
     assert names(found) == {"s.u": ["c"], "other.t": ["z"]}
     assert "unwanted" not in found.schemas
@@ -126,7 +128,7 @@ def test_character_sets_are_inherited() -> None:
     assert charset("CREATE DATABASE new", "CREATE TABLE new.x (v TEXT) CHARSET gbk") == "gbk"
     made = "CREATE TABLE new.x (a INT) CHARSET gbk"
     assert charset("CREATE DATABASE new", made, "ALTER TABLE new.x ADD v TEXT FIRST") == "gbk"
-    assert "new.x" in unknown(after("CREATE TABLE new.x (v TEXT)"))  # nobody knows the schema's
+    assert "new.x" in unknown(after("CREATE TABLE new.x (v TEXT)"))  # the schema's character set is unknown
 
 
 def test_a_dropped_schema_takes_its_tables_along() -> None:
@@ -135,7 +137,7 @@ def test_a_dropped_schema_takes_its_tables_along() -> None:
     assert found.schemas == {"other": "utf8mb4"}
 
 
-def test_timestamps_that_are_not_null_by_themselves() -> None:
+def test_timestamp_is_not_null_without_explicit_defaults() -> None:
     sql = "ALTER TABLE t ADD at TIMESTAMP"
     for mode, expected in (("0", False), ("1", True)):
         found = after(sql, explicit_defaults_for_timestamp=mode)
@@ -161,7 +163,7 @@ OLD = Rules(str, lambda schema: True, old=True)
     ],
 )
 def test_conversions_by_servers_before_8(clauses: str, known: bool) -> None:
-    """As 5.6 does them; of tables whose character set they may leave as it was nobody knows what is added later."""
+    """5.6 may keep a table's character set; columns added to such a table later are unknown."""
     charset = "utf8" if clauses.endswith("utf8") else "ascii"
     made = f"CREATE TABLE c (v VARCHAR(9) CHARSET {charset}, n INT) CHARSET latin1"
     found = after(made, f"ALTER TABLE c {clauses}", rules=OLD)
@@ -169,7 +171,7 @@ def test_conversions_by_servers_before_8(clauses: str, known: bool) -> None:
     assert "s.c" not in unknown(after(made, f"ALTER TABLE c {clauses}"))
 
 
-def test_labels_that_mysql_converts_wrongly_are_not_guessed() -> None:
+def test_labels_that_mysql_converts_wrongly_make_the_table_unknown() -> None:
     made = "CREATE TABLE e (v ENUM('é')) CHARSET utf8mb4"
     assert list(unknown(after(made, "ALTER TABLE e CONVERT TO CHARACTER SET latin1"))) == ["s.e"]
     plain = "CREATE TABLE e (v ENUM('e')) CHARSET utf8mb4"
@@ -180,7 +182,7 @@ def test_labels_that_mysql_converts_wrongly_are_not_guessed() -> None:
     ("gtid", "offset", "seen"),
     [(f"{UUID}:5", 999, True), (f"{UUID}:6", 10, False), (None, 100, True), (None, 101, False)],
 )
-def test_a_definition_before_the_position_is_contained(gtid: str | None, offset: int, seen: bool) -> None:
+def test_definition_before_the_position_is_skipped(gtid: str | None, offset: int, seen: bool) -> None:
     """The last transaction is read again at every start."""
     position = PositionRecord(
         finished=None,

@@ -1,4 +1,4 @@
-"""Tungsten's layout, to the letter, and the other ones."""
+"""Tungsten's layout, character by character, and the other formats."""
 
 from __future__ import annotations
 

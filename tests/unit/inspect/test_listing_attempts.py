@@ -47,7 +47,7 @@ def test_an_attempt_that_is_given_up_unfinished_or_without_its_beginning_is_not_
 
 def test_a_large_attempt_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = placed(1, 0, last=True), [placed(2, 0), placed(2, 1), placed(2, 2, last=True)]
-    monkeypatch.setattr(module, "HELD_BYTES", len(large[0]) * 2)
+    monkeypatch.setattr(module, "KEPT_BYTES", len(large[0]) * 2)
     one, other = found(small, *large)
     assert one.held == ((0, small),)
     assert (other.held, other.first, other.last, other.whole) == (None, 1, 3, True)

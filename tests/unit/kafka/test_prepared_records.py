@@ -1,4 +1,4 @@
-"""The records of the topic of prepared transactions: what is found is what was written and not taken away."""
+"""The records of the topic of prepared transactions: pending ones are those written and not removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def made(xid: str, attempt: str, count: int) -> Pending:
     return Pending(
         xid=xid,
         attempt=attempt,
-        pieces=count,
+        batches=count,
         messages=count,
         gtid="3e11fa47-71ca-11e1-9e33-c80aa9429562:7",
         start=SourcePosition("binlog.000001", 4),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.config.model import Source
+from connector.config.source import Source
 from connector.errors import LogDamaged, Unsupported
 from connector.kafka.records import (
     control_message,
@@ -20,11 +20,12 @@ from connector.kafka.records import (
 )
 from connector.log.epochs.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.rules import Rule
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.log.transaction.pending import Kept
+from connector.log.transaction.pending import PendingChecksum
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
-from connector.mysql.preflight.widening import capture_of
+from connector.mysql.transforms.filters import capture_of
 
 numbers = st.integers(0, 2**62)
 seqnos = st.builds(Seqno, numbers)
@@ -47,7 +48,7 @@ positions = st.builds(
     tails=st.dictionaries(st.integers(0, 1023), st.integers(-1, 2**62).map(Seqno), max_size=5),
     last_barrier=st.integers(-1, 2**62).map(Seqno),
     snapshot=st.booleans(),
-    prepared=st.builds(Kept, numbers, st.integers(0, 2**32 - 1)),
+    prepared=st.builds(PendingChecksum, numbers, st.integers(0, 2**32 - 1)),
     created=st.integers(0, 2**32 - 1),
 )
 epochs = st.builds(
@@ -77,7 +78,7 @@ def test_a_written_control_topic_is_read_back_with_its_epochs_in_order(records: 
 
 
 def test_an_answer_replaces_the_request_to_go_offline() -> None:
-    asked = OfflineRequest(epoch=Epoch(3), asked_at=5, asked_by="me@here", because="ünlucky")
+    asked = OfflineRequest(epoch=Epoch(3), asked_at=5, asked_by="me@here", reason="ünlucky")
     answer = replace(asked, offline_at=6, seqno=41)
     assert control_state([control_message(asked)]).offline == asked
     assert control_state([control_message(asked), control_message(answer)]).offline == answer
@@ -115,7 +116,7 @@ def test_a_position_with_a_part_missing_is_damage(position: PositionRecord, data
     value = json.dumps(record).encode()
     with pytest.raises(LogDamaged) as refused:
         position_record(value)
-    assert refused.value.where == {"value": value[:200]}
+    assert refused.value.where == {"rule": Rule.UNDECODABLE, "value": value[:200]}
 
 
 @given(positions)
@@ -188,7 +189,7 @@ def test_a_captured_source_is_read_back() -> None:
 
 @given(epochs, positions)
 def test_a_field_of_a_newer_version_is_ignored(epoch: EpochRecord, position: PositionRecord) -> None:
-    asked = OfflineRequest(epoch=Epoch(3), asked_at=5, asked_by="me@here", because="why")
+    asked = OfflineRequest(epoch=Epoch(3), asked_at=5, asked_by="me@here", reason="why")
     records = (LogRecord(LogId("ab"), 5), PartitionMap(1, 3), epoch, asked)
     state = control_state((key, newer(value)) for key, value in map(control_message, records))
     assert (state.log, state.partitions, *state.epochs, state.offline) == records

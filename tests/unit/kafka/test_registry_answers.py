@@ -14,7 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from pydantic import SecretStr
 
-from connector.config.model import Config, Registry
+from connector.config.kafka import Registry
+from connector.config.model import Config
 from connector.errors import ConnectorError, PreflightError, RegistryUnavailable
 from connector.kafka.registry import registered_number
 

@@ -1,4 +1,4 @@
-"""The producer knows the heartbeats of its service in what the source logs."""
+"""The producer recognises the heartbeats of its service in the source's log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from connector.config.model import Config, Filters, Source
+from connector.config.filters import Filters
+from connector.config.model import Config
+from connector.config.source import Source
 from connector.errors import ConfigError, SourceUnavailable
 from connector.log.ids import Action
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch

@@ -14,7 +14,7 @@ from connector.log.epochs.control import EpochRecord, OfflineRequest
 from connector.log.ids import Epoch, Seqno
 from connector.producer.producer import Producer
 
-ASKED = OfflineRequest(epoch=Epoch(4), asked_at=1, asked_by="me@here", because="an upgrade")
+ASKED = OfflineRequest(epoch=Epoch(4), asked_at=1, asked_by="me@here", reason="an upgrade")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What waits is bounded and in order; a failure on one side reaches the other; commits follow what waits."""
+"""The work queue is bounded and in order; a failure of one side ends the other; commits grow with the queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to be elsewhere first is not published before; no Kafka transaction is open meanwhile, and it can end."""
+"""Transactions are published only after the replicas have them, and no Kafka transaction stays open meanwhile."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from connector.clock import SystemClock
 from connector.config.loading import load
-from connector.config.model import Config, Publish
+from connector.config.model import Config
+from connector.config.publish import Publish
 from connector.errors import ConfigError
 from connector.kafka.records import position_record
 from connector.log.epochs.control import ControlState
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
-from connector.log.transaction.position import SourcePosition
+from connector.log.transaction.position import SnapshotCompleted, SourcePosition
 from connector.log.writing.online import SourceFound, TailFound, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
@@ -28,7 +29,6 @@ from connector.producer.publish.fragments import gtids_of
 from connector.producer.publish.publisher import Publisher
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaLagging
-from connector.producer.sources.source import SnapshotCompleted
 from tests.support import encoding as making
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -205,6 +205,45 @@ def test_held_transactions_are_given_up_with_all_later_ones(how: str) -> None:
     assert by.committed.gtid_set == kafka.gtids == f"{UUID}:1"
     assert len([topic for topic, _ in kafka.committed if topic == CONFIG.topic]) == 1
     assert not kafka.open
+
+
+def test_replicas_are_waited_for_again_after_a_hurried_drain() -> None:
+    given_up = []
+
+    class Asked(Slow):
+        def wait(self, gtids: str, given: Callable[[], bool]) -> None:
+            super().wait(gtids, given)
+            given_up.append(given())
+
+    by, made = publisher(kafka := Kafka(), Asked(kafka)), encoder()
+    by.drain(hurried=True)
+    by.resume()
+    by.put(event(made, f"{UUID}:1"))
+    by.drain()
+    assert kafka.gtids == f"{UUID}:1"
+    assert given_up == [False]
+
+
+def test_creation_time_is_kept_for_its_own_file_only() -> None:
+    created = {PLACE.file: 77}
+    plan = decide(
+        ControlState(None, None, ()),
+        None,
+        {0: TailFound()},
+        SourceFound(source_id="db:1", server_uuid="u", now=0, log_id=LogId("a" * 32), start=PLACE, gtid_set=None),
+    )
+    kafka: Any = Kafka()
+    by = Publisher(CONFIG, kafka, SystemClock(), lambda _: None, created=lambda file: created.get(file, 0))
+    by.online(plan, [])
+    found = []
+    for file, offset in ((PLACE.file, 6000), (PLACE.file, 7000), ("mysql-bin.000003", 4)):
+        by.put([PositionAdvance(SourcePosition(file, offset), None)])
+        by.drain()
+        found.append(by.committed.created)
+        created.clear()  # the source does not say it any more
+        by.resume()
+    by.end()
+    assert found == [77, 77, 0]
 
 
 @pytest.mark.parametrize(

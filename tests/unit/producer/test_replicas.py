@@ -1,4 +1,4 @@
-"""Replicas hold publication until each has what is wanted, whatever becomes of them meanwhile, and let go when told."""
+"""Replicas hold publication until each has the transactions, and end the wait when told to stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from prometheus_client import REGISTRY
 from pydantic import SecretStr
 
 from connector.clock import SystemClock
-from connector.config.model import Config, Publish, Source
+from connector.config.model import Config
+from connector.config.publish import Publish
+from connector.config.source import Source
 from connector.errors import PreflightError, SourceUnavailable
 from connector.log.gtid.source_gtids import Lacking, lacking
 from connector.producer import replicas
@@ -89,11 +91,11 @@ def test_each_replica_is_waited_for_while_it_is_gone_and_asked_only_for_new_tran
     assert Scripted.seen  # while it was asked the metric told since when
     assert (since("a"), since("b")) == (0, 0)
     assert {record.message for record in caplog.records} >= {
-        "publication is held: a replica does not answer",
-        "publication is held: a replica is behind",
-        "publication goes on",
+        "publication waits for a replica that does not answer",
+        "publication waits for a replica that lags",
+        "publication continues",
     }
-    behind = next(record for record in caplog.records if "behind" in record.message)
+    behind = next(record for record in caplog.records if "lags" in record.message)
     assert behind.__dict__["lacks"] == 1
 
 

@@ -1,4 +1,4 @@
-"""A newer producer's work looks like damage to an older one, which checks that it is the newest before it says so."""
+"""An older producer that sees a newer one's work as damage checks first whether it has been overtaken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.errors import ConnectorError, Fenced, LogDamaged, PreflightError
 from connector.log.transaction.xa import Decided
-from connector.producer.producer import Producer, State
+from connector.producer.producer import Producer
+from connector.producer.states import ProducerState
 
 
 class Publisher:
@@ -39,7 +40,7 @@ class Publisher:
 
 @pytest.mark.parametrize("error", [LogDamaged("what is kept is not there"), PreflightError("the dump was ended")])
 @pytest.mark.parametrize("overtaken", [True, False])
-def test_an_error_of_an_overtaken_producer_is_that_it_is_fenced(error: ConnectorError, overtaken: bool) -> None:
+def test_error_of_an_overtaken_producer_is_fenced(error: ConnectorError, overtaken: bool) -> None:
     def accept(_: Decided) -> Any:
         """What is kept of the transaction: the newer producer has taken it away."""
         raise error
@@ -48,7 +49,7 @@ def test_an_error_of_an_overtaken_producer_is_that_it_is_fenced(error: Connector
     publisher = Publisher(overtaken=overtaken)
     online: Any = SimpleNamespace(publisher=publisher, stream=capture, prepared=SimpleNamespace(accept=accept))
     producer = Producer(Config(service="shop"), SimpleNamespace(), SystemClock(), Event())
-    producer._held, producer.state = online, State.ONLINE
+    producer._held, producer.state = online, ProducerState.ONLINE
     with pytest.raises(Fenced if overtaken else type(error)):
         producer._step()
-    assert (producer.state is State.FENCED) == overtaken
+    assert (producer.state is ProducerState.FENCED) == overtaken

@@ -1,4 +1,4 @@
-"""Behind a place in another server's order: what the log has by its GTID is left out, until it can come no more."""
+"""After a position of another server, transactions that the log already has are skipped by their GTIDs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of messages in a batch follows their size, seldom and within bounds."""
+"""The number of messages in a batch follows their size, within bounds."""
 
 from __future__ import annotations
 

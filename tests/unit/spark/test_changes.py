@@ -1,4 +1,4 @@
-"""A fragment's changes as columns of Arrow: what the log holds, to the letter."""
+"""The changes of a fragment as Arrow columns, exactly as in the log."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import LogDamaged
+from connector.log.rules import Rule
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema
+from tests.support.broken_rules import breaks
 from tests.support.fragments import change, column, encoded, record, scanned, statement
 
 values = st.one_of(
@@ -106,13 +107,13 @@ def test_integers_above_63_bits_and_floats_are_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "why"),
+    ("damage", "rule", "where"),
     [
-        ({"rows": 2}, "1 rows instead of 2"),
-        ({"changes": [change("insert", [(None, [1])])]}, "fewer values"),
-        ({"changes": [change("insert", [(None, [1, "a", 3])])]}, "more values"),
+        ({"rows": 2}, Rule.ROW_COUNT, {"rows": 1, "expected": 2}),
+        ({"changes": [change("insert", [(None, [1])])]}, Rule.IMAGE_VALUES, {"values": "too few"}),
+        ({"changes": [change("insert", [(None, [1, "a", 3])])]}, Rule.IMAGE_VALUES, {"values": "too many"}),
     ],
 )
-def test_contradictory_fragments_are_refused(damage: dict[str, Any], why: str) -> None:
-    with pytest.raises(LogDamaged, match=why):
+def test_contradictory_fragments_are_refused(damage: dict[str, Any], rule: Rule, where: dict[str, object]) -> None:
+    with breaks(rule, seqno=0, **where):
         rows_of(record(0, [change("insert", [(None, [1, "a"])])]) | damage)

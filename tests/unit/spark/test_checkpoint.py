@@ -1,4 +1,4 @@
-"""No old checkpoint is ever read; those of processes that are gone are cleared away, nobody else's."""
+"""Old checkpoints are never read; those of this user's ended processes are removed."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from connector.errors import Unsupported, ValueNotRepresentable
 from connector.log.transaction.layout import Column
-from connector.spark.debezium.envelope import Envelopes, Message, topic_of
+from connector.spark.debezium.envelope import DebeziumMessage, Envelopes, topic_of
 from connector.spark.debezium.envelope_types import connect_type
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema
@@ -31,12 +31,12 @@ def rows_of(*changes_: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
     return found
 
 
-def told(*rows: dict[str, Any], tombstones: bool = True) -> list[Message]:
+def told(*rows: dict[str, Any], tombstones: bool = True) -> list[DebeziumMessage]:
     envelopes = Envelopes("p", tombstones=tombstones)
     return [message for row in rows for message in envelopes.messages(row)]
 
 
-def payload(message: Message) -> dict[str, Any]:
+def payload(message: DebeziumMessage) -> dict[str, Any]:
     assert message.value is not None
     found: dict[str, Any] = json.loads(message.value)["payload"]
     return found

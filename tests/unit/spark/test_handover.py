@@ -29,7 +29,7 @@ def in_background(handover: Handover, batch: pa.Table) -> tuple[threading.Thread
     return thread, failures
 
 
-def test_batches_put_in_order_come_in_order() -> None:
+def test_batches_are_returned_in_order() -> None:
     handover = Handover(3, 1 << 20)
     for size in (1, 2, 3):
         handover.put(table(size))

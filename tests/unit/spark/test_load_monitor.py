@@ -1,4 +1,4 @@
-"""When messages are few enough, and the log's end near enough, for continuous mode."""
+"""The load and lag at which continuous mode is used."""
 
 from __future__ import annotations
 
@@ -89,18 +89,18 @@ def test_continuous_mode_that_failed_is_tried_again_later() -> None:
 def test_a_large_lag_is_busy() -> None:
     watch = Watch()
     assert watch.seconds(WINDOWS, messages=10)
-    watch.load.behind(SMALL_LAG)
+    watch.load.set_lag(SMALL_LAG)
     assert watch.load.idle
-    watch.load.behind(SMALL_LAG + 1)
+    watch.load.set_lag(SMALL_LAG + 1)
     assert not watch.load.idle
 
 
 def test_a_lag_of_two_seconds_of_messages_is_not_busy() -> None:
     watch = Watch()
     assert watch.seconds(WINDOWS, messages=2_500)
-    watch.load.behind(4_900)
+    watch.load.set_lag(4_900)
     assert watch.load.idle
-    watch.load.behind(5_100)
+    watch.load.set_lag(5_100)
     assert not watch.load.idle
 
 

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from connector.config.model import Config, Kafka
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.errors import ConfigError
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.spark.source.offset import LogOffset, PartitionOffset

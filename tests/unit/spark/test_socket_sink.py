@@ -1,4 +1,4 @@
-"""The applier receives what a worker sends, however the socket cuts it."""
+"""The applier receives the worker's messages whole, however the socket cuts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the Kafka connector's jars go, and the JVM's own files."""
+"""The settings for the Kafka connector's jars and for the JVM's files."""
 
 from __future__ import annotations
 

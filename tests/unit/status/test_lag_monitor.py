@@ -16,7 +16,7 @@ from connector import metrics
 from connector.clock import SystemClock
 from connector.config.model import Config, Metrics
 from connector.errors import BrokerUnavailable, TargetUnavailable
-from connector.inspect.events.log import LogEnds
+from connector.kafka.ends import LogEnds
 from connector.log.epochs.fork import Range
 from connector.log.ids import Seqno
 from connector.status import collect
@@ -140,7 +140,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, rate: float) -> float | None:
 
     ends = LogEnds(Seqno(0), Seqno(1100))
     monkeypatch.setattr(collect, "read_target", row)
-    monkeypatch.setattr(collect, "LogList", lambda _: SimpleNamespace(ends=lambda: ends))
+    monkeypatch.setattr(collect, "log_ends", lambda _: ends)
     return collect._catch_up(CONFIG, ROW, ends, clock)
 
 

@@ -8,20 +8,22 @@ from dataclasses import replace
 import pytest
 
 from connector.cli import run as thl
-from connector.config.model import Config, Kafka, Source
-from connector.inspect.events.log import LogEnds
+from connector.config.kafka import Kafka
+from connector.config.model import Config
+from connector.config.source import Source
+from connector.kafka.ends import LogEnds
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.epochs.fork import Range
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.log.transaction.pending import Kept
+from connector.log.transaction.pending import PendingChecksum
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.status.collect import applier_status, collect, producer_status
 from connector.status.report import (
     ApplierStatus,
     End,
-    Limits,
+    LagLimits,
     ProducerStatus,
-    State,
+    ServiceState,
     Status,
     as_object,
     as_text,
@@ -57,7 +59,7 @@ TARGET = TargetRow("a" * 32, 40, 2, "b.000002:90;0", None, True, NOW - 40 * SECO
 
 def test_producer_behind_has_lag_and_age() -> None:
     found = producer_status(CONTROL, POSITION, ENDS, SOURCE, NOW)
-    assert found.state is State.BEHIND
+    assert found.state is ServiceState.BEHIND
     assert (found.events_behind, found.seconds_behind) == (3, 30.0)
     assert (found.latest_epoch_number, found.restarts) == (2, 1)
     assert (found.minimum_stored_seqno, found.maximum_stored_seqno) == (5, 41)
@@ -67,42 +69,42 @@ def test_producer_behind_has_lag_and_age() -> None:
 
 def test_producer_without_lag_is_online() -> None:
     found = producer_status(CONTROL, replace(POSITION, gtid_set=f"{UUID}:1-13"), ENDS, SOURCE, NOW)
-    assert (found.state, found.events_behind, found.seconds_behind) == (State.ONLINE, 0, 0.0)
+    assert (found.state, found.events_behind, found.seconds_behind) == (ServiceState.ONLINE, 0, 0.0)
 
 
 def test_producer_not_reading_is_offline() -> None:
-    assert producer_status(CONTROL, POSITION, ENDS, replace(SOURCE, read=False), NOW).state is State.OFFLINE
+    assert producer_status(CONTROL, POSITION, ENDS, replace(SOURCE, read=False), NOW).state is ServiceState.OFFLINE
 
 
 def test_offline_request_is_shown_for_its_epoch_only() -> None:
-    asked = OfflineRequest(epoch=Epoch(2), asked_at=NOW, asked_by="me@here", because="an upgrade")
+    asked = OfflineRequest(epoch=Epoch(2), asked_at=NOW, asked_by="me@here", reason="an upgrade")
     for request, source, state in (
-        (asked, SOURCE, State.STOPPING),
-        (asked, replace(SOURCE, read=False), State.OFFLINE),
-        (replace(asked, offline_at=NOW, seqno=41), replace(SOURCE, read=False), State.OFFLINE),
+        (asked, SOURCE, ServiceState.STOPPING),
+        (asked, replace(SOURCE, read=False), ServiceState.OFFLINE),
+        (replace(asked, offline_at=NOW, seqno=41), replace(SOURCE, read=False), ServiceState.OFFLINE),
     ):
         found = producer_status(replace(CONTROL, offline=request), POSITION, ENDS, source, NOW)
         assert (found.state, found.offline_requested_by, found.offline_reason) == (state, "me@here", "an upgrade")
     earlier = replace(CONTROL, offline=replace(asked, epoch=Epoch(1)))
     found = producer_status(earlier, POSITION, ENDS, SOURCE, NOW)
-    assert (found.state, found.offline_requested_by, found.offline_reason) == (State.BEHIND, "", "")
+    assert (found.state, found.offline_requested_by, found.offline_reason) == (ServiceState.BEHIND, "", "")
 
 
 def test_unavailable_source_leaves_other_numbers() -> None:
     found = producer_status(CONTROL, POSITION, ENDS, None, NOW)
-    assert (found.state, found.maximum_stored_seqno, found.events_behind) == (State.UNKNOWN, 41, None)
+    assert (found.state, found.maximum_stored_seqno, found.events_behind) == (ServiceState.UNKNOWN, 41, None)
 
 
 def test_missing_log_is_none_and_missing_broker_unknown() -> None:
     empty = ControlState(None, None, ())
-    assert producer_status(empty, None, LogEnds(), SOURCE, NOW).state is State.NONE
-    assert producer_status(None, None, LogEnds(), SOURCE, NOW).state is State.UNKNOWN
+    assert producer_status(empty, None, LogEnds(), SOURCE, NOW).state is ServiceState.NONE
+    assert producer_status(None, None, LogEnds(), SOURCE, NOW).state is ServiceState.UNKNOWN
 
 
 def test_initial_load_and_unfinished_event_are_shown() -> None:
-    loading = replace(POSITION, snapshot=True, open=Open(Seqno(42), 0, 0), prepared=Kept(2, 7))
+    loading = replace(POSITION, snapshot=True, open=Open(Seqno(42), 0, 0), prepared=PendingChecksum(2, 7))
     found = producer_status(CONTROL, loading, ENDS, SOURCE, NOW)
-    assert (found.state, found.unfinished, found.prepared) == (State.LOADING, True, 2)
+    assert (found.state, found.unfinished, found.prepared) == (ServiceState.LOADING, True, 2)
 
 
 @pytest.mark.parametrize(
@@ -122,19 +124,20 @@ def test_seconds_until_purge(file: str, last_commit: int | None, expire: int, le
 
 def test_applier_behind_has_lag_and_age() -> None:
     found = applier_status(TARGET, ENDS, NOW, known=True)
-    assert (found.state, found.events_behind, found.seconds_behind) == (State.BEHIND, 1, 40.0)
+    assert (found.state, found.events_behind, found.seconds_behind) == (ServiceState.BEHIND, 1, 40.0)
     assert (found.applied_latency, found.relative_latency, found.restarts) == (1.0, 40.0, 2)
 
 
 def test_applier_without_lag_is_online() -> None:
     found = applier_status(replace(TARGET, seqno=41), ENDS, NOW, known=True)
-    assert (found.state, found.events_behind, found.seconds_behind) == (State.ONLINE, 0, 0.0)
+    assert (found.state, found.events_behind, found.seconds_behind) == (ServiceState.ONLINE, 0, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("seqno", "state", "behind"), [(30, State.BEHIND, 6), (38, State.ONLINE, 0), (41, State.ONLINE, 0)]
+    ("seqno", "state", "behind"),
+    [(30, ServiceState.BEHIND, 6), (38, ServiceState.ONLINE, 0), (41, ServiceState.ONLINE, 0)],
 )
-def test_trapped_events_are_no_lag(seqno: int, state: State, behind: int) -> None:
+def test_trapped_events_are_no_lag(seqno: int, state: ServiceState, behind: int) -> None:
     trapped = [Range(Seqno(10), Seqno(12)), Range(Seqno(33), Seqno(34)), Range(Seqno(39), Seqno(41))]
     found = applier_status(replace(TARGET, seqno=seqno), ENDS, NOW, known=True, trapped=trapped)
     assert (found.state, found.events_behind) == (state, behind)
@@ -142,36 +145,36 @@ def test_trapped_events_are_no_lag(seqno: int, state: State, behind: int) -> Non
 
 
 def test_applier_states_without_consistent_target() -> None:
-    assert applier_status(replace(TARGET, consistent=False), ENDS, NOW, known=True).state is State.LOADING
-    assert applier_status(None, ENDS, NOW, known=True).state is State.NONE
-    assert applier_status(None, ENDS, NOW, known=False).state is State.UNKNOWN
+    assert applier_status(replace(TARGET, consistent=False), ENDS, NOW, known=True).state is ServiceState.LOADING
+    assert applier_status(None, ENDS, NOW, known=True).state is ServiceState.NONE
+    assert applier_status(None, ENDS, NOW, known=False).state is ServiceState.UNKNOWN
 
 
 WELL = (
-    ProducerStatus(state=State.ONLINE, minimum_stored_seqno=5, seconds_behind=0.0, seconds_until_purge=9999.0),
-    ApplierStatus(state=State.ONLINE, applied_last_seqno=41, seconds_behind=0.0, consistent=True),
+    ProducerStatus(state=ServiceState.ONLINE, minimum_stored_seqno=5, seconds_behind=0.0, seconds_until_purge=9999.0),
+    ApplierStatus(state=ServiceState.ONLINE, applied_last_seqno=41, seconds_behind=0.0, consistent=True),
 )
 
 
 def test_good_numbers_give_no_problem() -> None:
-    assert problems_of(*WELL, Limits()) == []
+    assert problems_of(*WELL, LagLimits()) == []
 
 
 @pytest.mark.parametrize(
     ("producer", "applier", "problem"),
     [
-        ({"state": State.OFFLINE}, {}, "no producer reads"),
+        ({"state": ServiceState.OFFLINE}, {}, "no producer reads"),
         ({"seconds_behind": 61.0, "events_behind": 7}, {}, "the producer is 61 s behind (7 events)"),
         ({}, {"seconds_behind": 3600.0, "events_behind": 9}, "the applier is 3600 s behind (9 events)"),
         ({"seconds_until_purge": 10.0}, {}, "needs next in 10 s"),
         ({"seconds_until_purge": -5.0}, {}, "needs next in 0 s"),
         ({}, {"applied_last_seqno": 3}, "Kafka no longer has event 4, which the target needs next; its first is 5"),
-        ({}, {"state": State.LOADING}, "not consistent"),
-        ({}, {"state": State.NONE}, "not consistent"),
+        ({}, {"state": ServiceState.LOADING}, "not consistent"),
+        ({}, {"state": ServiceState.NONE}, "not consistent"),
     ],
 )
 def test_exceeded_limit_is_a_problem(producer: dict[str, object], applier: dict[str, object], problem: str) -> None:
-    found = problems_of(replace(WELL[0], **producer), replace(WELL[1], **applier), Limits())  # type: ignore[arg-type]
+    found = problems_of(replace(WELL[0], **producer), replace(WELL[1], **applier), LagLimits())  # type: ignore[arg-type]
     assert len(found) == 1
     assert problem in found[0]
 
@@ -217,15 +220,15 @@ def test_trepctl_names_cover_both_ends() -> None:
 @pytest.mark.parametrize(
     ("producer", "applier", "state"),
     [
-        (State.ONLINE, State.BEHIND, "ONLINE"),
-        (State.BEHIND, State.ONLINE, "ONLINE"),
-        (State.OFFLINE, State.ONLINE, "OFFLINE:NORMAL"),
-        (State.ONLINE, State.NONE, "OFFLINE:NORMAL"),
-        (State.ONLINE, State.LOADING, "GOING-ONLINE:SNAPSHOT"),
-        (State.UNKNOWN, State.ONLINE, "UNKNOWN"),
+        (ServiceState.ONLINE, ServiceState.BEHIND, "ONLINE"),
+        (ServiceState.BEHIND, ServiceState.ONLINE, "ONLINE"),
+        (ServiceState.OFFLINE, ServiceState.ONLINE, "OFFLINE:NORMAL"),
+        (ServiceState.ONLINE, ServiceState.NONE, "OFFLINE:NORMAL"),
+        (ServiceState.ONLINE, ServiceState.LOADING, "GOING-ONLINE:SNAPSHOT"),
+        (ServiceState.UNKNOWN, ServiceState.ONLINE, "UNKNOWN"),
     ],
 )
-def test_trepctl_state_is_the_worse_one(producer: State, applier: State, state: str) -> None:
+def test_trepctl_state_is_the_worse_one(producer: ServiceState, applier: ServiceState, state: str) -> None:
     status = Status("shop", replace(WELL[0], state=producer), replace(WELL[1], state=applier))
     assert tungsten_names(status, Config(), 0)["state"] == state
 
@@ -246,8 +249,8 @@ def test_command_prints_both_kinds_of_names(
 
 def test_service_without_log_is_a_problem() -> None:
     found = producer_status(ControlState(None, None, ()), None, LogEnds(), SOURCE, NOW)
-    assert found.state is State.NONE
-    assert "there is no log" in problems_of(found, WELL[1], Limits())[0]
+    assert found.state is ServiceState.NONE
+    assert "there is no log" in problems_of(found, WELL[1], LagLimits())[0]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +266,7 @@ def test_only_servers_of_the_chosen_end_are_asked(ends: End | None, asked: list[
             "target": {"url": "target://"},
         }
     )
-    found = collect(config, Limits(), ends=frozenset(End) if ends is None else frozenset((ends,)))
+    found = collect(config, LagLimits(), ends=frozenset(End) if ends is None else frozenset((ends,)))
     problems = [problem for problem in found.problems if "is not consistent" not in problem]
     assert [next(one for one in ("kafka", "source", "target") if one in problem) for problem in problems] == asked
     assert set(as_object(found)) & {"producer", "applier"} == {
@@ -273,5 +276,5 @@ def test_only_servers_of_the_chosen_end_are_asked(ends: End | None, asked: list[
 
 def test_unavailable_target_is_not_reported_as_lacking_deleted_events() -> None:
     producer = replace(WELL[0], minimum_stored_seqno=7)
-    assert problems_of(producer, ApplierStatus(state=State.UNKNOWN), Limits()) == []
-    assert problems_of(producer, replace(WELL[1], applied_last_seqno=5), Limits()) != []
+    assert problems_of(producer, ApplierStatus(state=ServiceState.UNKNOWN), LagLimits()) == []
+    assert problems_of(producer, replace(WELL[1], applied_last_seqno=5), LagLimits()) != []

@@ -1,4 +1,4 @@
-"""`thl wait` looks until the target's own position has what is wanted."""
+"""`thl wait` asks until the target's own position fulfils the condition."""
 
 from __future__ import annotations
 

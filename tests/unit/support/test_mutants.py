@@ -1,4 +1,4 @@
-"""The list of mutants keeps up with the code: each can still be made, and its tests are there."""
+"""Every mutant of the list fits the code, and its tests exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy of the fault tests: what passes, what does not, and what either end sees of a cut."""
+"""The proxy of the fault tests: the bytes that pass, and what both ends see of a cut."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_reset(end: socket.socket) -> bool:
         return True
 
 
-def test_what_either_end_says_arrives_and_is_counted(proxy: Proxy, listener: socket.socket) -> None:
+def test_bytes_of_both_directions_arrive_and_are_counted(proxy: Proxy, listener: socket.socket) -> None:
     client, server = connected(proxy, listener)
     with closing(client), closing(server):
         many = bytes(range(256)) * 2000
@@ -84,7 +84,7 @@ def test_a_reset_lets_exactly_so_many_bytes_pass(proxy: Proxy, listener: socket.
         assert proxy.cuts == 1
 
 
-def test_of_a_chunk_that_is_cut_the_first_part_passes(proxy: Proxy, listener: socket.socket) -> None:
+def test_first_part_of_a_cut_chunk_passes(proxy: Proxy, listener: socket.socket) -> None:
     client, server = connected(proxy, listener)
     with closing(client), closing(server):
         proxy.arm(Cut(Way.DOWN, "silence", after=3))
@@ -99,7 +99,7 @@ def test_of_a_chunk_that_is_cut_the_first_part_passes(proxy: Proxy, listener: so
             server.recv(1)
 
 
-def test_silence_fills_the_senders_buffers(proxy: Proxy, listener: socket.socket) -> None:
+def test_silence_blocks_the_sender(proxy: Proxy, listener: socket.socket) -> None:
     client, server = connected(proxy, listener)
     with closing(client), closing(server):
         proxy.arm(Cut(Way.UP, "silence"))
@@ -140,7 +140,7 @@ def test_a_lost_request_does_not_arrive(proxy: Proxy, listener: socket.socket) -
         assert proxy.passed[Way.UP] == 0
 
 
-def test_another_server_takes_the_place_of_the_first(proxy: Proxy, listener: socket.socket) -> None:
+def test_proxy_switches_to_another_server(proxy: Proxy, listener: socket.socket) -> None:
     old, server = connected(proxy, listener)
     with closing(old), closing(server), socket.create_server((HOST, 0)) as second:
         second.settimeout(PATIENCE)
@@ -153,7 +153,7 @@ def test_another_server_takes_the_place_of_the_first(proxy: Proxy, listener: soc
             assert received(new, 5) == b"other"
 
 
-def test_where_nobody_listens_the_connection_ends(proxy: Proxy, listener: socket.socket) -> None:
+def test_connection_ends_if_the_server_does_not_listen(proxy: Proxy, listener: socket.socket) -> None:
     listener.close()
     with closing(socket.create_connection((HOST, proxy.port), timeout=PATIENCE)) as client:
         assert client.recv(1) == b""

@@ -15,7 +15,7 @@ from connector.errors import ConnectorError
 from connector.log.transaction.batch import Statement
 from connector.targets.ddl.characters import decoded, encoded, representable
 from connector.targets.ddl.plan import plan
-from connector.targets.operations import AlterTable, Filled, Value
+from connector.targets.operations import AlterTable, KnownValue, Value
 from connector.targets.table import Table
 from connector.targets.target_schema import TargetSchema
 
@@ -138,6 +138,7 @@ UNKNOWN = [
     (UTF8, "SET('','x') DEFAULT ',x'"),
     (NULLING, "VARCHAR(20) DEFAULT ''"),  # NULL
     (UCS2, "YEAR DEFAULT '00'"),  # 0 to a MySQL
+    (UCS2, "YEAR DEFAULT '0000'"),  # 2000 to a MySQL 9.7
     (UTF8, "DATE DEFAULT 20241231235959.5"),
     (UTF8, "DATE DEFAULT TIMESTAMP'2024-12-31 23:59:59.5'"),
     (UTF8, "DATE DEFAULT '9999-12-31 23:59:59.5'"),
@@ -159,13 +160,13 @@ def added(definition: str, options: dict[str, str]) -> tuple[object, Table]:
 @pytest.mark.parametrize(("options", "definition", "value"), KNOWN, ids=[f"{line[1]}" for line in KNOWN])
 def test_known_literal_is_converted(options: dict[str, str], definition: str, value: Value) -> None:
     origin, _ = added(definition, options)
-    assert repr(origin) == repr(Filled(value))
+    assert repr(origin) == repr(KnownValue(value))
 
 
 @pytest.mark.parametrize(("options", "definition"), UNKNOWN, ids=[line[1] for line in UNKNOWN])
 def test_literal_only_the_source_can_convert_is_unknown(options: dict[str, str], definition: str) -> None:
     origin, table = added(definition, options)
-    assert not isinstance(origin, Filled)
+    assert not isinstance(origin, KnownValue)
     assert "c" not in table.defaults_of()
 
 
@@ -178,11 +179,11 @@ def test_float_default_with_six_digits_is_known() -> None:
     """Another ALTER reads the default as the server prints it."""
     for literal, known in (("0.1", True), ("16777217", False), ("101112.5", False)):
         origin, table = added(f"FLOAT DEFAULT {literal}", UTF8)
-        assert isinstance(origin, Filled)
+        assert isinstance(origin, KnownValue)
         assert ("c" in table.defaults_of()) is known
 
 
-def test_bytes_of_characters() -> None:
+def test_characters_are_encoded_in_their_charset() -> None:
     assert encoded("\u00e9", "latin1") == b"\xe9"
     assert encoded("\u00e9", "ucs2") == b"\0\xe9"
     assert encoded("\u6f22", "latin1") is None

@@ -52,7 +52,7 @@ def decimals(draw: st.DrawFn) -> str:
 
 
 @given(decimals())
-def test_numeric_of_text(text: str) -> None:
+def test_numeric_from_text_keeps_every_digit(text: str) -> None:
     import decimal
 
     with decimal.localcontext(prec=200):
@@ -60,14 +60,18 @@ def test_numeric_of_text(text: str) -> None:
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
-def test_numeric_of_a_long(number: int) -> None:
+def test_numeric_from_an_integer_keeps_every_digit(number: int) -> None:
     assert numeric(sent(Kind.NUMERIC, number)) == str(number)
 
 
-@pytest.mark.parametrize("text", ["", "-", ".", "1-", "1e5", "1.2.3", "+1", " 1", "9" * 201])
-def test_text_that_is_no_number_stops(text: str) -> None:
-    with pytest.raises(ValueDoesNotFit):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [*((text, "form") for text in ("", "-", ".", "1-", "1e5", "1.2.3", "+1", " 1")), ("9" * 201, "digits")],
+)
+def test_text_that_is_no_number_stops(text: str, reason: str) -> None:
+    with pytest.raises(ValueDoesNotFit) as refused:
         sent(Kind.NUMERIC, text)
+    assert refused.value.reason == reason
 
 
 @given(st.sampled_from([(Kind.INT2, 16), (Kind.INT4, 32), (Kind.INT8, 64)]), st.integers(-(2**63), 2**63 - 1))
@@ -75,27 +79,29 @@ def test_integers_fit_or_stop(kind: tuple[Kind, int], number: int) -> None:
     if -(2 ** (kind[1] - 1)) <= number < 2 ** (kind[1] - 1):
         assert sent(kind[0], number) == number.to_bytes(kind[1] // 8, "big", signed=True)
     else:
-        with pytest.raises(ValueDoesNotFit):
+        with pytest.raises(ValueDoesNotFit) as refused:
             sent(kind[0], number)
+        assert refused.value.reason == "range"
 
 
 @given(st.floats(allow_nan=False))
-def test_double(number: float) -> None:
+def test_double_is_sent_as_eight_bytes(number: float) -> None:
     assert sent(Kind.FLOAT8, number) == struct.pack(">d", number)
 
 
 @given(st.floats(width=32, allow_nan=False))
-def test_float(number: float) -> None:
+def test_float_is_sent_as_four_bytes(number: float) -> None:
     assert sent(Kind.FLOAT4, number) == struct.pack(">f", number)
 
 
 def test_double_in_a_float_column_stops() -> None:
-    with pytest.raises(ValueDoesNotFit):
+    with pytest.raises(ValueDoesNotFit) as refused:
         sent(Kind.FLOAT4, 0.1)
+    assert refused.value.reason == "precision"
 
 
 @given(st.dates())
-def test_date(date: datetime.date) -> None:
+def test_date_is_sent_as_days_since_2000(date: datetime.date) -> None:
     field = sent(Kind.DATE, f"{date.year:04}-{date.month:02}-{date.day:02}")
     assert field is not None
     assert struct.unpack(">i", field) == ((date - EPOCH.date()).days,)
@@ -107,14 +113,15 @@ def test_date_outside_the_calendar_stops(year: int, month: int, day: int) -> Non
     try:
         datetime.date(year, month, day)
     except ValueError:
-        with pytest.raises(ValueDoesNotFit):
+        with pytest.raises(ValueDoesNotFit) as refused:
             sent(Kind.DATE, text)
+        assert refused.value.reason == ("zero_date" if 0 in (year, month, day) else "calendar")
     else:
         assert sent(Kind.DATE, text) is not None
 
 
 @given(st.datetimes(), st.integers(0, 6))
-def test_timestamp(moment: datetime.datetime, places: int) -> None:
+def test_timestamp_is_sent_as_microseconds_since_2000(moment: datetime.datetime, places: int) -> None:
     moment = moment.replace(microsecond=moment.microsecond // 10 ** (6 - places) * 10 ** (6 - places))
     text = f"{moment.year:04}-{moment:%m-%d %H:%M:%S}" + f".{moment.microsecond:06}"[: places + 1 if places else 0]
     field = sent(Kind.TIMESTAMP, text)
@@ -123,7 +130,7 @@ def test_timestamp(moment: datetime.datetime, places: int) -> None:
 
 
 @given(st.integers(-3_020_399_999_999, 3_020_399_999_999))
-def test_interval(micros: int) -> None:
+def test_interval_is_sent_as_microseconds(micros: int) -> None:
     seconds, fraction = divmod(abs(micros), 1_000_000)
     sign = "-" if micros < 0 else ""
     text = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
@@ -152,21 +159,23 @@ def test_bits_are_left_aligned(bits: int, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize(("bits", "value"), [(3, b"\x08"), (9, b"\1"), (8, b"\1\1")])
 def test_bits_of_another_length_stop(bits: int, value: bytes) -> None:
-    with pytest.raises(ValueDoesNotFit):
+    with pytest.raises(ValueDoesNotFit) as refused:
         sent(Kind.BIT, value, bits)
+    assert refused.value.reason == "bits"
 
 
 @given(st.text())
-def test_text(text: str) -> None:
+def test_text_is_sent_as_utf8_and_a_zero_character_stops(text: str) -> None:
     if "\0" in text:
-        with pytest.raises(ValueDoesNotFit):
+        with pytest.raises(ValueDoesNotFit) as refused:
             sent(Kind.TEXT, text)
+        assert refused.value.reason == "zero_character"
     else:
         assert sent(Kind.TEXT, text) == text.encode()
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_null(kind: Kind) -> None:
+def test_null_of_every_kind_is_sent_as_null(kind: Kind) -> None:
     assert sent(kind, None) is None
 
 
@@ -175,8 +184,9 @@ def test_null(kind: Kind) -> None:
     [(Kind.INT4, "1"), (Kind.INT4, 1.0), (Kind.FLOAT8, 1), (Kind.TEXT, b"a"), (Kind.BYTEA, "a"), (Kind.DATE, 1)],
 )
 def test_value_of_another_kind_stops(kind: Kind, item: int | float | str | bytes) -> None:
-    with pytest.raises(ValueDoesNotFit):
+    with pytest.raises(ValueDoesNotFit) as refused:
         sent(kind, item)
+    assert refused.value.reason == "kind"
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.binary(max_size=50)), max_size=30), st.integers(1, 200))
@@ -209,6 +219,6 @@ def test_value_that_does_not_fit_has_image_and_column() -> None:
     assert (caught.value.image, caught.value.column) == (1, 1)
 
 
-def test_frame() -> None:
+def test_copy_begins_and_ends_with_postgresqls_bytes() -> None:
     assert HEADER == b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0"
     assert TRAILER == b"\xff\xff"

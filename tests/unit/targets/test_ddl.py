@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
 import pytest
 from hypothesis import given
@@ -20,13 +21,13 @@ from connector.targets.operations import (
     CreateTable,
     DropSchema,
     DropTable,
-    Filled,
-    Kept,
+    ExistingColumn,
+    KnownValue,
     RenameTable,
     Truncate,
-    Unknowable,
+    UnknownValue,
 )
-from connector.targets.table import Table
+from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema
 
 T = TableName("shop", "t")
@@ -108,9 +109,8 @@ WITHOUT_EFFECT = [
     "ALTER TABLE t ADD CONSTRAINT UNIQUE (name)",
     "ALTER TABLE t DROP INDEX i, DROP KEY k, DROP FOREIGN KEY fk, DROP CHECK c, DROP CONSTRAINT c",
     "ALTER TABLE t RENAME INDEX a TO b, RENAME KEY c TO d, ALTER INDEX b INVISIBLE",
-    "ALTER TABLE t ALTER COLUMN name SET DEFAULT 'a,b', ALTER price DROP DEFAULT",
     "ALTER TABLE t ALTER CHECK c NOT ENFORCED",
-    "ALTER TABLE t COMMENT = 'a, b', AUTO_INCREMENT = 7 ENGINE=InnoDB ROW_FORMAT=DYNAMIC, ALGORITHM=INPLACE, LOCK=NONE",
+    "ALTER TABLE t AUTO_INCREMENT = 7 ENGINE=InnoDB ROW_FORMAT=DYNAMIC, ALGORITHM=INPLACE, LOCK=NONE",
     "ALTER TABLE t FORCE",
     "ALTER TABLE t DISABLE KEYS",
     "ALTER TABLE t ORDER BY name DESC, id",
@@ -127,7 +127,7 @@ WITHOUT_EFFECT = [
 
 
 @pytest.mark.parametrize("sql", WITHOUT_EFFECT)
-def test_without_effect(sql: str) -> None:
+def test_statement_without_effect_plans_nothing(sql: str) -> None:
     found = planned(sql, CATALOG)
     assert found.operations == ()
     assert list(found.target_schema) == list(CATALOG)
@@ -175,7 +175,7 @@ STOPS = [
 
 
 @pytest.mark.parametrize("sql", STOPS)
-def test_stops(sql: str) -> None:
+def test_statement_that_cannot_be_applied_stops(sql: str) -> None:
     with pytest.raises(Unsupported):
         planned(sql, CATALOG)
 
@@ -262,7 +262,7 @@ MARIADBS_TYPES = [
 
 
 @pytest.mark.parametrize(("definition", "expected"), TYPES + MARIADBS_TYPES)
-def test_types(definition: str, expected: str) -> None:
+def test_column_types_are_read_as_the_source_stores_them(definition: str, expected: str) -> None:
     (column,) = made(f"CREATE TABLE x (c {definition})").columns
     parts = [column.type, "unsigned" if column.unsigned else "", column.charset, "|".join(column.labels)]
     assert " ".join(part for part in parts if part) == expected
@@ -355,12 +355,12 @@ def test_names_without_a_schema_are_of_the_default_one() -> None:
         planned("CREATE TABLE x (a INT)", schema="")
 
 
-def test_comments_of_every_kind() -> None:
+def test_comments_of_every_kind_are_skipped() -> None:
     sql = "-- one\nCREATE # two\n/* three */ TABLE /*!32312 IF NOT EXISTS*/ x /*+ four */ (a INT -- five\n)"
     assert made(sql).name.table == "x"
 
 
-def test_schemas() -> None:
+def test_schema_statements_are_planned() -> None:
     assert planned(
         "CREATE SCHEMA IF NOT EXISTS s DEFAULT CHARACTER SET utf8mb4 /*!80016 DEFAULT ENCRYPTION='N' */"
     ).operations == (CreateSchema("s"),)
@@ -394,17 +394,17 @@ def test_alter_with_many_clauses_is_one_change() -> None:
     )
     assert [column.name for column in change.after.columns] == ["a", "id", "d", "label", "b", "c"]
     assert change.origins == (
-        Filled(7),
-        Kept("id"),
-        Filled(None),
-        Kept("name", filled=True),
-        Filled(None),
-        Filled(None),
+        KnownValue(7),
+        ExistingColumn("id"),
+        KnownValue(None),
+        ExistingColumn("name", filled=True),
+        KnownValue(None),
+        KnownValue(None),
     )
     assert change.after.key == ("id",)
 
 
-def test_alter_of_keys() -> None:
+def test_alter_of_keys_changes_the_primary_key() -> None:
     assert altered("ALTER TABLE t DROP PRIMARY KEY").after.key == ()
     assert altered("ALTER TABLE t DROP CONSTRAINT `PRIMARY`").after.key == ()
     assert altered("DROP INDEX `PRIMARY` ON t").after.key == ()
@@ -422,22 +422,28 @@ IMPLICIT = [
     ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP", None),
     ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP NOT NULL", None),
     ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP DEFAULT NULL", None),
-    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP NULL", Filled(None)),
-    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP NULL DEFAULT NULL", Filled(None)),
-    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP DEFAULT 0", Filled("0000-00-00 00:00:00")),
-    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP DEFAULT CURRENT_TIMESTAMP", Filled("2023-11-14 22:13:20")),
-    ({"explicit_defaults_for_timestamp": "1"}, "TIMESTAMP", Filled(None)),
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP NULL", KnownValue(None)),
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP NULL DEFAULT NULL", KnownValue(None)),
+    ({"explicit_defaults_for_timestamp": "0"}, "TIMESTAMP DEFAULT 0", KnownValue("0000-00-00 00:00:00")),
+    (
+        {"explicit_defaults_for_timestamp": "0"},
+        "TIMESTAMP DEFAULT CURRENT_TIMESTAMP",
+        KnownValue("2023-11-14 22:13:20"),
+    ),
+    ({"explicit_defaults_for_timestamp": "1"}, "TIMESTAMP", KnownValue(None)),
     ({"dialect": "mariadb"}, "TIMESTAMP", None),  # logs the variable only where it is ON
-    ({"dialect": "mariadb", "explicit_defaults_for_timestamp": "1"}, "TIMESTAMP", Filled(None)),
+    ({"dialect": "mariadb", "explicit_defaults_for_timestamp": "1"}, "TIMESTAMP", KnownValue(None)),
 ]
 
 
 @pytest.mark.parametrize(("options", "type_", "value"), IMPLICIT)
-def test_timestamps_without_explicit_defaults(options: dict[str, str], type_: str, value: Filled | None) -> None:
+def test_timestamp_without_explicit_defaults_gets_the_servers_default(
+    options: dict[str, str], type_: str, value: KnownValue | None
+) -> None:
     (operation,) = planned(f"ALTER TABLE t ADD x {type_}", CATALOG, **options).operations
     assert isinstance(operation, AlterTable)
     origin = operation.origins[-1]
-    assert origin == value if value is not None else isinstance(origin, Unknowable)
+    assert origin == value if value is not None else isinstance(origin, UnknownValue)
     known = operation.after.defaults_of()
     assert ("x" in known) == (value is not None and "CURRENT" not in type_)
 
@@ -447,7 +453,7 @@ def test_modify_of_a_timestamp_without_explicit_defaults_forbids_null() -> None:
     options = {"explicit_defaults_for_timestamp": "0"}
     (operation,) = planned("ALTER TABLE t MODIFY at TIMESTAMP(3)", before, **options).operations
     assert isinstance(operation, AlterTable)
-    assert operation.origins[-1] == Kept("at", ".000", filled=True)
+    assert operation.origins[-1] == ExistingColumn("at", ".000", filled=True)
 
 
 def test_mariadbs_json_is_text() -> None:
@@ -455,7 +461,7 @@ def test_mariadbs_json_is_text() -> None:
     assert made("CREATE TABLE j (v JSON)").columns[0].type == "json"
 
 
-def test_a_statement_that_failed_is_done_as_far_as_it_was() -> None:
+def test_failed_statement_is_applied_up_to_its_failure() -> None:
     """MariaDB's CREATE OR REPLACE has dropped the old table; of others nobody knows."""
     (dropped,) = planned("CREATE OR REPLACE TABLE t (a INT, KEY (b))", CATALOG, error_code="1072").operations
     assert isinstance(dropped, DropTable)
@@ -469,7 +475,7 @@ def test_mariadbs_conditions_before_names_are_no_names() -> None:
     assert not planned("DROP INDEX IF EXISTS `PRIMARY` ON t", CATALOG, dialect="mariadb").target_schema.get(T).key
     before = tables("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) DEFAULT 'a')")
     sql = "ALTER TABLE t ALTER COLUMN IF EXISTS name SET DEFAULT 'x'"
-    assert "name" not in planned(sql, before, dialect="mariadb").target_schema.get(T).defaults_of()
+    assert planned(sql, before, dialect="mariadb").target_schema.get(T).defaults_of()["name"] == "x"
 
 
 @pytest.mark.parametrize("options", ["ALGORITHM=INPLACE", "LOCK NONE", "LOCK = DEFAULT ALGORITHM COPY"])
@@ -518,7 +524,7 @@ WRONG_CONDITIONS = [
 
 @pytest.mark.parametrize("dialect", ["", MARIADB_DIALECT])
 @pytest.mark.parametrize("sql", WRONG_CONDITIONS)
-def test_the_condition_of_another_verb_stops(sql: str, dialect: str) -> None:
+def test_condition_of_another_verb_stops(sql: str, dialect: str) -> None:
     with pytest.raises(Unsupported):
         planned(sql, CATALOG, dialect=dialect)
 
@@ -539,14 +545,14 @@ def test_a_schema_that_is_replaced_stops() -> None:
         planned("CREATE OR REPLACE DATABASE shop", CATALOG)
 
 
-def test_now_is_the_sessions_timestamp_else_the_commits() -> None:
+def test_now_is_the_sessions_timestamp_or_the_commit_time() -> None:
     sql = "ALTER TABLE t ADD x DATETIME(3) DEFAULT NOW(3)"
     told = planned(sql, CATALOG, time_zone="-01:00", timestamp="1700000001.25").operations[0]
     assert isinstance(told, AlterTable)
-    assert told.origins[-1] == Filled("2023-11-14 21:13:21.250")
+    assert told.origins[-1] == KnownValue("2023-11-14 21:13:21.250")
     untold = planned(sql, CATALOG, time_zone="Europe/Berlin").operations[0]
     assert isinstance(untold, AlterTable)
-    assert untold.origins[-1] == Filled("2023-11-14 23:13:20.000")
+    assert untold.origins[-1] == KnownValue("2023-11-14 23:13:20.000")
 
 
 WORDS = """CREATE ALTER TABLE DROP RENAME ADD COLUMN INT PRIMARY KEY t u ( ) , ' ` /*! */ /* 80000 DEFAULT NULL x'4 b'2
@@ -554,12 +560,12 @@ WORDS = """CREATE ALTER TABLE DROP RENAME ADD COLUMN INT PRIMARY KEY t u ( ) , '
 
 
 @given(st.lists(st.sampled_from(WORDS.split()), max_size=14).map(" ".join))
-def test_whatever_is_said_is_understood_or_stops(sql: str) -> None:
+def test_random_statement_is_planned_or_refused(sql: str) -> None:
     with contextlib.suppress(ConnectorError):
         planned(sql, CATALOG)
 
 
-def test_what_only_mariadb_says_beside_the_tables() -> None:
+def test_statement_that_only_mariadb_has_is_planned() -> None:
     told = {DIALECT: MARIADB_DIALECT}
 
     def mariadb(target_schema: TargetSchema, sql: str) -> TargetSchema:
@@ -594,7 +600,7 @@ EXCHANGES = [
 
 
 @pytest.mark.parametrize("sql", EXCHANGES)
-def test_a_table_without_which_we_go_on_gives_no_rows_to_others(sql: str) -> None:
+def test_excluded_table_gives_no_rows_to_others(sql: str) -> None:
     both = tables("CREATE TABLE a (n INT PRIMARY KEY)", "CREATE TABLE b (n INT PRIMARY KEY)")
     with pytest.raises(Unsupported):
         planned(sql, without(both, "a"))
@@ -631,7 +637,7 @@ def test_a_refusal_names_only_ways_that_are_open(sql: str, excluded: tuple[str, 
     assert ("without" in hint) == bool(names)
 
 
-def test_names_of_digits_behind_a_dot() -> None:
+def test_name_of_digits_after_a_dot_is_read() -> None:
     made_first = tables(
         "CREATE TABLE shop (id INT)", "CREATE TABLE shop.2024 (id INT)", "CREATE TABLE 2024_log (id INT)"
     )
@@ -643,6 +649,33 @@ def test_names_of_digits_behind_a_dot() -> None:
     assert planned("ALTER TABLE shop.2024 ENGINE=InnoDB, ALGORITHM=COPY", made_first).operations == ()
 
 
-def test_a_no_break_space_of_latin1_is_not_taken_for_a_letter() -> None:
+def test_no_break_space_of_latin1_is_no_letter() -> None:
     with pytest.raises(Unsupported):
         planned("ALTER TABLE t ADD COLUMN\u00a0c INT", CATALOG, character_set_client="latin1")
+
+
+@pytest.mark.parametrize(
+    ("sql", "options", "comment", "of_a"),
+    [
+        ("CREATE TABLE c (a INT COMMENT 'x''y') COMMENT='t\\\\' ENGINE=InnoDB", {}, "t\\", "x'y"),
+        ("CREATE TABLE c (a INT COMMENT 'x\\') COMMENT 't\\'", {"sql_mode": "NO_BACKSLASH_ESCAPES"}, "t\\", "x\\"),
+        ('CREATE TABLE c (a INT COMMENT "x")', {}, "", "x"),
+        ("CREATE TABLE c (a INT COMMENT 'x' COMMENT 'y') COMMENT 'a', COMMENT 'b'", {}, "b", "y"),
+        ("CREATE TABLE c (a INT COMMENT '\udc80') COMMENT '\udc80t'", {}, "\ufffdt", "\ufffd"),
+        ("CREATE TABLE c (a INT) ENGINE=InnoDB", {}, "", ""),
+    ],
+)
+def test_comments_are_kept(sql: str, options: dict[str, str], comment: str, of_a: str) -> None:
+    table = planned(sql, CATALOG, **options).target_schema.get(TableName("shop", "c"))
+    assert (table.comment, dict(table.comments).get("a", "")) == (comment, of_a)
+    assert from_json(table.name, to_json(table)).attributes == table.attributes
+
+
+def test_definition_of_an_earlier_version_is_read_without_comments_and_defaults() -> None:
+    table = planned("CREATE TABLE c (a INT DEFAULT 1 COMMENT 'x') COMMENT 't'", CATALOG).target_schema.get(
+        TableName("shop", "c")
+    )
+    stored = json.loads(to_json(table))
+    earlier = {name: stored[name] for name in ("columns", "key", "charset", "generated")}
+    found = from_json(table.name, json.dumps(earlier))
+    assert (found.comment, found.comments, found.declared, found.holds_nulls) == ("", (), frozenset(), frozenset())

@@ -10,12 +10,17 @@ import pytest
 from pydantic import SecretStr
 
 from connector.clock import SystemClock
-from connector.config.model import Target
+from connector.config.apply import Target
+from connector.config.loading import load
 from connector.errors import ConfigError, PreflightError, TargetUnavailable
+from connector.log.transaction.layout import TableName
+from connector.status.heartbeat import heartbeat_time
+from connector.status.target import read_target
 from connector.targets.open import open_target
+from connector.verify.run import open_reader
 
 
-def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sqlite_target_is_opened_by_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_target(Target(url=SecretStr(f"sqlite:///{tmp_path}/a%20b.db")), SystemClock()).close()
     assert (tmp_path / "a b.db").exists()
     monkeypatch.chdir(tmp_path)
@@ -24,17 +29,52 @@ def test_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "thl.db", "sqlite://host/x", "sqlite:///", "mysql://h/d", "postgresql://h/d?nonsense=1"]
+    "url",
+    [
+        "",
+        "thl.db",
+        "sqlite://host/x",
+        "sqlite:///",
+        "sqlite://[::1/x",
+        "mysql://h/d",
+        "mysql://[::1/d",
+        "postgresql://h/d?nonsense=1",
+    ],
 )
 def test_malformed_url_names_the_field(url: str) -> None:
-    with pytest.raises(ConfigError, match=r"target\.url"):
+    with pytest.raises(ConfigError) as caught:
         open_target(Target(url=SecretStr(url)), SystemClock())
+    assert list(caught.value.fields) == ["target.url"]
 
 
 def test_unreachable_server_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(TargetUnavailable) as caught:
         open_target(Target(url=SecretStr("postgresql://u:hidden@127.0.0.1:1/d")), SystemClock())
     assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "sqlite:///", "sqlite://[::1/x", "mysql://[::1/d", "postgresql://u@[::1/db", "postgresql://u@[::1]x/db"]
+)
+def test_malformed_url_is_refused_by_readers_of_the_target_too(url: str) -> None:
+    table = TableName("s", "t")
+    for read in (lambda: read_target(url, "shop"), lambda: heartbeat_time(url, "shop", table, "n")):
+        with pytest.raises(ConfigError):
+            read()
+    with pytest.raises(ConfigError):
+        load(None, {}, [f"target.url={url}"]) and open_target(Target(url=SecretStr(url)), SystemClock())
+
+
+def test_bracket_in_a_password_is_not_read_as_an_address() -> None:
+    config = load(None, {}, ["target.url=postgresql://u:p[x@127.0.0.1:1/d"])
+    url = config.target.url.get_secret_value()
+    for read in (
+        lambda: open_target(config.target, SystemClock()),
+        lambda: open_reader(config),
+        lambda: read_target(url, "shop"),
+    ):
+        with pytest.raises(TargetUnavailable):
+            read()
 
 
 def test_sqlite_file_in_a_missing_folder_is_not_retried(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def several(*attempts: tuple[str, str]) -> str:
         (several(("localhost", "Connection refused"), ("localhost", PASSWORD)), PreflightError),
     ],
 )
-def test_a_connection_that_is_not_made(text: str, kind: type[ConnectorError]) -> None:
+def test_failed_connection_has_the_error_of_its_cause(text: str, kind: type[ConnectorError]) -> None:
     assert type(postgres_errors.connector_error(psycopg.OperationalError(text))) is kind
 
 

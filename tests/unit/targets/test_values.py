@@ -18,7 +18,7 @@ ITEMS = st.one_of(
 
 
 @given(st.integers(1, 8).flatmap(lambda width: st.lists(st.tuples(*[ITEMS] * width), max_size=8)))
-def test_every_value_comes_back(given_rows: list[tuple[int | float | str | bytes | None, ...]]) -> None:
+def test_every_value_reads_back(given_rows: list[tuple[int | float | str | bytes | None, ...]]) -> None:
     made = images(given_rows)
     width = len(given_rows[0]) if given_rows else 1
     assert rows(made.data, made.ends, width) == given_rows

@@ -1,4 +1,4 @@
-"""What is fetched and compiled: groups of wheels, and the keys of compiled modules in the cache."""
+"""Groups of wheels to fetch, and cache keys of compiled modules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import setup
-from connector.sandbox.fetching import fetch
+from connector.fetching import fetch
 from tests.support.servers import fetch as servers
 from tests.tools import pins, prepare, wheels
 
@@ -44,7 +44,7 @@ def test_every_needed_step_is_in_the_plan(goal: str) -> None:
 
 @pytest.mark.parametrize("goal", ["demo", "fetch"])
 def test_every_server_that_is_fetched_is_known_to_its_module(goal: str) -> None:
-    known = {"connector.sandbox.fetching.fetch": fetch.THINGS, "tests.support.servers.fetch": servers.FETCHABLE}
+    known = {"connector.fetching.fetch": fetch.THINGS, "tests.support.servers.fetch": servers.FETCHABLE}
     fetched = [step.command[2:] for step in prepare.plan(goal, Path("venv")) if step.command[2] in known]
     assert len(fetched) == {"demo": 4, "fetch": 9}[goal]
     assert [name for module, name in fetched if name not in known[module]] == []

@@ -1,10 +1,19 @@
-"""Bodies of the binary log's events, and the seam to the filters.
+"""Bodies of the binary log's events, and two seams.
 
-- `capture_filter`: the seam: what is captured
-- `event_types`: names, and events that are skipped or refused
-- `format_description`, `dialect`: layout of a file's events
-- `table_map`, `tables`: tables of row events
-- `query`: statements and their session; `statements`, `statement_values`, `load_data`: statement format
-- `gtid_tagged`, `xa`, `payload`, `mariadb`: transactions
-- `stream_messages`: heartbeats and errors of the dump
+- `capture_filter`: the seam to the filters: what is captured.
+- `column_names`: the seam to column names that a TABLE_MAP lacks, and resolvers that need no history.
+- `event_types`: names, and events that are skipped or refused.
+- `format_description`: the event with which a file begins.
+- `dialect`: the layout of a file's events.
+- `table_map`: tables of row events.
+- `tables`: TABLE_MAP events, and the header of rows events; compiled.
+- `query`: statements and their session.
+- `statements`: statements of statement format.
+- `statement_values`: the values with which a statement was executed.
+- `load_data`: LOAD DATA in statement format.
+- `gtid_tagged`: tagged GTIDs.
+- `xa`: XA transactions.
+- `payload`: compressed transactions.
+- `mariadb`: events of MariaDB alone.
+- `stream_messages`: heartbeats and errors of the dump.
 """

@@ -36,7 +36,7 @@ class CaptureFilter(Protocol):
         """Applies rules to a captured definition.
 
         Args:
-            statement: one of the `definitions`.
+            statement: a statement that `definitions` returned.
             known: gives a table's layout after the definition, or None if it is unknown.
 
         Returns:
@@ -82,4 +82,4 @@ class CaptureFilter(Protocol):
 
     @property
     def always_read(self) -> Finished | None:
-        """A transaction that is read whatever its server id, for comparison with the log; None: there is none."""
+        """A transaction of any server ID that is always read, for comparison with the log; None: none."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from connector.errors import CorruptBinlog, Unsupported
+from connector.mysql.binlog.events.event_types import HEADER
 
-HEADER: Final = 19
-OLDEST_HEADER: Final = 13
+OLDEST_HEADER: Final = 13  # bytes, before MySQL 4.0
 START_BODY: Final = 2 + 50 + 4
 SIZE_AT, POSITION_AT = 9, 13
 QUERY, ROTATE, TABLE_MAP = 2, 4, 19
@@ -41,7 +41,7 @@ class Dialect:
     """The layout of a file's events.
 
     Args:
-        version: of the log.
+        version: version of the log.
         header: bytes of a header.
         fixed: bytes of fixed parts, by type, that differ from today's.
     """
@@ -63,8 +63,8 @@ class Dialect:
             raise CorruptBinlog("an event is shorter than its fixed part")
         if fixed is not None:
             body = _rewritten_body(kind, fixed, body)
-        behind = event[POSITION_AT:HEADER] if self.version > 1 else bytes(HEADER - POSITION_AT)
-        return event[:SIZE_AT] + struct.pack("<I", HEADER + len(body)) + behind + body
+        rest_of_header = event[POSITION_AT:HEADER] if self.version > 1 else bytes(HEADER - POSITION_AT)
+        return event[:SIZE_AT] + struct.pack("<I", HEADER + len(body)) + rest_of_header + body
 
 
 def _rewritten_body(kind: int, fixed: int, body: bytes) -> bytes:
@@ -82,7 +82,7 @@ def described_dialect(header: int, lengths: bytes) -> Dialect | None:
 
     Args:
         header: bytes of a header.
-        lengths: of the fixed parts, type 1 first; 0: the server does not write the type.
+        lengths: lengths of the fixed parts, type 1 first; 0: the server does not write the type.
 
     Returns:
         None if it is today's layout.
@@ -91,14 +91,14 @@ def described_dialect(header: int, lengths: bytes) -> Dialect | None:
         Unsupported: a header or a fixed part is too short.
     """
     if header < HEADER:
-        raise Unsupported(f"events with a header of {header} bytes")
+        raise Unsupported("events have a shorter header than is known", header_bytes=header)
     fixed = {}
     for kind, size in POST_HEADERS.items():
         found = lengths[kind - 1] if kind <= len(lengths) else size
         if found in {0, size}:
             continue
         if found < size and found != SHORTER.get(kind):
-            raise Unsupported(f"events of type {kind} with a fixed part of {found} bytes")
+            raise Unsupported("events of a type have a fixed part of an unknown length", type=kind, fixed_bytes=found)
         fixed[kind] = found
     return Dialect(4, header, fixed) if fixed or header != HEADER else None
 
@@ -120,8 +120,12 @@ def old_dialect(start: bytes) -> Dialect:
     server = start[header + 2 : header + 52].rstrip(b"\0").decode(errors="replace")
     if version == 2:
         raise Unsupported(
-            "a binary log of version 2, which only 4.0.0 and 4.0.1 wrote, in an undocumented format", server=server
+            "a binary log of version 2, which only 4.0.0 and 4.0.1 wrote, in an undocumented format",
+            server=server,
+            version=version,
         )
     if (version, header) not in {(1, OLDEST_HEADER), (3, HEADER)}:
-        raise Unsupported(f"a binary log of version {version} with headers of {header} bytes", server=server)
+        raise Unsupported(
+            "a binary log of an unknown version or header length", server=server, version=version, header_bytes=header
+        )
     return Dialect(version, header, {QUERY: OLDEST_QUERY, ROTATE: 0} if version == 1 else {QUERY: OLDEST_QUERY})

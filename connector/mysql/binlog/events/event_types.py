@@ -1,9 +1,16 @@
-"""Types of events: their names, and events that are skipped or refused."""
+"""Types of events: their codes and names, and events that are skipped or refused."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from connector import metrics
 from connector.errors import CorruptBinlog, Unsupported
+
+HEADER: Final = 19  # bytes of an event's header, since MySQL 4.0
+STOP, ROTATE, FORMAT_DESCRIPTION, XID = 3, 4, 15, 16
+GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, GTID_TAGGED = 33, 34, 35, 42
+MARIADB_GTID, MARIADB_GTID_LIST = 162, 163
 
 NAMES = {
     0: "UNKNOWN",
@@ -77,8 +84,8 @@ def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
     """Skips an event without changes and counts it; raises at any other.
 
     Args:
-        code: its type.
-        ignorable: whether the source marked it as ignorable.
+        code: type of the event.
+        ignorable: true if the source marked it as ignorable.
         body: the event without its header.
         service: label of the metric.
 

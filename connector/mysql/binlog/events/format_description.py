@@ -7,7 +7,8 @@ import zlib
 from dataclasses import dataclass
 
 from connector.errors import CorruptBinlog, Unsupported
-from connector.mysql.binlog.events.dialect import HEADER, Dialect, described_dialect
+from connector.mysql.binlog.events.dialect import Dialect, described_dialect
+from connector.mysql.binlog.events.event_types import HEADER
 from connector.mysql.fields import Fields
 
 CHECKSUMS_SINCE = (5, 6, 1)
@@ -24,9 +25,9 @@ class Format:
     """The format of a file.
 
     Args:
-        checksum: whether its events end with a CRC-32.
+        checksum: true if its events end with a CRC-32.
         dialect: the layout of its events; None: today's.
-        early: whether MySQL 5.0 or 5.1 wrote it.
+        early: true if MySQL 5.0 or 5.1 wrote it.
     """
 
     checksum: bool
@@ -48,7 +49,7 @@ def format_description(event: bytes) -> Format:
     fields.take(HEADER)
     version = fields.number(2)
     if version != 4:
-        raise Unsupported(f"a binary log of version {version}; MySQL 5.0 and later write version 4")
+        raise Unsupported("a binary log of an unknown version; MySQL 5.0 and later write version 4", version=version)
     server = fields.take(50).rstrip(b"\0").decode(errors="replace")
     fields.take(4)
     header = fields.number(1)
@@ -65,12 +66,12 @@ def format_description(event: bytes) -> Format:
         else:
             damaged = zlib.crc32(event[:-5] + bytes([CRC32])) == checksum
         if damaged:
-            raise CorruptBinlog("a format description's checksum is wrong", server=server)
+            raise CorruptBinlog("a format description's checksum is wrong", server=server, checksum=f"{checksum:08x}")
         rest = rest[:-5]
     elif len(rest) > TYPES_BEFORE_CHECKSUMS:
         raise CorruptBinlog("a format description is longer than its server writes it", server=server)
     if algorithm not in {NO_CHECKSUM, CRC32}:
-        raise Unsupported(f"the checksum algorithm {algorithm}", server=server)
+        raise Unsupported("an unknown checksum algorithm", server=server, algorithm=algorithm)
     if RENUMBERED.match(server):
         raise Unsupported("the log of a development branch that gave the types of events other numbers", server=server)
     try:

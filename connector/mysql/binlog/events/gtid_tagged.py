@@ -21,7 +21,7 @@ LATEST = 1 << 55  # µs since 1970: an untagged GTID event has 55 bits for them
 
 
 @dataclass(frozen=True, slots=True)
-class GtidEvent:
+class TransactionGtid:
     """The GTID and commit times of the next transaction; times in µs since 1970 UTC."""
 
     gtid: str
@@ -31,7 +31,7 @@ class GtidEvent:
     metadata: Mapping[str, str]
 
 
-def tagged_gtid(body: bytes) -> GtidEvent:
+def tagged_gtid(body: bytes) -> TransactionGtid:
     """Decodes a GTID_TAGGED event.
 
     Raises:
@@ -67,7 +67,7 @@ def tagged_gtid(body: bytes) -> GtidEvent:
     if committed >= LATEST:
         raise CorruptBinlog("a GTID event has an impossible commit time")
     originally = values.get(ORIGINALLY, committed)
-    return GtidEvent(
+    return TransactionGtid(
         ":".join(filter(None, (str(uuid.UUID(bytes=source)), tag, str(values[NUMBER])))),
         values.get(LAST_COMMITTED, 0),
         values.get(SEQUENCE, 0),

@@ -27,7 +27,7 @@ KNOWN: Final = ENGINES | START_ALTER | COMMIT_ALTER | ROLLBACK_ALTER | THREAD_ID
 
 
 @dataclass(frozen=True, slots=True)
-class GtidEvent:
+class MariaDbGtid:
     """The beginning of a transaction.
 
     Args:
@@ -51,14 +51,14 @@ def start_of(log_pos: int, size: int, offset: int) -> int:
     return offset + ((log_pos - size - offset) & 0xFFFFFFFF)
 
 
-def gtid_event(body: bytes, server_id: int) -> GtidEvent:
+def gtid_event(body: bytes, server_id: int) -> MariaDbGtid:
     """Decodes a GTID event: 8 bytes number, 4 domain, 1 flags; then fields by flags, or zeros.
 
     An xid is 4 bytes format, 1 length of its first part, 1 of its second, both.
 
     Args:
         body: the event without its header.
-        server_id: of the header: the server that first executed the transaction.
+        server_id: the header's server ID, of the server that first executed the transaction.
 
     Raises:
         Unsupported: a flag is not known.
@@ -74,12 +74,12 @@ def gtid_event(body: bytes, server_id: int) -> GtidEvent:
         xid = read_xid(event, event.number(4), event.number(1), event.number(1))
     more = event.number(1) if event.left else 0
     if more & ~KNOWN:
-        raise Unsupported(f"a GTID event of MariaDB with unknown flags: {more:#04x}", gtid=gtid)
+        raise Unsupported("a GTID event of MariaDB with unknown flags", gtid=gtid, flags=f"{more:#04x}")
     if more & ENGINES:
         event.take(1)
     if more & (COMMIT_ALTER | ROLLBACK_ALTER):
         event.take(8)
-    return GtidEvent(gtid, bool(flags & (STANDALONE | COMPLETED_XA)), xid if flags & PREPARED_XA else "")
+    return MariaDbGtid(gtid, bool(flags & (STANDALONE | COMPLETED_XA)), xid if flags & PREPARED_XA else "")
 
 
 def gtid_list(body: bytes) -> DomainPosition:
@@ -115,8 +115,8 @@ def plain_rows(body: bytes, second: bool, update: bool, largest: int = LARGEST) 
 
     Args:
         body: the event without its header.
-        second: whether it is version 2, with extra data before the columns.
-        update: whether a second bitmap, of the after images, precedes the images.
+        second: true if it is version 2, with extra data before the columns.
+        update: true if a second bitmap, of the after images, precedes the images.
         largest: the most bytes of the images.
 
     Raises:

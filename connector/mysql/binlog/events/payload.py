@@ -23,7 +23,7 @@ class Payload:
 
     Args:
         stream: the expanded bytes.
-        expanded: their announced number.
+        expanded: the announced number of expanded bytes.
     """
 
     def __init__(self, stream: BinaryIO, expanded: int) -> None:

@@ -60,12 +60,12 @@ class Query:
 
     Args:
         statement: the text and its options. The text is decoded leniently (`decode_leniently`), so that it can be
-            parsed whatever bytes it has; `with_shown_bytes` makes the published statement.
+            parsed with any bytes in it; `with_shown_bytes` makes the published statement.
         control: begin | commit | rollback | savepoint | "rollback to": steers a transaction; "change": changes rows;
             xa start | xa end | xa commit | xa rollback; "": a definition.
         schemas: the schemas that the source noted for the statement; empty: it noted none.
-        charset: of the text.
-        xid: of an XA statement.
+        charset: character set of the text.
+        xid: xid of an XA statement.
     """
 
     statement: Statement
@@ -85,10 +85,10 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4",
 
     Args:
         body: the event without its header.
-        timestamp: of the header: seconds since 1970 UTC when the statement began.
-        flags: of the header.
-        charset: of the text, if the event does not name it.
-        mariadb: whether MariaDB wrote it: for MySQL `/*M!` begins an ordinary comment.
+        timestamp: the header's time: seconds since 1970 UTC when the statement began.
+        flags: the header's flags.
+        charset: character set of the text, if the event does not name it.
+        mariadb: true if MariaDB wrote it: for MySQL `/*M!` begins an ordinary comment.
 
     Raises:
         Unsupported: an XA statement is not understood.
@@ -99,7 +99,7 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4",
     event.take(4)  # seconds of execution
     schema_size = event.number(1)
     error = event.number(2)
-    state = State(charset)
+    state = StatusVariables(charset)
     state.read(Fields(event.text(2)))
     schema = event.take(schema_size).decode(errors="replace")
     event.take(1)
@@ -172,7 +172,7 @@ def with_shown_bytes(statement: Statement) -> Statement:
     return Statement(statement.schema, shown(statement.sql), options)
 
 
-class State:
+class StatusVariables:
     """Reads status variables into options of a statement."""
 
     def __init__(self, charset: str) -> None:
@@ -245,44 +245,44 @@ class State:
         event.take(1)
 
 
-Reader = Callable[[State, Fields], None]
+Reader = Callable[[StatusVariables, Fields], None]
 
 
 def _number(name: str, size: int) -> Reader:
-    def read(state: State, event: Fields) -> None:
+    def read(state: StatusVariables, event: Fields) -> None:
         state.options[name] = str(event.number(size))
 
     return read
 
 
 def _text(name: str) -> Reader:
-    def read(state: State, event: Fields) -> None:
+    def read(state: StatusVariables, event: Fields) -> None:
         state.options[name] = event.text().decode(errors="replace")
 
     return read
 
 
 def _skip(size: int) -> Reader:
-    def read(_: State, event: Fields) -> None:
+    def read(_: StatusVariables, event: Fields) -> None:
         event.take(size)
 
     return read
 
 
 VARIABLES: dict[int, Reader] = {
-    0: State._flags,
+    0: StatusVariables._flags,
     1: _number("sql_mode", 8),
-    2: State._catalog,
-    3: State._increment,
-    4: State._charsets,
+    2: StatusVariables._catalog,
+    3: StatusVariables._increment,
+    4: StatusVariables._charsets,
     5: _text("time_zone"),
     6: _text("catalog"),
     7: _number("lc_time_names", 2),
     8: _number("collation_database", 2),
     9: _skip(8),  # tables of a multi-table update
     10: _skip(4),  # bytes written by one call
-    11: State._invoker,
-    12: State._schemas,
+    11: StatusVariables._invoker,
+    12: StatusVariables._schemas,
     13: _number("microseconds", 3),
     16: _number("explicit_defaults_for_timestamp", 1),
     17: _skip(8),  # the definition's own XID
@@ -292,8 +292,8 @@ VARIABLES: dict[int, Reader] = {
     21: _skip(1),  # who maintains foreign keys (MySQL 9.6+); only in statement format
     128: _number("microseconds", 3),  # from here on MariaDB's
     129: _skip(8),  # the definition's own XID
-    130: State._alter,
-    131: State._set_collations,
+    130: StatusVariables._alter,
+    131: StatusVariables._set_collations,
 }
 
 
@@ -329,6 +329,6 @@ def _decoded(text: bytes, charset: str, widest: int) -> str:
 @lru_cache(maxsize=256)
 def _charset(variables: bytes) -> str:
     """The character set of a text by its status variables."""
-    state = State("utf8mb4")
+    state = StatusVariables("utf8mb4")
     state.read(Fields(variables))
     return state.charset

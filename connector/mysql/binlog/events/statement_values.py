@@ -40,14 +40,14 @@ def statement_values(code: int, body: bytes) -> dict[str, str]:
     if code == INTVAR:
         kind = event.number(1)
         if kind not in INTEGERS:
-            raise CorruptBinlog(f"an integer for a statement has the unknown meaning {kind}")
+            raise CorruptBinlog("an integer for a statement has an unknown meaning", meaning=kind)
         found = {INTEGERS[kind]: str(event.number(8))}
     elif code == RAND:
         found = {replay.RAND_SEED1: str(event.number(8)), replay.RAND_SEED2: str(event.number(8))}
     else:
         found = {replay.VARIABLE + event.text(4).decode(errors="replace"): _expression(event)}
     if event.left:
-        raise CorruptBinlog("a value for a statement is longer than its fields")
+        raise CorruptBinlog("a value for a statement is longer than its fields", bytes_left=event.left)
     return found
 
 
@@ -67,7 +67,7 @@ def _expression(event: Fields) -> str:
     if kind == REAL:
         (real,) = struct.unpack("<d", value.take(8))
         if not math.isfinite(real):
-            raise CorruptBinlog("a user variable is not a finite number")
+            raise CorruptBinlog("a user variable is not a finite number", value=real)
         shown = f"{real!r}" if "e" in f"{real!r}" else f"{real!r}e0"
     elif kind == INTEGER:
         number = value.number(8)
@@ -76,9 +76,9 @@ def _expression(event: Fields) -> str:
     elif kind == DECIMAL:
         shown = _decimal(value)
     else:
-        raise Unsupported(f"a user variable of the unknown type {kind}")
+        raise Unsupported("a user variable has an unknown type", type=kind)
     if value.left:
-        raise CorruptBinlog("a user variable is longer than its type")
+        raise CorruptBinlog("a user variable is longer than its type", type=kind, bytes_left=value.left)
     return shown
 
 
@@ -86,7 +86,7 @@ def _decimal(value: Fields) -> str:
     """A decimal: precision, scale, then as in a row: groups of nine digits in four bytes, the sign in the first bit."""
     precision, scale = value.number(1), value.number(1)
     if not 0 < precision <= MOST_DIGITS or scale > precision:
-        raise CorruptBinlog(f"a DECIMAL({precision},{scale})")
+        raise CorruptBinlog("a user variable is an impossible DECIMAL", precision=precision, scale=scale)
     first, last = (precision - scale) % GROUP, scale % GROUP
     groups = [first, *[GROUP] * ((precision - scale) // GROUP), *[GROUP] * (scale // GROUP), last]
     image = bytearray(value.take(sum(BYTES_OF_DIGITS[digits] for digits in groups)))
@@ -97,7 +97,7 @@ def _decimal(value: Fields) -> str:
     for size in groups:
         group = str(int.from_bytes(fields.take(BYTES_OF_DIGITS[size]), "big")).zfill(size) if size else ""
         if len(group) != size:
-            raise CorruptBinlog("a group of a decimal has too many digits")
+            raise CorruptBinlog("a group of a decimal has too many digits", group=group)
         digits += group
     whole = digits[: precision - scale].lstrip("0") or "0"
     return f"{'-' if negative else ''}{whole}.{digits[precision - scale :]}"

@@ -17,10 +17,10 @@ def dump_heartbeat(body: bytes, second: bool, log_pos: int, offset: int, *, mari
 
     Args:
         body: the file's name (version 1), or a list of type, length, value (version 2).
-        second: whether it is version 2.
-        log_pos: of the event's header: the offset modulo 2^32, the only offset in version 1.
+        second: true if it is version 2.
+        log_pos: the header's position: the offset modulo 2^32, the only offset in version 1.
         offset: up to which the log is read; the heartbeat is not before it.
-        mariadb: whether MariaDB sends it: beyond 4 GiB its version 1 has the offset (8 bytes) before the name.
+        mariadb: true if MariaDB sends it: beyond 4 GiB its version 1 has the offset (8 bytes) before the name.
 
     Returns:
         File and offset.

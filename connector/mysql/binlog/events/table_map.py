@@ -2,7 +2,7 @@
 
 The format is that of MySQL's `libs/mysql/binlog/event/rows_event.h` (`Table_map_event`). Names, labels, keys,
 signedness and character sets are optional metadata: all are there with `binlog_row_metadata=FULL`, signedness and
-character sets with MINIMAL, none before MySQL 8.0. Missing names: `connector.mysql.schema_history.column_names`.
+character sets with MINIMAL, none before MySQL 8.0. Missing names: `connector.mysql.binlog.events.column_names`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class TableMap:
 
     Args:
         name: the table's name.
-        raws: its columns; without names and labels unless `named`.
+        raws: the columns; without names and labels unless `named`.
         key: indexes of the primary key's columns, if `named`.
-        named: whether the event names the columns.
-        hidden_key: whether the first column is a generated invisible primary key
+        named: true if the event names the columns.
+        hidden_key: true if the first column is a generated invisible primary key
             (`sql_generate_invisible_primary_key`).
     """
 
@@ -67,7 +67,7 @@ def table_map(body: bytes, *, mariadb: bool = False, hidden_key: bool = False) -
 
     Args:
         body: the bytes.
-        mariadb: whether MariaDB wrote it.
+        mariadb: true if MariaDB wrote it.
         hidden_key: from the flags: whether the first column is a generated invisible primary key.
 
     Raises:
@@ -116,7 +116,7 @@ def _name(event: Fields) -> TableName:
         except UnicodeDecodeError as error:
             raise CorruptBinlog("a table's name is not UTF-8") from error
         if event.number(1):
-            raise CorruptBinlog("a zero byte is missing behind a name")
+            raise CorruptBinlog("a zero byte is missing after a name")
     return TableName(*names)
 
 

@@ -6,7 +6,7 @@ from connector.mysql.memory cimport Cursor
 from connector.mysql.values.row_transform cimport RowTransform
 from connector.mysql.values.rows cimport RowCodec
 
-cdef class Table:
+cdef class CapturedTable:
     cdef readonly object layout
     cdef readonly RowCodec codec
     cdef readonly RowTransform transform  # None: no rule changes its rows
@@ -19,15 +19,15 @@ cdef class Table:
 
 cdef class Tables:
     cdef object filters, resolver
-    cdef dict ids  # table id → Table
+    cdef dict ids  # table id → CapturedTable
     cdef uint64_t newest_id  # the table used last
-    cdef Table newest
-    cdef dict known  # (bytes of a TABLE_MAP, `Table.hidden`) → Table
+    cdef CapturedTable newest
+    cdef dict known  # (bytes of a TABLE_MAP, `CapturedTable.hidden`) → CapturedTable
     cdef bint mariadb  # wrote the log
     cdef bint skipping  # rows of this transaction are not decoded
     cdef int forget(self, bint mariadb) except -1
     cdef bytes before, after  # columns in the images of the last event of `of_rows`; empty: all
     cdef int renamed(self) except -1
     cdef int describe(self, Cursor* body) except -1
-    cdef Table of_rows(self, Cursor* body, bint second, int action)
-    cdef Table _make(self, bytes definition, bint hidden)
+    cdef CapturedTable of_rows(self, Cursor* body, bint second, int action)
+    cdef CapturedTable _make(self, bytes definition, bint hidden)

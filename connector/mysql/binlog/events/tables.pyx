@@ -26,17 +26,17 @@ cdef bytes EVERY = b""
 cdef tuple ACTIONS = ("insert", "update", "delete")  # as the configuration calls them
 
 
-cdef class Table:
+cdef class CapturedTable:
     """A table as one TABLE_MAP described it.
 
     Args:
-        definition: the bytes of its TABLE_MAP behind id and flags.
-        layout: its columns; None if it is not captured.
-        codec: decodes its rows; None if it is not captured.
-        named: whether the TABLE_MAP names the columns.
+        definition: the bytes of its TABLE_MAP after id and flags.
+        layout: the table's layout; None if the table is not captured.
+        codec: decodes the rows; None if the table is not captured.
+        named: true if the TABLE_MAP names the columns.
         actions: a bit for each captured action.
         transform: applied to its rows; None: no rule changes them.
-        hidden: whether its first column is a generated invisible primary key.
+        hidden: true if its first column is a generated invisible primary key.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ cdef class Table:
 cdef class Tables:
     """Finds the table of every rows event.
 
-    An id is valid until its server restarts. The bytes behind it are the definition: equal bytes give the same layout
+    An id is valid until its server restarts. The bytes after it are the definition: equal bytes give the same layout
     object.
 
     Args:
@@ -97,7 +97,7 @@ cdef class Tables:
 
     cdef int renamed(self) except -1:
         """Forgets tables whose column names a definition may have changed."""
-        cdef Table table
+        cdef CapturedTable table
         for table in list(self.known.values()):
             if not table.named:
                 del self.known[table.definition, table.hidden]
@@ -129,23 +129,24 @@ cdef class Tables:
         self.newest_id = table_id
         return 0
 
-    cdef Table _make(self, bytes definition, bint hidden):
+    cdef CapturedTable _make(self, bytes definition, bint hidden):
         name = table_name(definition)
         if not self.filters.captures(name.schema, name.table):
-            return Table(definition, None, None, True, 0, None, hidden)
+            return CapturedTable(definition, None, None, True, 0, None, hidden)
         actions = self.filters.actions(name.schema, name.table)
         captured = sum(1 << action for action, called in enumerate(ACTIONS) if called in actions)
         if not captured:
-            return Table(definition, None, None, True, 0, None, hidden)
+            return CapturedTable(definition, None, None, True, 0, None, hidden)
         table = table_map(definition, mariadb=self.mariadb, hidden_key=hidden)
         layout, specs = table_layout(table) if table.named else self.resolver.layout(table)
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
                 specs[i] = keeping_invalid(specs[i])
         codec = RowCodec(specs, self.filters.largest_event)
-        return Table(definition, layout, codec, table.named, captured, self.filters.row_transform(layout), hidden)
+        transform = self.filters.row_transform(layout)
+        return CapturedTable(definition, layout, codec, table.named, captured, transform, hidden)
 
-    cdef Table of_rows(self, Cursor* body, bint second, int action):
+    cdef CapturedTable of_rows(self, Cursor* body, bint second, int action):
         """Reads the header of a rows event: id, flags, extra data (version 2), columns, a bit per column in the images.
 
         Sets `before` and `after`. Returns None if the action is not captured.
@@ -153,7 +154,7 @@ cdef class Tables:
         cdef uint64_t table_id = little(take(body, 6), 6)
         cdef Py_ssize_t extra
         cdef uint64_t width
-        cdef Table table
+        cdef CapturedTable table
         take(body, 2)
         if second:
             extra = <Py_ssize_t>little(take(body, 2), 2)
@@ -180,7 +181,7 @@ cdef class Tables:
         return table
 
 
-cdef Table NOT_CAPTURED = Table(b"", None, None, True, 0)
+cdef CapturedTable NOT_CAPTURED = CapturedTable(b"", None, None, True, 0)
 
 
 cdef bint same(const Cursor* body, bytes definition) noexcept:

@@ -1,4 +1,4 @@
-"""Which files are read, and which transactions are printed."""
+"""The choice of files that are read and of transactions that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged files: whole transactions, one message, an exit code; and what is saved when that is asked for."""
+"""Damaged files: whole transactions, one message, an exit code; and what `--salvage` prints."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ def refused(told: Told, file: object, lines: list[bytes]) -> None:
     assert f"file={file} pos=" in messages[0]
 
 
-def at(file: object, pos: int, event: str = "") -> str:
-    """The end of a message about damage: its place."""
-    return f"[file={file} pos={pos}{f' event={event}' if event else ''}]\n"
+def at(file: object, pos: int, event: str = "", **fields: object) -> str:
+    """The end of a message about damage: its position and fields."""
+    named = {"event": event or None, **fields}
+    shown = "".join(f" {name}={value}" for name, value in named.items() if value is not None)
+    return f"[file={file} pos={pos}{shown}]\n"
 
 
 @settings(max_examples=150)
@@ -119,9 +121,11 @@ def test_a_wrong_checksum_is_damage_and_salvage_resumes_after_it(tmp_path: Path)
     data = bytearray(log.data)
     data[second + 30] ^= 1
     path = file_of(tmp_path, bytes(data))
+    behind = second + int.from_bytes(data[second + 9 : second + 13], "little")
+    stored = bytes(data[behind - 4 : behind])[::-1].hex()
     told = binlog(path)
     assert told.rows == [1]
-    assert told.err.endswith(at(path, second, "GTID(33)"))
+    assert told.err.endswith(at(path, second, "GTID(33)", checksum=stored))
     assert (first, end) == (len(LogWriter().data), len(data))
 
     saved = binlog(path, "--salvage")
@@ -131,7 +135,7 @@ def test_a_wrong_checksum_is_damage_and_salvage_resumes_after_it(tmp_path: Path)
     assert saved.code == 5
     left_out, summary = saved.err.splitlines(keepends=True)
     assert f" {third - second} bytes, from {second} to {third}: " in left_out
-    assert left_out.endswith(at(path, second, "GTID(33)"))
+    assert left_out.endswith(at(path, second, "GTID(33)", checksum=stored))
     assert summary.startswith(f"thl: {third - second} bytes ")
     assert summary.endswith("[printed=2]\n")
 
@@ -156,7 +160,7 @@ def test_an_impossible_length_is_damage(tmp_path: Path, length: int) -> None:
     path = file_of(tmp_path, data)
     told = binlog(path)
     assert told.rows == [1]
-    assert told.err.endswith(at(path, second, "GTID(33)"))
+    assert told.err.endswith(at(path, second, "GTID(33)", size=length))
     saved = binlog(path, "--salvage")
     assert (saved.rows, saved.code) == ([1, 3], 5)
     assert f"from {second} to {third}" in saved.err

@@ -1,4 +1,4 @@
-"""What a transaction looks like as JSON."""
+"""The JSON format of transactions."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_value_has_exactly_this_text(value: object, text: str) -> None:
 def test_integers_above_63_bits_are_numbers() -> None:
     assert value_text("18446744073709551615", whole=True) == "18446744073709551615"
     for wrong in ("", "1e5", "1" * 21, '1","x":"'):
-        with pytest.raises(ValueError, match="digits"):
+        with pytest.raises(ValueError):
             value_text(wrong, whole=True)
 
 
@@ -228,7 +228,7 @@ def test_random_bytes_are_rows_or_refused(data: bytes, ends: list[int], width: i
 def test_a_truncated_row_is_refused(cut: int) -> None:
     row = rows(LAYOUT, Action.INSERT, (None, [1, "text"]))
     short = bytes(row.data)[:-cut]
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError):
         JsonRows([b'"a":', b'"b":'], [False] * 2, [False] * 2).printed(short, array("Q", [len(short)]))
 
 

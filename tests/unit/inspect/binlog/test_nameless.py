@@ -1,4 +1,4 @@
-"""Files whose columns have no names: `binlog_row_metadata=MINIMAL`, and servers before 8.0, which tell nothing."""
+"""Files without column names: `binlog_row_metadata=MINIMAL`, and servers before 8.0, which log none."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_minimal_metadata_leaves_out_names_labels_and_keys(tmp_path: Path) -> No
     ]
 
 
-def test_without_any_metadata_nothing_is_guessed(tmp_path: Path) -> None:
-    """Both readings of an integer where they differ; text as bytes, which nobody pads."""
+def test_file_without_metadata_has_no_names(tmp_path: Path) -> None:
+    """Both readings of an integer where they differ; text as bytes, not padded."""
     types, values = as_json(written(tmp_path, "NONE"))
 
     assert list(types) == NAMES

@@ -1,4 +1,4 @@
-"""Transactions with commit times that no clock has are damage."""
+"""Impossible commit times are damage."""
 
 from __future__ import annotations
 

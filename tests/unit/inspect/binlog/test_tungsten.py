@@ -1,4 +1,4 @@
-"""Tungsten's layout: as `thl list` has it."""
+"""Tungsten's layout, as in `thl list`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`thl binlog` shows an XA transaction where it was prepared, and what became of it where that stands."""
+"""`thl binlog` prints an XA transaction at its prepare, and its outcome where the log has it."""
 
 from __future__ import annotations
 

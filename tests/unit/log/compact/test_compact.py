@@ -1,4 +1,4 @@
-"""Applying what remains gives the same table as doing all that happened, however it was cut into batches."""
+"""Net changes give the same table as all changes one by one, in any batches."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ VALUE = st.one_of(
 
 
 def collapsed(*changes: dict[str, Any], times: int = 1) -> list[NetChanges]:
-    """Each change a fragment of its own; `times`: how often the same collapse is used before."""
-    collapse = Compactor("t")
+    """Each change a fragment of its own; `times`: how often the same compactor is used before."""
+    compactor = Compactor("t")
     for _ in range(times):
         for message in scanned([encoded(record(n, [one])) for n, one in enumerate(changes)]):
-            collapse.add(message)
-        net = collapse.drain()
+            compactor.add(message)
+        net = compactor.drain()
     return net
 
 
@@ -60,7 +60,9 @@ DELETE = change("delete", [([1, "b"], None)])
         ([INSERT, change("update", [([1, "a"], [2, "a"])])], (1, 0, 0)),
     ],
 )
-def test_a_key_s_first_and_last_change_decide(changes: list[dict[str, Any]], expected: tuple[int, int, int]) -> None:
+def test_first_and_last_change_of_a_key_decide_its_net_change(
+    changes: list[dict[str, Any]], expected: tuple[int, int, int]
+) -> None:
     net = collapsed(*changes)
     assert [counts(one) for one in net] == ([expected] if expected else [])
 
@@ -76,7 +78,7 @@ def test_a_key_s_first_and_last_change_decide(changes: list[dict[str, Any]], exp
         [INSERT, DELETE, UPDATE],
     ],
 )
-def test_changes_that_contradict_each_other_are_damage(changes: list[dict[str, Any]]) -> None:
+def test_contradictory_changes_of_a_key_are_refused(changes: list[dict[str, Any]]) -> None:
     with pytest.raises(LogDamaged) as damaged:
         collapsed(*changes)
     assert str(damaged.value.where["at"]).startswith("t-0@")
@@ -89,18 +91,18 @@ def test_swapped_keys_are_two_updates() -> None:
     assert set(decoded(net.updates, 2)) == {(1, "b"), (2, "a")}
 
 
-def test_the_last_image_is_what_remains() -> None:
+def test_last_image_of_a_key_remains() -> None:
     (net,) = collapsed(INSERT, UPDATE)
     assert decoded(net.inserts, 2) == [(1, "b")]
     assert net.changes == 2
 
 
-def test_keys_are_bytes_so_letters_of_another_case_are_another_key() -> None:
+def test_keys_that_differ_in_case_are_two_keys() -> None:
     (net,) = collapsed(change("insert", [(None, ["a", 1]), (None, ["A", 1])]))
     assert counts(net) == (2, 0, 0)
 
 
-def test_a_key_of_columns_that_are_not_neighbours() -> None:
+def test_key_of_columns_that_are_not_adjacent_is_compared_whole() -> None:
     one = {"columns": ["a", "v", "b"], "key": [2, 0]}
     (net,) = collapsed(
         change("insert", [(None, [1, "x", 2]), (None, [2, "x", 1]), (None, [12, "x", 1])], **one),
@@ -123,18 +125,18 @@ def test_rows_without_a_key_are_counted() -> None:
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one batch", "a batch each"])
-def test_of_equal_rows_without_a_key_the_newest_goes_first(together: bool) -> None:
+def test_newest_of_equal_rows_without_a_key_is_deleted_first(together: bool) -> None:
     """Which one is seen by the transaction's columns: the oldest event's row is what is left."""
     row = [(None, [1, "a"])]
     steps = [change("insert", row, key=[]), change("insert", row, key=[]), change("delete", [([1, "a"], None)], key=[])]
     messages = scanned([encoded(record(5 + n, [one])) for n, one in enumerate(steps)])
-    collapse = Compactor("t", metadata_columns([("seqno", "_seqno")]))
+    compactor = Compactor("t", metadata_columns([("seqno", "_seqno")]))
     left: list[tuple[Any, ...]] = []
     for message in messages:
-        collapse.add(message)
+        compactor.add(message)
         if together and message is not messages[-1]:
             continue
-        for net in collapse.drain():
+        for net in compactor.drain():
             left += decoded(net.inserts, 3)
             assert len(net.deletes) == (not together and message is messages[-1])
     assert left == ([(1, "a", 5)] if together else [(1, "a", 5), (1, "a", 6)])
@@ -151,7 +153,7 @@ def test_an_earlier_layout_comes_before_a_later_one_of_the_same_table() -> None:
     ]
 
 
-def test_a_layout_is_read_whole_and_once() -> None:
+def test_repeated_layout_is_one_object() -> None:
     described = {
         "name": "v",
         "type": "enum",
@@ -161,29 +163,29 @@ def test_a_layout_is_read_whole_and_once() -> None:
         "nullable": False,
     }
     one = INSERT | {"columns": [INSERT["columns"][0], described]}
-    collapse = Compactor("t")
+    compactor = Compactor("t")
     layouts = []
     for _ in range(2):
         for message in scanned([encoded(record(0, [one]))]):
-            collapse.add(message)
-        layouts.append(collapse.drain()[0].layout)
+            compactor.add(message)
+        layouts.append(compactor.drain()[0].layout)
     assert layouts[0] is layouts[1]
     assert layouts[0].name == TableName("shop", "orders")
     assert layouts[0].columns[1] == Column("v", "enum", True, "latin1", ("ä", "b"), False)
     assert layouts[0].key == (0,)
 
 
-def test_several_changes_of_several_tables_in_one_fragment() -> None:
+def test_fragment_with_changes_of_several_tables_gives_one_net_change_each() -> None:
     other = change("insert", [(None, [9, None])], table="items")
-    collapse = Compactor("t")
+    compactor = Compactor("t")
     (message,) = scanned([encoded(record(0, [INSERT, other, UPDATE]))])
-    assert collapse.add(message) == 3
-    assert collapse.rows == 3
-    assert [str(net.layout.name) for net in collapse.drain()] == ["shop.orders", "shop.items"]
-    assert (collapse.rows, collapse.drain()) == (0, [])
+    assert compactor.add(message) == 3
+    assert compactor.rows == 3
+    assert [str(net.layout.name) for net in compactor.drain()] == ["shop.orders", "shop.items"]
+    assert (compactor.rows, compactor.drain()) == (0, [])
 
 
-def test_a_statement_among_rows_stops() -> None:
+def test_statement_among_rows_is_refused() -> None:
     with pytest.raises(Unsupported) as caught:
         collapsed(INSERT, statement("UPDATE t SET a = 1"))
     assert caught.value.where["sql"] == "UPDATE t SET a = 1"
@@ -213,23 +215,23 @@ def test_a_bitmap_of_all_columns_is_the_same_as_none() -> None:
         change("insert", [(None, [])], columns=[], key=[]),
     ],
 )
-def test_what_the_layout_and_action_do_not_allow_is_damage(wrong: dict[str, Any]) -> None:
+def test_image_that_layout_or_action_do_not_allow_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(LogDamaged):
         collapsed(wrong)
 
 
 @given(st.data())
-def test_damaged_changes_raise_only_ours(data: st.DataObject) -> None:
+def test_damaged_changes_raise_errors_of_this_package_alone(data: st.DataObject) -> None:
     """With a right checksum: whatever the bytes, an error of ours or rows, never anything else."""
     good = encoded(record(0, [change("update", [([1, "a", None], [1, b"b", 2.5])] * 2, columns=["a", "b", "c"])]))
     body = bytearray(good[len(PREFIX) : -4])
     for _ in range(data.draw(st.integers(1, 3))):
         body[data.draw(st.integers(60, len(body) - 1))] = data.draw(st.integers(0, 255))
-    collapse = Compactor("t")
+    compactor = Compactor("t")
     try:
         for message in scanned([PREFIX + bytes(body) + zlib.crc32(bytes(body)).to_bytes(4, "big")]):
-            collapse.add(message)
-        collapse.drain()
+            compactor.add(message)
+        compactor.drain()
     except (LogDamaged, Unsupported):
         return
 
@@ -275,7 +277,7 @@ def cut(draw: st.DrawFn, items: list[Any]) -> list[list[Any]]:
 
 @settings(max_examples=300)
 @given(keyed_history(), st.data())
-def test_keyed_what_remains_comes_to_what_happened_in_any_batches(
+def test_net_changes_of_a_keyed_table_end_like_the_log_in_any_batches(
     history: tuple[list[int], list[Row], list[dict[str, Any]]], data: st.DataObject
 ) -> None:
     key, before, changes = history
@@ -307,7 +309,7 @@ def replayed(key: list[int], before: list[Row], changes: list[dict[str, Any]]) -
 
 
 @given(st.data())
-def test_counted_what_remains_comes_to_what_happened_in_any_batches(data: st.DataObject) -> None:
+def test_net_changes_without_a_key_end_like_the_log_in_any_batches(data: st.DataObject) -> None:
     small = st.tuples(st.integers(0, 1), st.sampled_from(["x", None]))
     before = data.draw(st.lists(small, max_size=6))
     rows, changes = Counter(before), []
@@ -345,7 +347,7 @@ KEYS = st.one_of(
 
 
 @given(KEYS)
-def test_rows_come_in_the_order_of_their_keys(keys: list[tuple[int | str, ...]]) -> None:
+def test_net_rows_are_in_the_order_of_their_keys(keys: list[tuple[int | str, ...]]) -> None:
     if not keys:
         return
     columns = "abc"[: len(keys[0]) + 1]
@@ -359,7 +361,7 @@ def test_rows_come_in_the_order_of_their_keys(keys: list[tuple[int | str, ...]])
     assert decoded(net.deletes, len(columns)) == expected
 
 
-def test_keys_of_which_some_are_beyond_a_long_lose_nothing() -> None:
+def test_keys_beyond_64_bits_lose_no_row() -> None:
     keys: list[int | str | None] = ["18446744073709551615", 3, None, "x" * 40, -1, "x" * 39 + "y"]
     (net,) = collapsed(change("insert", [(None, [key, 1]) for key in keys]))
     assert Counter(row[0] for row in decoded(net.inserts, 2)) == Counter(keys)

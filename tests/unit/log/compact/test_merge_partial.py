@@ -1,4 +1,4 @@
-"""Images without all columns come to the same table as whole ones, however they are cut into batches."""
+"""Images without all columns give the same table as whole ones, in any batches."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import LogDamaged, Unsupported
+from connector.errors import ConnectorError, LogDamaged, Unsupported
 from connector.log.compact.compact import Compactor
 from connector.log.compact.net_changes import NetChanges
+from connector.log.rules import Rule
+from connector.log.transaction.layout import TableName
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.table import make_table
 from tests.support.compact_model import Counted, Partly, Row, decoded
 from tests.support.fragments import change, encoded, record, scanned
 
 COLUMNS = ("a", "k1", "b", "k2", "c")
+ORDERS = TableName("shop", "orders")
 KEY = (3, 1)  # in another order than the columns
 DEFAULTS: Row = (7, None, "d", None, None)
 VALUE = st.one_of(st.none(), st.integers(-3, 3), st.text("xy", max_size=2))
@@ -74,13 +77,13 @@ def histories(draw: st.DrawFn, key: tuple[int, ...]) -> tuple[list[tuple[int, di
 
 
 def applied(changes: list[tuple[int, dict[str, Any]]], target: Partly | Counted) -> None:
-    """Batch by batch, by one collapse."""
-    collapse = Compactor("t")
+    """Apply changes batch by batch, with one compactor."""
+    compactor = Compactor("t")
     for batch in sorted({number for number, _ in changes}):
         values = [encoded(record(n, [one])) for n, (number, one) in enumerate(changes) if number == batch]
         for message in scanned(values):
-            collapse.add(message)
-        for net in collapse.drain():
+            compactor.add(message)
+        for net in compactor.drain():
             table = make_table(
                 net.layout.name, net.layout.columns, [], defaults=dict(zip(COLUMNS, DEFAULTS, strict=True))
             )
@@ -88,7 +91,9 @@ def applied(changes: list[tuple[int, dict[str, Any]]], target: Partly | Counted)
 
 
 @given(histories(KEY))
-def test_a_keyed_table_ends_as_the_source_s(history: tuple[list[tuple[int, dict[str, Any]]], list[Row]]) -> None:
+def test_keyed_table_with_partial_images_ends_like_the_sources(
+    history: tuple[list[tuple[int, dict[str, Any]]], list[Row]],
+) -> None:
     changes, rows = history
     target = Partly(KEY)
     applied(changes, target)
@@ -96,7 +101,7 @@ def test_a_keyed_table_ends_as_the_source_s(history: tuple[list[tuple[int, dict[
 
 
 @given(histories(()))
-def test_a_table_without_a_key_ends_as_the_source_s(
+def test_table_without_a_key_ends_like_the_sources(
     history: tuple[list[tuple[int, dict[str, Any]]], list[Row]],
 ) -> None:
     changes, rows = history
@@ -106,17 +111,17 @@ def test_a_table_without_a_key_ends_as_the_source_s(
 
 
 def net_of(*changes: dict[str, Any]) -> list[NetChanges]:
-    collapse = Compactor("t")
+    compactor = Compactor("t")
     for message in scanned([encoded(record(n, [one])) for n, one in enumerate(changes)]):
-        collapse.add(message)
-    return collapse.drain()
+        compactor.add(message)
+    return compactor.drain()
 
 
 def minimal(action: str, *images: Any, **told: Any) -> dict[str, Any]:
     return change(action, images, **({"before_present": b"\1", "after_present": b"\2"} | told))
 
 
-def test_what_is_told_of_a_key_in_one_batch_is_one_change() -> None:
+def test_changes_of_one_key_in_one_batch_are_one_change() -> None:
     three = {"columns": ("id", "v", "w"), "key": (0,)}
     (net,) = net_of(
         minimal("update", ([1], ["x"]), ([1], ["y"]), **three),
@@ -139,26 +144,29 @@ def test_swapped_keys_are_two_moves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "error", "text"),
+    ("made", "error", "expected"),
     [
-        ([minimal("update", (["x"], [1]), before_present=b"\2")], Unsupported, "id, a column of the key"),
-        ([minimal("insert", (None, ["x"]))], Unsupported, "id, a column of the key"),
-        ([minimal("delete", (["x"], None), key=())], Unsupported, "no primary key"),
-        ([minimal("delete", ([1], None), ([1], None))], LogDamaged, "deleted"),
-        ([minimal("delete", ([1], None)), minimal("update", ([1], ["x"]))], LogDamaged, "deleted"),
-        ([minimal("update", ([1], ["x"])), change("insert", [(None, [1, "y"])])], LogDamaged, "already exists"),
-        ([minimal("update", ([1], ["x", "y"]))], LogDamaged, "more values"),
-        ([minimal("update", ([1], []))], LogDamaged, "fewer values"),
-        ([minimal("update", ([1], ["x"]), columns=[f"c{n}" for n in range(9)])], LogDamaged, "bitmap"),
+        ([minimal("update", (["x"], [1]), before_present=b"\2")], Unsupported, {"table": ORDERS, "column": "id"}),
+        ([minimal("insert", (None, ["x"]))], Unsupported, {"table": ORDERS, "column": "id"}),
+        ([minimal("delete", (["x"], None), key=())], Unsupported, {"table": ORDERS, "columns": "v"}),
+        ([minimal("delete", ([1], None), ([1], None))], LogDamaged, Rule.KEY_DELETED),
+        ([minimal("delete", ([1], None)), minimal("update", ([1], ["x"]))], LogDamaged, Rule.KEY_DELETED),
+        ([minimal("update", ([1], ["x"])), change("insert", [(None, [1, "y"])])], LogDamaged, Rule.KEY_EXISTS),
+        ([minimal("update", ([1], ["x", "y"]))], LogDamaged, {"rule": Rule.IMAGE_VALUES, "values": "too many"}),
+        ([minimal("update", ([1], []))], LogDamaged, {"rule": Rule.IMAGE_VALUES, "values": "too few"}),
+        ([minimal("update", ([1], ["x"]), columns=[f"c{n}" for n in range(9)])], LogDamaged, Rule.IMAGE_COLUMNS),
     ],
 )
-def test_what_cannot_be_applied_stops(made: list[dict[str, Any]], error: type[Exception], text: str) -> None:
-    with pytest.raises(error, match=text) as caught:
+def test_change_that_cannot_be_applied_is_refused_with_its_place(
+    made: list[dict[str, Any]], error: type[ConnectorError], expected: Rule | dict[str, object]
+) -> None:
+    where = {"rule": expected} if isinstance(expected, Rule) else expected
+    with pytest.raises(error) as caught:
         net_of(*made)
-    assert "seqno" in str(caught.value)
+    assert caught.value.where.items() >= {"seqno": len(made) - 1, **where}.items()
 
 
-def test_a_default_that_is_not_known_stops() -> None:
+def test_unknown_default_is_refused_with_its_column() -> None:
     (net,) = net_of(minimal("insert", (None, [1]), after_present=b"\1"))
     table = make_table(net.layout.name, net.layout.columns, ["id"])
     with pytest.raises(Unsupported) as stopped:

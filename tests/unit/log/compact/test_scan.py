@@ -1,4 +1,4 @@
-"""A message's header, as fastavro wrote it; and messages that are none."""
+"""Headers are read as fastavro wrote them; other bytes are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.ids import Kind, Outcome
 from connector.log.reading.event_range import follows
+from connector.log.rules import Rule
 from connector.log.transaction.batch import Statement
+from tests.support.broken_rules import breaks
 from tests.support.fragments import PREFIX, batch, change, encoded, record, registered, statement
 from tests.support.fragments import scanned as messages
 
@@ -57,7 +59,7 @@ def headers(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(st.lists(st.tuples(headers(), st.booleans()), min_size=1, max_size=4))
-def test_messages_of_a_producer_with_a_registry_are_read_beside_others(
+def test_messages_framed_for_a_registry_are_read_beside_others(
     records: list[tuple[dict[str, Any], bool]],
 ) -> None:
     values = [registered(fields) if with_registry else encoded(fields) for fields, with_registry in records]
@@ -68,12 +70,17 @@ def test_messages_of_a_producer_with_a_registry_are_read_beside_others(
         assert message.size == len(value)
 
 
-def test_messages_of_another_schema_are_refused_whichever_way_they_say_so() -> None:
+def test_message_of_another_schema_is_refused_in_either_framing() -> None:
     ours, other = registered(record(1)), registered(record(2), schema="0" * 16)
     silent = ours[:5] + encoded(record(2))[10:]
-    for value in (other, silent, b"\xc3\x01" + bytes(8) + encoded(record(2))[10:], b"\1" + ours[1:], b"\0" * 16):
-        with pytest.raises(LogDamaged, match=r"not a fragment|checksum"):
+    foreign = b"\xc3\x01" + bytes(8) + encoded(record(2))[10:]
+    for value in (other, silent, foreign):
+        with breaks(Rule.OTHER_SCHEMA, at="thl.shop-3@41"):
             scanned(ours, value)
+    with breaks(Rule.NOT_A_FRAGMENT, at="thl.shop-3@41"):
+        scanned(ours, b"\1" + ours[1:])
+    with breaks(Rule.WRONG_CHECKSUM, at="thl.shop-3@41"):
+        scanned(ours, b"\0" * 16)
     (message,) = scanned(ours)
     message.own()
     assert message.header.seqno == 1
@@ -89,7 +96,7 @@ def test_every_header_field_is_read_as_it_was_written(records: list[dict[str, An
         assert message.header == FragmentHeader(**expected)
 
 
-def test_a_message_knows_where_it_stood_and_how_long_it_is() -> None:
+def test_message_has_its_offset_and_size() -> None:
     values = [encoded(record(n)) for n in range(3)]
     messages = scanned(*values)
     assert [(m.partition, m.offset, m.size) for m in messages] == [(3, 40 + n, len(values[n])) for n in range(3)]
@@ -101,7 +108,7 @@ def test_a_sliced_batch_is_read_from_where_the_slice_begins() -> None:
     assert [(m.header.seqno, m.offset) for m in run] == [(2, 2), (3, 3)]
 
 
-def test_strings_that_come_again_are_one_object() -> None:
+def test_repeated_strings_are_one_object() -> None:
     first, second = scanned(encoded(record(0, metadata={"a": "b"})), encoded(record(1, metadata={"a": "b"})))
     assert first.header.shard is second.header.shard
     assert first.header.source_id is second.header.source_id
@@ -118,20 +125,20 @@ def test_statements_are_read_with_their_options() -> None:
     ]
 
 
-def test_a_message_with_bytes_of_its_own_says_the_same() -> None:
+def test_message_with_its_own_bytes_has_the_same_statements() -> None:
     _, message = scanned(encoded(record(0)), encoded(record(1, [statement("DROP TABLE t")])))
     before = message.statements()
     message.own()
     assert message.statements() == before
 
 
-def test_rows_after_statements_are_left_for_later() -> None:
+def test_rows_after_statements_are_not_read_with_them() -> None:
     (message,) = scanned(encoded(record(0, [statement("CREATE TABLE t …"), change("insert", [(None, [1, 2])])])))
     assert [found.sql for found in message.statements()] == ["CREATE TABLE t …"]
 
 
 @given(st.data())
-def test_one_changed_byte_is_noticed_and_located(data: st.DataObject) -> None:
+def test_one_changed_byte_is_refused_with_its_place(data: st.DataObject) -> None:
     good = encoded(record(0, [change("insert", [(None, [1, "two"])])]))
     place = data.draw(st.integers(0, len(good) - 1))
     bad = bytearray(good)
@@ -142,13 +149,13 @@ def test_one_changed_byte_is_noticed_and_located(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("size", range(len(encoded(record(0)))))
-def test_a_message_cut_short_is_noticed(size: int) -> None:
+def test_message_cut_short_is_refused(size: int) -> None:
     with pytest.raises(LogDamaged):
         scanned(encoded(record(0))[:size])
 
 
 @given(st.binary(max_size=60))
-def test_bytes_with_a_right_checksum_that_are_no_fragment_raise_only_ours(body: bytes) -> None:
+def test_random_bytes_with_a_right_checksum_raise_errors_of_this_package_alone(body: bytes) -> None:
     with pytest.raises(LogDamaged):
         scanned(PREFIX + body + zlib.crc32(body).to_bytes(4, "big"))
 
@@ -179,7 +186,7 @@ def neighbours(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @given(neighbours())
-def test_messages_stay_together_by_the_rule_of_runs(records: list[dict[str, Any]]) -> None:
+def test_scanned_messages_are_grouped_by_the_rule_of_event_ranges(records: list[dict[str, Any]]) -> None:
     found = Scanner("t").scan(batch([encoded(one) for one in records]))
     parts: list[list[FragmentHeader]] = []
     for header in map(one_header, records):
@@ -195,7 +202,7 @@ def one_header(fields: dict[str, Any]) -> FragmentHeader:
     return message.header
 
 
-def test_offsets_that_do_not_ascend_are_not_of_a_run() -> None:
+def test_offsets_that_do_not_ascend_are_of_different_ranges() -> None:
     values = [encoded(record(n)) for n in range(3)]
     columns = {"partition": pa.array([0, 0, 0], pa.int32()), "offset": pa.array([7, 7, 8]), "value": pa.array(values)}
     assert [len(part) for part in Scanner("t").scan(pa.record_batch(columns))] == [1, 2]
@@ -203,7 +210,7 @@ def test_offsets_that_do_not_ascend_are_not_of_a_run() -> None:
     assert [len(part) for part in Scanner("t").scan(pa.record_batch(columns))] == [2, 1]
 
 
-def test_a_run_says_of_itself_what_its_headers_say() -> None:
+def test_event_range_has_the_facts_of_its_headers() -> None:
     values = [encoded(record(n, rows=n)) for n in range(3, 8)]
     (messages,) = Scanner("t").scan(batch(values, partition=2, offset=10))
     run = messages.since(1).event_range()
@@ -219,7 +226,7 @@ def test_a_run_says_of_itself_what_its_headers_say() -> None:
 @given(
     st.lists(st.sampled_from(["u:1", "u:2", "u:3", "u:10", "v:4", "u:t:4", "u:x", "0-1-7", "", "u:", None]), max_size=9)
 )
-def test_gtids_are_counted_as_long_as_they_count_by_one(gtids: list[str | None]) -> None:
+def test_consecutive_gtids_are_one_range(gtids: list[str | None]) -> None:
     (messages,) = Scanner("t").scan(batch([encoded(record(n, gtid=gtid)) for n, gtid in enumerate([*gtids, None])]))
     told = []
     for first, count in messages.gtids(0, len(messages)):
@@ -229,7 +236,7 @@ def test_gtids_are_counted_as_long_as_they_count_by_one(gtids: list[str | None])
     assert messages.gtids(1, 1) == []
 
 
-def test_a_gtid_of_a_run_that_is_no_text_is_named_by_its_place() -> None:
+def test_gtid_that_is_not_utf8_is_refused_with_its_place() -> None:
     values = [encoded(record(n, gtid=f"u{n}:9")) for n in range(3)]
     body = values[1][len(PREFIX) : -4].replace(b"u1:9", b"\xff1:9")
     values[1] = PREFIX + body + zlib.crc32(body).to_bytes(4, "big")

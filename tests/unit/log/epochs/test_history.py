@@ -1,4 +1,4 @@
-"""Promise 6, the applier's half: a target is taken only on the log's own history."""
+"""Promise 6 on the target's side: a target is accepted only on the log's own history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History, check_before, check_offsets
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.rules import Rule
 from connector.log.transaction.position import Open, PositionRecord, SourcePosition, TargetPosition
+from tests.support.broken_rules import breaks
 from tests.support.log_objects import LOG, control
 
 # Epoch 1 gave 0..9; epochs 2 and 3 began at 10 and gave nothing and 10..14; epoch 4 began at 15 and gave 15.
@@ -20,12 +22,12 @@ TOLD = History.of(control(0, 10, 10, 15), Seqno(15))
 
 
 @pytest.mark.parametrize(("seqno", "epoch"), [(0, 1), (9, 1), (10, 3), (14, 3), (15, 4)])
-def test_an_event_is_the_work_of_the_newest_epoch_that_may_have_given_it(seqno: int, epoch: int) -> None:
+def test_event_belongs_to_the_newest_epoch_that_may_have_given_it(seqno: int, epoch: int) -> None:
     assert TOLD.covering(Seqno(seqno)).epoch == epoch
     TOLD.prove(LOG, Seqno(seqno), Epoch(epoch))
 
 
-def test_a_target_may_stand_before_an_event_that_is_not_behind_what_is_trapped() -> None:
+def test_position_before_a_fork_is_proved_from_its_first_trapped_event() -> None:
     """Epoch 2 goes on without 4, 5 and 7 (6 it has); epoch 3 without what was only passed over; epoch 5 without 12."""
     told = control(0, 10, 11, 12, 14)
     without = {1: (Range(Seqno(4), Seqno(5)), Range(Seqno(7), Seqno(7))), 2: (), 4: (Range(Seqno(12), Seqno(12)),)}
@@ -39,19 +41,19 @@ def test_a_target_may_stand_before_an_event_that_is_not_behind_what_is_trapped()
         begins = history.beginning(Seqno(first))
         if begins != first:
             moved[first] = int(begins)
-            with pytest.raises(HistoriesDiffer, match="successor lacks"):
+            with breaks(Rule.TRAPPED_APPLIED, HistoriesDiffer):
                 history.prove(LOG, Seqno(first - 1), history.covering(Seqno(first - 1)).epoch)
         history.prove(LOG, Seqno(begins - 1), history.covering(Seqno(begins - 1)).epoch)
     assert moved == {**dict.fromkeys(range(5, 11), 4), 13: 12, 14: 12}
 
 
 @pytest.mark.parametrize("seqno", [-1, 16])
-def test_no_epoch_covers_what_was_not_finished(seqno: int) -> None:
+def test_unfinished_event_belongs_to_no_epoch(seqno: int) -> None:
     with pytest.raises(HistoriesDiffer):
         TOLD.covering(Seqno(seqno))
 
 
-def test_another_epoch_is_another_history() -> None:
+def test_event_of_another_epoch_is_refused() -> None:
     with pytest.raises(HistoriesDiffer) as error:
         TOLD.prove(LOG, Seqno(10), Epoch(2), source_id="db1:3306")
     assert error.value.message == (
@@ -123,7 +125,7 @@ def deleted(*args: Any) -> None:
     assert "keep the log for longer" in damaged.value.hint
 
 
-def test_what_the_target_needs_next_is_to_be_there() -> None:
+def test_deleted_or_lost_offset_of_a_target_is_refused() -> None:
     check_offsets(at(p0=10, p1=0), {0: 10, 1: 0}, {0: 10, 1: 5})
     check_offsets(TargetPosition(service="shop"), {0: 0}, {0: 9})
     deleted(at(p0=9), {0: 10}, {0: 20})
@@ -142,7 +144,7 @@ def test_what_the_target_needs_next_is_to_be_there() -> None:
     assert fewer.value.where == {"missing": [1]}
 
 
-def test_what_stands_before_it_is_what_the_target_has() -> None:
+def test_event_before_the_offset_that_the_target_lacks_is_refused() -> None:
     check_before(at(p0=10, p1=7), {0: Seqno(4), 1: NO_SEQNO})
     with pytest.raises(LogDamaged) as damaged:
         check_before(at(p0=10, p1=7), {0: Seqno(4), 1: Seqno(5)})

@@ -1,4 +1,4 @@
-"""The place of a fragment is read from its first bytes as the encoder wrote it."""
+"""The first fields of a fragment are read as the encoder wrote them."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ places = st.builds(
 
 
 @given(places, st.text(max_size=200), st.none() | st.integers(0, 2**31 - 1))
-def test_every_place_survives(place: FirstFields, shard: str, number: int | None) -> None:
+def test_first_fields_read_back(place: FirstFields, shard: str, number: int | None) -> None:
     found = first_fields(fragment(place, shard, number), "t-0@0")
     assert found == place
     assert found.finishes == (place.last_frag and place.kind is not Kind.EPOCH)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 10, 12, 15])
-def test_a_message_that_ends_early_is_damage(size: int) -> None:
+def test_message_that_ends_early_is_refused(size: int) -> None:
     place = FirstFields(Seqno(70_000), 0, True, Epoch(3), Kind.TRANSACTION, Seqno(69_999))
     with pytest.raises(LogDamaged):
         first_fields(fragment(place, "a-long-shard")[:size], "t-0@0")
 
 
-def test_a_message_of_someone_else_is_damage() -> None:
+def test_message_that_is_no_fragment_is_refused() -> None:
     with pytest.raises(LogDamaged) as damaged:
         first_fields(b'{"a": 1, "b": "some json"}', "t-0@0")
     assert damaged.value.where["at"] == "t-0@0"

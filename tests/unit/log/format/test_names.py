@@ -1,4 +1,4 @@
-"""Event ids, shards and partitions: small texts and numbers that others rely on."""
+"""Event ids, shards and partitions as texts and numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_an_event_id_reads_back(file: str, end: int, thread: int) -> None:
 
 
 @given(st.lists(st.integers(0, 10**16 - 1), min_size=2))
-def test_the_texts_of_one_file_sort_as_their_ends(ends: list[int]) -> None:
+def test_event_ids_of_one_file_sort_by_their_ends(ends: list[int]) -> None:
     texts = [str(EventId("mysql-bin.000001", end, 0)) for end in ends]
     assert sorted(texts) == [str(EventId("mysql-bin.000001", end, 0)) for end in sorted(ends)]
 
@@ -31,7 +31,7 @@ def test_the_texts_of_one_file_sort_as_their_ends(ends: list[int]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "mysql-bin.000001:4;1", "mysql-bin.000001:0000000000000004", ":0000000000000004;1"]
 )
-def test_another_text_is_not_an_event_id(text: str) -> None:
+def test_malformed_event_id_is_refused(text: str) -> None:
     with pytest.raises(LogDamaged):
         EventId.parse(text)
 
@@ -48,11 +48,11 @@ def test_another_text_is_not_an_event_id(text: str) -> None:
         ("abc", 479470107),
     ],
 )
-def test_the_hash_is_kafkas(key: str, hash_: int) -> None:
+def test_hash_of_a_key_is_kafkas(key: str, hash_: int) -> None:
     assert murmur2(key.encode()) == hash_ & 0xFFFFFFFF
 
 
-def test_one_schema_is_a_shard_and_nothing_or_several_are_unknown() -> None:
+def test_one_schema_is_a_shard_and_none_or_several_are_unknown() -> None:
     assert shard_of({"shop"}) == "shop"
     assert shard_of({"shop", "stock"}) == UNKNOWN_SHARD
     assert shard_of(set()) == UNKNOWN_SHARD
@@ -71,6 +71,6 @@ def test_a_known_key_goes_where_kafka_would_send_it() -> None:
     assert partition_of(ShardId("foobar"), 7) == (-790332482 & 0x7FFFFFFF) % 7
 
 
-def test_a_log_without_partitions_is_a_mistake() -> None:
-    with pytest.raises(ValueError, match="0 partitions"):
+def test_log_without_partitions_is_refused() -> None:
+    with pytest.raises(ValueError):
         partition_of(ShardId("shop"), 0)

@@ -1,4 +1,4 @@
-"""Parts of a change that do not follow each other are found: where fragments stay bytes, and where they are decoded."""
+"""Parts of a change that do not follow each other are refused, as bytes and decoded."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import LogDamaged
 from connector.log.compact.compact import Compactor
-from connector.log.format.decoded_parts import DecodedParts
+from connector.log.format.decoded_parts import MOST_BYTES, DecodedParts
 from connector.log.format.row_parts import RowParts as Messages
+from connector.log.rules import Rule
+from tests.support.broken_rules import breaks
 from tests.support.fragments import CHANGE, change, encoded, record, scanned, statement, whole
 
 Fragment = tuple[int, list[dict[str, Any]]]  # its number and changes
@@ -49,7 +50,7 @@ SQL = whole(statement("INSERT INTO t VALUES (1)"))
 
 
 @both
-def test_a_change_is_whole_with_its_last_part(joined: Callable[[list[Fragment]], list[int]]) -> None:
+def test_change_is_whole_with_its_last_part(joined: Callable[[list[Fragment]], list[int]]) -> None:
     assert joined([(0, [part(SQL, 0, 10)]), (1, [part(SQL, 10, 11)]), (2, [part(SQL, 11, len(SQL))])]) == [0, 0, 1]
     assert joined([(0, [part(SQL, 0, len(SQL))]), (1, [statement("x")])]) == [1, 1]
 
@@ -68,33 +69,50 @@ def test_an_event_that_begins_again_forgets_the_parts(joined: Callable[[list[Fra
         [part(SQL, 0, 10)],
         [part(SQL, 10, len(SQL), size=len(SQL) + 1)],
         [{"start": 10, "size": len(SQL), "data": SQL[10:] + b"x"}],
-        [{"start": 10, "size": len(SQL), "data": b""}] * 2,
+        [part(SQL, 10, 10)],
+        [part(SQL, 10, 11), part(SQL, 11, len(SQL))],
         [statement("x")],
         [],
     ],
 )
-def test_what_does_not_follow_is_found(
+def test_part_that_does_not_follow_is_refused(
     joined: Callable[[list[Fragment]], list[int]], second: list[dict[str, Any]]
 ) -> None:
-    with pytest.raises(LogDamaged, match="do not follow"):
+    with breaks(Rule.ROW_PARTS):
         joined([(0, [part(SQL, 0, 10)]), (1, second)])
 
 
 @both
-def test_a_part_without_a_beginning_is_found(joined: Callable[[list[Fragment]], list[int]]) -> None:
-    with pytest.raises(LogDamaged, match="do not follow"):
+def test_part_without_a_beginning_is_refused(joined: Callable[[list[Fragment]], list[int]]) -> None:
+    with breaks(Rule.ROW_PARTS):
         joined([(1, [part(SQL, 10, len(SQL))])])
 
 
 @both
-@pytest.mark.parametrize("first", [{"start": 0, "size": 0, "data": b""}, {"start": 0, "size": 5, "data": b""}])
-def test_an_empty_part_is_none(joined: Callable[[list[Fragment]], list[int]], first: dict[str, Any]) -> None:
-    with pytest.raises(LogDamaged, match="do not follow"):
+@pytest.mark.parametrize(
+    "first",
+    [
+        part(SQL, 0, 0, size=0),
+        part(SQL, 0, 0),
+        part(SQL, 0, 10, size=9),
+        part(SQL, 0, 10, size=MOST_BYTES + 1),
+        part(SQL, 0, 10, size=-1),
+    ],
+)
+def test_part_of_an_impossible_size_is_refused(
+    joined: Callable[[list[Fragment]], list[int]], first: dict[str, Any]
+) -> None:
+    with breaks(Rule.ROW_PARTS):
         joined([(0, [first])])
 
 
+@both
+def test_part_of_the_largest_change_is_accepted(joined: Callable[[list[Fragment]], list[int]]) -> None:
+    assert joined([(0, [part(SQL, 0, 10, size=MOST_BYTES)])]) == [0]
+
+
 @given(st.integers(1, 4000), st.lists(st.binary(min_size=1, max_size=9000), min_size=1, max_size=4))
-def test_rows_come_out_as_they_went_in(step: int, values: list[bytes]) -> None:
+def test_rows_in_parts_are_compacted_like_whole_ones(step: int, values: list[bytes]) -> None:
     item = change("insert", [(None, [number, value]) for number, value in enumerate(values)])
     data = whole(item)
     cuts = range(0, len(data), step)
@@ -110,11 +128,11 @@ def test_rows_come_out_as_they_went_in(step: int, values: list[bytes]) -> None:
         )
         for number, start in enumerate(cuts)
     ]
-    joining, collapse = Messages("t"), Compactor("t")
+    joining, compactor = Messages("t"), Compactor("t")
     for message in filter(None, map(joining.whole, scanned(parts))):
         message.own()
-        collapse.add(message)
-    (net,) = collapse.drain()
+        compactor.add(message)
+    (net,) = compactor.drain()
     direct = Compactor("t")
     for message in scanned([encoded(record(7, [item]))]):
         direct.add(message)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.log.format.varint import read_long, write_long
+from connector.log.rules import BrokenRule, Rule
 
 LONGEST = 2**63 - 1
 LEAST = -(2**63)
@@ -37,16 +38,25 @@ def test_number_of_more_than_64_bits_is_not_written(number: int) -> None:
         write_long(number)
 
 
-@pytest.mark.parametrize("data", [*TOO_LONG, *TOO_LARGE, *TRUNCATED], ids=bytes.hex)
-def test_damaged_number_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"number"):
+@pytest.mark.parametrize(
+    ("data", "number"),
+    [
+        *((data, "longer than ten bytes") for data in TOO_LONG),
+        *((data, "larger than 64 bits") for data in TOO_LARGE),
+        *((data, "cut off") for data in TRUNCATED),
+    ],
+)
+def test_damaged_number_is_refused(data: bytes, number: str) -> None:
+    with pytest.raises(BrokenRule) as refused:
         read_long(b"\x01" + data, 1)
+    assert (refused.value.rule, refused.value.where) == (Rule.NUMBER, {"number": number})
 
 
 @pytest.mark.parametrize("at", [-1, 1, 2])
 def test_index_outside_the_data_is_refused(at: int) -> None:
-    with pytest.raises(ValueError, match=r"number"):
+    with pytest.raises(BrokenRule) as refused:
         read_long(b"\x02", at)
+    assert refused.value.where == {"number": "cut off"}
 
 
 def test_longest_numbers_are_read() -> None:

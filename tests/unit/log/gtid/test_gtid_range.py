@@ -1,4 +1,4 @@
-"""Runs of GTIDs: counted where one follows the other, and the set is the same as without."""
+"""Consecutive GTIDs are counted as a range, and give the same set as one by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GTIDS = st.builds(
 
 
 @given(st.lists(GTIDS | st.integers(1, 30).map(lambda number: f"{A}:{number}"), max_size=40))
-def test_a_set_made_by_runs_is_the_set_made_one_by_one(gtids: list[str]) -> None:
+def test_set_built_by_ranges_equals_the_set_built_one_by_one(gtids: list[str]) -> None:
     single, by_runs, run = GtidSet(), GtidSet(), GtidRange()
     for gtid in gtids:
         single.add(gtid)
@@ -34,7 +34,7 @@ def test_a_set_made_by_runs_is_the_set_made_one_by_one(gtids: list[str]) -> None
     assert by_runs == single
 
 
-def test_only_the_next_number_of_the_same_source_goes_on() -> None:
+def test_range_continues_only_with_the_next_number_of_its_source() -> None:
     run = GtidRange()
     assert not run.goes_on(f"{A}:1")
 
@@ -46,7 +46,7 @@ def test_only_the_next_number_of_the_same_source_goes_on() -> None:
     assert (run.first, run.count) == (f"{A}:9", 2)
 
 
-def test_what_is_no_plain_gtid_begins_no_run() -> None:
+def test_malformed_gtid_begins_no_range() -> None:
     run = GtidRange()
     for text in (None, "", ":", "7", f"{A}:", f"{A}:x", f"{A}:0", f"{A}:{10**18}"):
         run.begin(text)

@@ -45,7 +45,7 @@ def state_of(log: list[str]) -> str:
 
 
 @given(steps, st.integers(0, 30))
-def test_everything_up_to_a_place_is_in_and_nothing_behind_it(made: list[tuple[int, int, int]], at: int) -> None:
+def test_position_contains_everything_before_it_and_nothing_after_it(made: list[tuple[int, int, int]], at: int) -> None:
     log = log_of(made)
     position = position_of(log[:at])
     assert all(gtid in position for gtid in log[:at])
@@ -59,7 +59,7 @@ def test_everything_up_to_a_place_is_in_and_nothing_behind_it(made: list[tuple[i
 
 
 @given(steps, st.data())
-def test_coming_past_the_same_again_changes_nothing(made: list[tuple[int, int, int]], data: st.DataObject) -> None:
+def test_adding_a_contained_gtid_changes_nothing(made: list[tuple[int, int, int]], data: st.DataObject) -> None:
     log = log_of(made)
     position = position_of(log)
     for gtid in data.draw(st.lists(st.sampled_from(log), max_size=5)) if log else []:
@@ -68,9 +68,7 @@ def test_coming_past_the_same_again_changes_nothing(made: list[tuple[int, int, i
 
 
 @given(steps, st.data())
-def test_before_a_transaction_it_is_not_in_and_those_before_it_are(
-    made: list[tuple[int, int, int]], data: st.DataObject
-) -> None:
+def test_removing_a_gtid_keeps_those_before_it(made: list[tuple[int, int, int]], data: st.DataObject) -> None:
     log = log_of(made)
     if not log:
         return
@@ -88,7 +86,7 @@ def test_before_a_transaction_it_is_not_in_and_those_before_it_are(
 
 
 @given(steps, st.integers(0, 30), st.integers(0, 30))
-def test_a_source_lacks_what_it_has_not_come_to(made: list[tuple[int, int, int]], one: int, other: int) -> None:
+def test_source_lacks_gtids_after_its_position(made: list[tuple[int, int, int]], one: int, other: int) -> None:
     log = log_of(made)
     logged, source = log[:one], log[:other]
     missing = position_of(logged) - DomainPosition.parse(state_of(source))
@@ -97,7 +95,7 @@ def test_a_source_lacks_what_it_has_not_come_to(made: list[tuple[int, int, int]]
     assert missing.count() >= len(logged[len(source) :])
 
 
-def test_another_servers_transaction_under_the_same_number_is_missing() -> None:
+def test_same_number_of_another_server_is_missing() -> None:
     """The old server wrote 101, which the new one never got; that wrote its own, and went on."""
     missing = DomainPosition.parse("0-1-101") - DomainPosition.parse("0-1-100,0-2-103")
     assert (str(missing), missing.count()) == ("0-1-101", 1)
@@ -109,7 +107,7 @@ def test_another_servers_transaction_under_the_same_number_is_missing() -> None:
     assert "0-3-101" in DomainPosition.parse("0-1-100,0-2-103")
 
 
-def test_several_are_added_at_once() -> None:
+def test_consecutive_gtids_are_added_at_once() -> None:
     position = DomainPosition.parse("0-2-0")
     assert (str(position), bool(position), position.count()) == ("0-2-0", False, 0)
     position.add("0-2-1", 5)
@@ -120,7 +118,7 @@ def test_several_are_added_at_once() -> None:
 
 
 @pytest.mark.parametrize("text", ["0-1", "0-1-2-3", "a-1-2", "0-1-", "4294967296-1-1", "0-1-18446744073709551616", "x"])
-def test_what_is_no_gtid_is_refused(text: str) -> None:
+def test_malformed_gtid_is_refused(text: str) -> None:
     with pytest.raises(Unsupported) as refused:
         DomainGtid.parse(text)
     assert refused.value.where == {"gtid": text}
@@ -128,7 +126,7 @@ def test_what_is_no_gtid_is_refused(text: str) -> None:
         DomainPosition.parse(text)
 
 
-def test_the_texts_form_tells_whose_it_is() -> None:
+def test_form_of_the_text_decides_between_mysql_and_mariadb() -> None:
     uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
     assert all(map(of_mariadb, ["0-1-2", " 0-1-2, 7-1-3 "]))
     assert not any(map(of_mariadb, ["", f"{uuid}:1-5", "12345678-1234-1234-1234-123456789012:1", "0-1"]))
@@ -137,12 +135,12 @@ def test_the_texts_form_tells_whose_it_is() -> None:
     assert isinstance(parse_gtids(""), GtidSet)
 
 
-def test_gtids_of_two_kinds_are_not_compared() -> None:
+def test_gtids_of_mysql_and_mariadb_are_not_compared() -> None:
     uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
     for wanted, there in [("0-1-2", f"{uuid}:1-5"), (f"{uuid}:1-5", "0-1-2"), ("0-1-2", "")]:
         with pytest.raises(HistoriesDiffer) as refused:
             lacking(wanted, there)
-        assert refused.value.where == {"wanted": wanted, "there": there}
+        assert refused.value.where == {"expected": wanted, "found": there}
     assert not lacking("", "0-1-2")
     assert not lacking("0-1-0", f"{uuid}:1-5")
     assert lacking(f"{uuid}:1-5", f"{uuid}:1-3").count() == 2
@@ -162,10 +160,10 @@ def test_trapped_transactions_are_listed() -> None:
     assert told.value.where["trapped"] == "0-1-101"
     with pytest.raises(HistoriesDiffer) as told:
         check_source(replace(record, gtid_set="0-1-1"), epoch, server_uuid="u", executed="")
-    assert told.value.where == {"wanted": "0-1-1", "there": ""}
+    assert told.value.where == {"expected": "0-1-1", "found": ""}
 
 
-def test_a_run_of_gtids_is_counted() -> None:
+def test_range_of_gtids_is_counted() -> None:
     run = GtidRange()
     run.begin("0-1-9")
     assert run.goes_on("0-1-10")

@@ -29,7 +29,7 @@ def listed(of: GtidSet) -> set[str]:
 
 
 @given(st.lists(gtids))
-def test_holds_what_was_added_in_any_order(added: list[str]) -> None:
+def test_set_contains_what_was_added_in_any_order(added: list[str]) -> None:
     it = made(added)
     assert listed(it) == set(added)
     assert it.count() == len(set(added))
@@ -49,7 +49,7 @@ def test_operations_are_those_of_sets(left: set[str], right: set[str]) -> None:
 
 
 @given(plain, gtids)
-def test_one_gtid_is_put_in_and_taken_out(of: set[str], gtid: str) -> None:
+def test_one_gtid_is_added_and_removed(of: set[str], gtid: str) -> None:
     it = made(of)
     assert it.contains(gtid) == (gtid in it) == (gtid in of)
     it.remove(gtid)
@@ -66,7 +66,7 @@ def test_the_text_reads_back_and_is_the_same_for_equal_sets(of: set[str]) -> Non
 
 
 @given(plain, gtids)
-def test_a_copy_is_its_own(of: set[str], gtid: str) -> None:
+def test_changed_copy_leaves_the_original(of: set[str], gtid: str) -> None:
     it = made(of)
     other = it.copy()
     other.add(gtid)
@@ -89,7 +89,7 @@ def test_a_copy_is_its_own(of: set[str], gtid: str) -> None:
         (f"{A}:{2**63 - 2}", f"{A}:{2**63 - 2}"),
     ],
 )
-def test_mysqls_ways_to_write_a_set(text: str, canonical: str) -> None:
+def test_every_form_of_mysqls_text_is_read(text: str, canonical: str) -> None:
     assert str(GtidSet.parse(text)) == canonical
 
 
@@ -98,20 +98,20 @@ def test_mysqls_ways_to_write_a_set(text: str, canonical: str) -> None:
     ["x", A, f"{A}:", f"{A}:0", f"{A}:-3", f"{A}:1-{2**63 - 1}", f"{A}:blue", f"{A}:blue:green:1", "0-1-5", f"{A}:9a:1",
      f"{A}:" + "b" * 33 + ":1"],
 )  # fmt: skip
-def test_what_is_not_a_set_of_mysql_is_refused(text: str) -> None:
+def test_malformed_set_is_refused(text: str) -> None:
     with pytest.raises(Unsupported):
         GtidSet.parse(text)
 
 
 @pytest.mark.parametrize("gtid", ["", "0-1-5", A, f"{A}:0", f"{A}:1-2", f"{A}:blue:green:1", f"{A}:٣", f"{A}:9a:1"])
-def test_what_is_not_a_gtid_of_mysql_is_refused(gtid: str) -> None:
+def test_malformed_gtid_is_refused(gtid: str) -> None:
     it = GtidSet.parse(f"{A}:1-2")
     for refuses in (it.add, it.remove, it.contains):
         with pytest.raises(Unsupported):
             refuses(gtid)
 
 
-def test_several_that_follow_are_added_at_once() -> None:
+def test_consecutive_gtids_are_added_at_once() -> None:
     uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
     found = GtidSet.parse(f"{uuid}:1-5:9")
     found.add(f"{uuid}:6", 2)

@@ -1,4 +1,4 @@
-"""The protocol held to promises 1 to 6, whatever is killed, paused, fenced or lost, in any order.
+"""The protocol held to promises 1 to 6 of docs/internals/promises.md, whatever is killed, paused, fenced or lost.
 
 The same 10,000 scenarios every time. `make model` runs others, a million.
 """
@@ -14,5 +14,5 @@ SCENARIOS = 10_000
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_the_promises_hold(trouble: str) -> None:
+def test_scenarios_of_each_trouble_keep_the_promises(trouble: str) -> None:
     run(trouble, 0, -(-SCENARIOS // len(TROUBLES)))

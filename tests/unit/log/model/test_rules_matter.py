@@ -13,14 +13,12 @@ import pytest
 
 from connector.errors import ConnectorError
 from connector.log.epochs import control, history
-from connector.log.reading import event_range as run
-from connector.log.reading import event_sequencer as ledger
-from connector.log.reading import partition_state, sequenced_partition
-from connector.log.reading import search as seek
+from connector.log.reading import event_range, event_sequencer, partition_state, search, sequenced_partition
+from connector.log.rules import Rule
 from connector.log.transaction import pending
 from connector.log.transaction.position import Finished
 from connector.log.writing import online, progress, tail, trapped
-from tests.unit.log.model.machine import ProtocolModel
+from tests.unit.log.model.machine import ProtocolModel, TargetWaits
 from tests.unit.log.model.scenarios import outcome
 from tests.unit.log.model.simulation import applier as simulated_applier
 from tests.unit.log.model.simulation import producer as simulated_producer
@@ -33,13 +31,13 @@ def nothing(*_: Any, **__: Any) -> None:
     """A check that is not made."""
 
 
-def ignores(patch: Patch, *messages: str) -> None:
-    """Errors that begin so are not raised."""
+def ignores(patch: Patch, *rules: Rule) -> None:
+    """Errors of these rules are not raised."""
     damaged = partition_state.PartitionState.damaged
 
-    def tolerant(self: partition_state.PartitionState, header: Any, offset: Any, message: str) -> None:
-        if not message.startswith(messages):
-            damaged(self, header, offset, message)
+    def tolerant(self: partition_state.PartitionState, header: Any, offset: Any, rule: Rule, **where: Any) -> None:
+        if rule not in rules:
+            damaged(self, header, offset, rule, **where)
 
     patch.setattr(partition_state.PartitionState, "damaged", tolerant)
 
@@ -160,13 +158,13 @@ def the_epoch_does_not_tell_what_is_trapped(patch: Patch) -> None:
 
 
 def what_was_taken_back_is_not_held_against_a_fork(patch: Patch) -> None:
-    prove, init = history.History.prove_none_trapped, ledger.EventSequencer.__init__
+    prove, init = history.History.prove_none_trapped, event_sequencer.EventSequencer.__init__
     patch.setattr(history.History, "prove_none_trapped", lambda self, seqno, epoch, *_: prove(self, seqno, epoch))
 
     def headless(self: Any, *, position: Any, **rest: Any) -> None:
-        init(self, position=replace(position, head=-1), **rest)
+        init(self, position=replace(position, rewound_from=-1), **rest)
 
-    patch.setattr(ledger.EventSequencer, "__init__", headless)
+    patch.setattr(event_sequencer.EventSequencer, "__init__", headless)
 
 
 def a_trapped_last_event_is_compared(patch: Patch) -> None:
@@ -183,21 +181,21 @@ def what_other_filters_made_is_compared(patch: Patch) -> None:
         return replace(made, epoch=epoch, control=control)
 
 
-def a_generation_of_shards_begins_one_event_later(patch: Patch) -> None:
+def a_version_of_the_map_begins_one_event_later(patch: Patch) -> None:
     by = control.PartitionMap.by
     patch.setattr(control.PartitionMap, "by", lambda self, rule, first: by(self, rule, first + 1))
 
 
-def another_rule_of_shards_is_no_generation(patch: Patch) -> None:
+def another_rule_of_shards_is_no_version(patch: Patch) -> None:
     patch.setattr(online, "_changed_map", nothing)
 
 
-def the_markers_do_not_tell_the_generation(patch: Patch) -> None:
+def the_markers_do_not_name_the_version(patch: Patch) -> None:
     markers = online.markers
     patch.setattr(online, "markers", lambda log_id, epoch, position, *_: markers(log_id, epoch, position))
 
 
-def a_generation_begins_without_a_barrier(patch: Patch) -> None:
+def a_version_begins_without_a_barrier(patch: Patch) -> None:
     patch.setattr(simulated_producer.Producer, "begins_with_a_barrier", False)
 
 
@@ -267,12 +265,12 @@ def the_target_starts_behind_the_next_event_only(patch: Patch) -> None:
 
 
 def nothing_is_given_up(patch: Patch) -> None:
-    patch.setattr(ledger.EventSequencer, "_learn", nothing)
-    patch.setattr(ledger.EventSequencer, "_limit", lambda *_: sequenced_partition.NO_LIMIT)
+    patch.setattr(event_sequencer.EventSequencer, "_learn", nothing)
+    patch.setattr(event_sequencer.EventSequencer, "_limit", lambda *_: sequenced_partition.NO_LIMIT)
 
 
 def only_the_partitions_own_marker_gives_up(patch: Patch) -> None:
-    learn = ledger.EventSequencer._learn
+    learn = event_sequencer.EventSequencer._learn
 
     def own(self: Any, read: Any, offset: Any, header: Any, first: Any) -> None:
         partitions, self._partitions = self._partitions, [read]
@@ -281,7 +279,7 @@ def only_the_partitions_own_marker_gives_up(patch: Patch) -> None:
         others = {s: e for s, e in events.items() if e.partition is not read}
         self._partitions, self._events = partitions, others | self._events
 
-    patch.setattr(ledger.EventSequencer, "_learn", own)
+    patch.setattr(event_sequencer.EventSequencer, "_learn", own)
 
 
 def a_given_up_part_is_kept(patch: Patch) -> None:
@@ -289,15 +287,22 @@ def a_given_up_part_is_kept(patch: Patch) -> None:
 
 
 def the_chain_is_not_followed(patch: Patch) -> None:
-    ignores(patch, "Events are missing")
+    ignores(patch, Rule.EVENT_MISSING)
 
 
 def missing_fragments_are_not_minded(patch: Patch) -> None:
-    ignores(patch, "Fragment ", "A fragment is missing", "Event ", "Events are missing", "The epoch's marker")
+    ignores(
+        patch,
+        Rule.FRAGMENT_MISSING,
+        Rule.EVENT_UNFINISHED,
+        Rule.END_MISSING,
+        Rule.EVENT_MISSING,
+        Rule.MARKER_MISSING,
+    )
 
 
 def trapped_events_are_taken(patch: Patch) -> None:
-    patch.setattr(ledger, "overlaps", lambda *_: False)
+    patch.setattr(event_sequencer, "overlaps", lambda *_: False)
 
 
 def whoever_took_trapped_events_goes_on(patch: Patch) -> None:
@@ -305,11 +310,13 @@ def whoever_took_trapped_events_goes_on(patch: Patch) -> None:
 
 
 def whoever_is_reading_when_the_log_forks_goes_on(patch: Patch) -> None:
-    patch.setattr(ledger.EventSequencer, "_fork", nothing)
+    patch.setattr(event_sequencer.EventSequencer, "_fork", nothing)
 
 
-def a_run_is_whatever_is_plain(patch: Patch) -> None:
-    patch.setattr(run, "follows", lambda before, after: run.is_plain(before) and run.is_plain(after))
+def a_range_is_whatever_is_plain(patch: Patch) -> None:
+    patch.setattr(
+        event_range, "follows", lambda before, after: event_range.is_plain(before) and event_range.is_plain(after)
+    )
 
 
 # --- what an operator asks of an applier
@@ -321,8 +328,8 @@ def applier(name: str) -> Callable[[Patch], None]:
 
 
 def what_comes_again_is_looked_for_one_event_too_late(patch: Patch) -> None:
-    first_of = seek.first_of
-    patch.setattr(seek, "first_of", lambda read, start, end, seqno: first_of(read, start, end, seqno + 1))
+    first_of = search.first_of
+    patch.setattr(search, "first_of", lambda read, start, end, seqno: first_of(read, start, end, seqno + 1))
 
 
 def the_log_id_is_not_compared(patch: Patch) -> None:
@@ -360,10 +367,10 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (a_trapped_last_event_is_compared, "fork"),
     (what_was_taken_back_is_not_held_against_a_fork, "fork"),
     (what_other_filters_made_is_compared, "filters"),
-    (a_generation_of_shards_begins_one_event_later, "shards"),
-    (another_rule_of_shards_is_no_generation, "shards"),
-    (the_markers_do_not_tell_the_generation, "shards"),
-    (a_generation_begins_without_a_barrier, "shards"),
+    (a_version_of_the_map_begins_one_event_later, "shards"),
+    (another_rule_of_shards_is_no_version, "shards"),
+    (the_markers_do_not_name_the_version, "shards"),
+    (a_version_begins_without_a_barrier, "shards"),
     (trapped_events_are_taken, "fork"),
     (whoever_took_trapped_events_goes_on, "fork"),
     (whoever_is_reading_when_the_log_forks_goes_on, "fork"),
@@ -379,7 +386,7 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (a_given_up_part_is_kept, "none"),
     (the_chain_is_not_followed, "hole"),
     (missing_fragments_are_not_minded, "hole"),
-    (a_run_is_whatever_is_plain, "hole"),
+    (a_range_is_whatever_is_plain, "hole"),
     (what_comes_again_is_looked_for_one_event_too_late, "none"),
     (the_log_id_is_not_compared, "rebuilt"),
     (the_handshake_is_not_made, "rebuilt"),
@@ -429,11 +436,11 @@ def test_the_model_finds_a_broken_rule(
     assert isinstance(bad.error, (AssertionError, ConnectorError)), bad
 
 
-def test_what_stands_before_the_target_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_that_offsets_are_not_given_twice_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too rare to be met by chance in a short run: a long one of the model found it."""
     offsets_given_again().end()
     monkeypatch.setattr(simulated_applier, "check_before", nothing)
-    with pytest.raises(AssertionError, match="waits for ever"):
+    with pytest.raises(TargetWaits):
         offsets_given_again().end()
 
 

@@ -1,4 +1,4 @@
-"""A run is taken as its events would be, one by one: the same comes out, the same is refused."""
+"""A range of events is accepted or refused as its events would be one by one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from connector.log.format.header import FragmentHeader
 from connector.log.ids import UNKNOWN_SHARD, Epoch, Kind, Outcome, Seqno
 from connector.log.reading.event_range import EventRange, follows, is_plain, newest_barrier
 from connector.log.reading.event_sequencer import EventSequencer, Voided
+from connector.log.rules import Rule
 from connector.log.transaction.position import TargetPosition
+from tests.support.broken_rules import breaks
 from tests.support.log_objects import UUID, control, epochs, header, marker
-from tests.unit.log.model.runs import take_in_runs
+from tests.unit.log.model.ranges import accept_in_ranges
 
 PLAIN = header(5)
 CHANGES = st.sampled_from(
@@ -42,10 +44,10 @@ CHANGES = st.sampled_from(
 )
 
 
-def flat(ledger: EventSequencer[Any, Any]) -> list[tuple[Any, ...]]:
+def flat(sequencer: EventSequencer[Any, Any]) -> list[tuple[Any, ...]]:
     """What is released, event by event."""
     found: list[tuple[Any, ...]] = []
-    for item in ledger.release():
+    for item in sequencer.release():
         if isinstance(item, EventRange):
             found += [(one.seqno, one.epoch, one, [body], True, True) for one, body in item.body]
         elif isinstance(item, Voided):
@@ -83,100 +85,106 @@ def logs(draw: st.DrawFn) -> list[tuple[int, FragmentHeader, str]]:
 
 @settings(max_examples=500)
 @given(logs(), st.data())
-def test_in_runs_or_one_by_one_the_same_is_taken_and_refused(
+def test_ranges_and_single_events_are_accepted_and_refused_alike(
     log: list[tuple[int, FragmentHeader, str]], data: st.DataObject
 ) -> None:
     at = TargetPosition(service="shop", seqno=Seqno(data.draw(st.integers(-1, 3))), epoch=Epoch(1), offsets={})
-    one_by_one, in_runs = (EventSequencer[Any, Any](topic="t", partitions=2, position=at) for _ in range(2))
+    one_by_one, in_ranges = (EventSequencer[Any, Any](topic="t", partitions=2, position=at) for _ in range(2))
     while log:
         size = data.draw(st.integers(1, 12))
         batch, log = log[:size], log[size:]
         ends = []
-        for ledger, told in ((one_by_one, False), (in_runs, True)):
+        for sequencer, by_range in ((one_by_one, False), (in_ranges, True)):
             try:
-                if told:
-                    take_in_runs(ledger, 0, batch)
+                if by_range:
+                    accept_in_ranges(sequencer, 0, batch)
                 else:
                     for offset, one, body in batch:
-                        ledger.accept(one, 0, offset, body)
+                        sequencer.accept(one, 0, offset, body)
             except ConnectorError as error:
                 ends.append(str(error))
             else:
                 ends.append("")
         assert ends[0] == ends[1]
-        assert flat(one_by_one) == flat(in_runs)
-        assert one_by_one.released == in_runs.released
+        assert flat(one_by_one) == flat(in_ranges)
+        assert one_by_one.released == in_ranges.released
         if ends[0]:
             return
         upto = Seqno(data.draw(st.integers(at.seqno, one_by_one.released)))
         at = replace(at, seqno=upto)
-        assert one_by_one.resumable(upto) == in_runs.resumable(upto)
+        assert one_by_one.resumable(upto) == in_ranges.resumable(upto)
 
 
-def test_a_run_is_taken_at_once() -> None:
-    ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
-    ledger.accept(header(0), 0, 0, "a")
-    assert take_in_runs(ledger, 0, [(n, header(n), "b") for n in range(1, 9)]) == 8
-    assert ledger.resumable(Seqno(4)) == {0: 5}
-    assert ledger.resumable(Seqno(8)) == {0: 9}
+def test_range_that_comes_next_is_accepted() -> None:
+    sequencer = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+    sequencer.accept(header(0), 0, 0, "a")
+    assert accept_in_ranges(sequencer, 0, [(n, header(n), "b") for n in range(1, 9)]) == 8
+    assert sequencer.resumable(Seqno(4)) == {0: 5}
+    assert sequencer.resumable(Seqno(8)) == {0: 9}
 
 
-def test_a_run_that_does_not_come_next_changes_nothing() -> None:
-    ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
-    ledger.accept(header(0), 0, 0, "a")
-    assert not ledger.accept_range(EventRange(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], header(3), "b"))
-    assert ledger.released == 0
-    assert ledger.resumable(Seqno(0)) == {0: 1}
+def test_range_that_does_not_come_next_changes_nothing() -> None:
+    sequencer = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+    sequencer.accept(header(0), 0, 0, "a")
+    assert not sequencer.accept_range(EventRange(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], header(3), "b"))
+    assert sequencer.released == 0
+    assert sequencer.resumable(Seqno(0)) == {0: 1}
 
 
-def run_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> EventRange[str]:
+def range_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> EventRange[str]:
     first = headers[0]
     offsets = range(offset, offset + len(headers))
     return EventRange(partition, first.seqno, first.prev_seqno, first.last_barrier, list(offsets), headers[-1], "b")
 
 
 @pytest.mark.parametrize(
-    ("run", "refusal"),
+    ("events", "rule"),
     [
-        (run_of(header(1, barrier=0), header(2, barrier=0)), ""),
-        (run_of(header(1), header(2)), "The last barrier read is 0"),
-        (run_of(header(1, barrier=0, epoch=2), header(2, barrier=0, epoch=2)), "The epoch's marker is missing"),
-        (run_of(header(1, barrier=0, prev=-1), header(2, barrier=0)), "Events are missing"),
-        (run_of(header(1, barrier=0), header(2, barrier=0), offset=0), "read again from an earlier offset"),
+        (range_of(header(1, barrier=0), header(2, barrier=0)), None),
+        (range_of(header(1), header(2)), Rule.BARRIER_NOT_NAMED),
+        (range_of(header(1, barrier=0, epoch=2), header(2, barrier=0, epoch=2)), Rule.MARKER_MISSING),
+        (range_of(header(1, barrier=0, prev=-1), header(2, barrier=0)), Rule.EVENT_MISSING),
+        (range_of(header(1, barrier=0), header(2, barrier=0), offset=0), Rule.OFFSET_REREAD),
     ],
 )
-def test_a_run_is_taken_only_behind_the_event_barrier_and_epoch_before_it(run: EventRange[str], refusal: str) -> None:
-    ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
-    ledger.accept(header(0, shard=UNKNOWN_SHARD), 0, 0, "a")
-    ledger.release()
-    assert ledger.accept_range(run) is not bool(refusal)
-    if refusal:
-        first = replace(run.header, seqno=run.first, prev_seqno=run.prev_seqno, last_barrier=run.last_barrier)
-        assert ledger.released == 0
-        with pytest.raises(ConnectorError, match=refusal):
-            ledger.accept(first, 0, run.offsets[0], "b")
+def test_range_is_accepted_only_after_the_event_barrier_and_epoch_before_it(
+    events: EventRange[str], rule: Rule | None
+) -> None:
+    sequencer = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
+    sequencer.accept(header(0, shard=UNKNOWN_SHARD), 0, 0, "a")
+    sequencer.release()
+    assert sequencer.accept_range(events) is (rule is None)
+    if rule is not None:
+        first = replace(
+            events.header, seqno=events.first, prev_seqno=events.prev_seqno, last_barrier=events.last_barrier
+        )
+        assert sequencer.released == 0
+        with breaks(rule):
+            sequencer.accept(first, 0, events.offsets[0], "b")
 
 
-def test_a_run_with_a_barrier_is_taken_from_partition_0_alone() -> None:
-    """Who reads one shard reads its partition and partition 0: elsewhere a barrier would be missed."""
+def test_range_with_a_barrier_is_accepted_from_partition_0_alone() -> None:
+    """A reader of one shard reads its partition and partition 0, and would miss a barrier elsewhere."""
     for partition in (0, 1):
-        ledger = EventSequencer[Any, Any](topic="t", partitions=2, position=TargetPosition(service="shop"))
-        ledger.accept(header(0), partition, 0, "a")
+        sequencer = EventSequencer[Any, Any](topic="t", partitions=2, position=TargetPosition(service="shop"))
+        sequencer.accept(header(0), partition, 0, "a")
         headers = header(1), header(2, shard=UNKNOWN_SHARD)
-        assert ledger.accept_range(run_of(*headers, partition=partition)) is (partition == 0)
-    ledger.accept(headers[0], 1, 10, "b")
-    with pytest.raises(ConnectorError, match="A barrier outside partition 0"):
-        ledger.accept(headers[1], 1, 11, "c")
+        assert sequencer.accept_range(range_of(*headers, partition=partition)) is (partition == 0)
+    sequencer.accept(headers[0], 1, 10, "b")
+    with breaks(Rule.BARRIER_ELSEWHERE, at="t-1", seqno=2):
+        sequencer.accept(headers[1], 1, 11, "c")
 
 
-def test_trapped_events_of_a_run_are_passed_over() -> None:
+def test_range_with_trapped_events_is_read_without_them() -> None:
     forked = replace(epochs(0, 4)[1], forked=Forked(f"{UUID}:3-4", (Range(Seqno(2), Seqno(3)),)))
     known = History.of(replace(control(0), epochs=(*epochs(0), forked)), Seqno(3))
-    ledger = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"), history=known)
+    sequencer = EventSequencer[Any, Any](
+        topic="t", partitions=1, position=TargetPosition(service="shop"), history=known
+    )
     messages = [(seqno, header(seqno), f"m{seqno}") for seqno in range(4)]
-    ledger.accept(*_first(messages))
-    assert take_in_runs(ledger, 0, messages[1:]) == 0
-    assert [seqno for seqno, *_ in flat(ledger)] == [0, 1]
+    sequencer.accept(*_first(messages))
+    assert accept_in_ranges(sequencer, 0, messages[1:]) == 0
+    assert [seqno for seqno, *_ in flat(sequencer)] == [0, 1]
 
 
 def _first(messages: list[tuple[int, FragmentHeader, str]]) -> tuple[FragmentHeader, int, int, str]:
@@ -196,7 +204,7 @@ def _first(messages: list[tuple[int, FragmentHeader, str]]) -> tuple[FragmentHea
         {"metadata": {"snapshot": "end"}},
     ],
 )
-def test_what_is_more_than_rows_is_not_of_a_run(change: dict[str, Any]) -> None:
+def test_event_with_more_than_rows_is_in_no_range(change: dict[str, Any]) -> None:
     assert is_plain(PLAIN)
     assert not is_plain(replace(PLAIN, **change))
     assert not follows(PLAIN, replace(header(6), **change))
@@ -204,12 +212,12 @@ def test_what_is_more_than_rows_is_not_of_a_run(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("change", [{"seqno": 7}, {"epoch": 2}, {"prev_seqno": 4}, {"last_barrier": 3}])
-def test_what_does_not_name_the_one_before_is_not_of_its_run(change: dict[str, int]) -> None:
+def test_event_that_does_not_name_the_one_before_begins_another_range(change: dict[str, int]) -> None:
     assert follows(PLAIN, header(6))
     assert not follows(PLAIN, replace(header(6), **change))
 
 
-def test_after_a_barrier_it_is_the_newest_one() -> None:
+def test_event_after_a_barrier_names_it_as_the_last_barrier() -> None:
     barrier = header(5, shard=UNKNOWN_SHARD)
     assert follows(barrier, header(6, barrier=5))
     assert not follows(barrier, header(6))

@@ -1,4 +1,4 @@
-"""However a partition is cut into portions, each finished event is whole in one of them, and no hole goes unseen."""
+"""Wherever a partition is cut into ranges, each finished event is whole in one of them, and no hole is missed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from connector.log.epochs.fork import ranges_of
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, LogId, Seqno
 from connector.log.reading.event_range import EventRange, follows, is_plain
-from connector.log.reading.offset_range import DONE, GIVE_UP, OTHER, TAKE, WHOLE, OffsetRange, OffsetRangeReader
+from connector.log.reading.offset_range import DONE, GIVE_UP, OTHER, PART, WHOLE, OffsetRange, OffsetRangeReader
+from connector.log.rules import Rule
+from tests.support.broken_rules import breaks
 from tests.support.log_objects import LOG, header, marker
 
 Message = tuple[int, FragmentHeader]
@@ -68,32 +70,32 @@ def bounds(log: Log, begin: int, end: int, *, first: bool, after: int = -1, upto
     )  # fmt: skip
 
 
-def read(messages: list[Message], wanted: OffsetRange, *, in_runs: bool = False) -> dict[int, list[int]]:
-    """Whole events that a portion gives, each with its fragments' offsets."""
-    portion, found, held = OffsetRangeReader("t", wanted), dict[int, list[int]](), list[int]()
+def read(messages: list[Message], wanted: OffsetRange, *, in_ranges: bool = False) -> dict[int, list[int]]:
+    """The whole events of a range, each with its fragments' offsets."""
+    reader, found, held = OffsetRangeReader("t", wanted), dict[int, list[int]](), list[int]()
     rest = [one for one in messages if one[0] >= wanted.begin]
     while rest:
-        if in_runs and (run := run_of(rest)) and portion.accept_range(run):
-            found |= {run.first + index: [at] for index, at in enumerate(run.offsets)}
-            rest = rest[len(run.offsets) :]
+        if in_ranges and (events := range_of(rest)) and reader.accept_range(events):
+            found |= {events.first + index: [at] for index, at in enumerate(events.offsets)}
+            rest = rest[len(events.offsets) :]
         else:
             offset, one = rest.pop(0)
-            verdict = portion.accept(one, offset)
+            verdict = reader.accept(one, offset)
             if verdict == DONE:
                 return found
             if verdict == GIVE_UP:
                 held = []
-            if verdict in (TAKE, WHOLE):
+            if verdict in (PART, WHOLE):
                 held.append(offset)
             if verdict == WHOLE:
                 assert one.seqno not in found
                 found[one.seqno], held = held, []
-        if portion.finished:
+        if reader.finished:
             return found
-    raise AssertionError("the portion did not end")
+    raise AssertionError("the reader did not finish")
 
 
-def run_of(rest: list[Message]) -> EventRange[None] | None:
+def range_of(rest: list[Message]) -> EventRange[None] | None:
     count = 1
     while count < len(rest) and follows(rest[count - 1][1], rest[count][1]):
         count += 1
@@ -109,29 +111,33 @@ def cuts(log: Log, step: int) -> list[tuple[int, int]]:
 
 
 @given(logs(), st.integers(1, 30), st.booleans(), st.data())
-def test_each_event_is_whole_in_one_portion(log: Log, step: int, in_runs: bool, data: st.DataObject) -> None:
+def test_event_is_whole_in_exactly_one_range(log: Log, step: int, in_ranges: bool, data: st.DataObject) -> None:
     after = data.draw(st.integers(-1, max(log.finished)))
     upto = data.draw(st.integers(after, max(log.finished)))
     found: dict[int, list[int]] = {}
     for begin, end in cuts(log, step):
-        part = read(log.messages, bounds(log, begin, end, first=begin == 0, after=after, upto=upto), in_runs=in_runs)
+        part = read(
+            log.messages, bounds(log, begin, end, first=begin == 0, after=after, upto=upto), in_ranges=in_ranges
+        )
         assert not found.keys() & part.keys()
         found |= part
     assert found == {seqno: places for seqno, places in log.finished.items() if after < seqno <= upto}
 
 
 @given(logs(), st.integers(1, 30), st.booleans(), st.data())
-def test_trapped_events_are_passed_over(log: Log, step: int, in_runs: bool, data: st.DataObject) -> None:
+def test_range_with_trapped_events_is_read_without_them(
+    log: Log, step: int, in_ranges: bool, data: st.DataObject
+) -> None:
     trapped = data.draw(st.sets(st.sampled_from(sorted(log.finished))))
     found: dict[int, list[int]] = {}
     for begin, end in cuts(log, step):
         wanted = replace(bounds(log, begin, end, first=begin == 0), trapped=ranges_of(map(Seqno, trapped)))
-        found |= read(log.messages, wanted, in_runs=in_runs)
+        found |= read(log.messages, wanted, in_ranges=in_ranges)
     assert found == {seqno: places for seqno, places in log.finished.items() if seqno not in trapped}
 
 
 @given(logs(), st.integers(1, 30), st.data())
-def test_what_is_missing_is_seen_by_a_portion(log: Log, step: int, data: st.DataObject) -> None:
+def test_missing_fragment_fails_one_of_the_ranges(log: Log, step: int, data: st.DataObject) -> None:
     lost = data.draw(st.sampled_from(sorted(log.finished)))
     at = data.draw(st.sampled_from(log.finished[lost]))
     left = [one for one in log.messages if one[0] != at]
@@ -144,7 +150,7 @@ def test_what_is_missing_is_seen_by_a_portion(log: Log, step: int, data: st.Data
     assert seen, "the hole was not seen"
 
 
-def test_an_event_that_began_before_the_portion_is_not_its() -> None:
+def test_event_that_began_before_the_range_is_left_out() -> None:
     log = Log(
         [(0, marker(1, 0)), (1, header(0, last=False, prev=-1)), (2, header(0, 1, prev=-1)), (3, header(1))],
         {0: [1, 2], 1: [3]},
@@ -153,85 +159,86 @@ def test_an_event_that_began_before_the_portion_is_not_its() -> None:
     assert read(log.messages, bounds(log, 0, 2, first=True)) == {0: [1, 2]}
 
 
-def test_a_portion_within_one_event_ends_where_it_ends() -> None:
+def test_range_within_one_event_ends_at_its_end() -> None:
     fragments = [(at, header(0, at, last=at == 9, prev=-1)) for at in range(10)]
-    portion = OffsetRangeReader("t", bounds(Log(fragments, {0: list(range(10))}), 3, 5, first=False))
-    assert [portion.accept(one, at) for at, one in fragments[3:6]] == [OTHER, OTHER, DONE]
+    reader = OffsetRangeReader("t", bounds(Log(fragments, {0: list(range(10))}), 3, 5, first=False))
+    assert [reader.accept(one, at) for at, one in fragments[3:6]] == [OTHER, OTHER, DONE]
 
 
 @pytest.mark.parametrize(
-    ("one", "why"),
+    ("one", "rule"),
     [
-        (header(2, prev=0), "Events are missing"),
-        (header(2, 1, prev=1), "A fragment is missing"),
-        (header(2, epoch=2), "marker is missing"),
-        (header(2, barrier=5), "names a later one"),
-        (marker(3, 2, prev=1), "An epoch is missing"),
-        (marker(2, 2, prev=0), "Events are missing"),
+        (header(2, prev=0), Rule.EVENT_MISSING),
+        (header(2, 1, prev=1), Rule.FRAGMENT_MISSING),
+        (header(2, epoch=2), Rule.MARKER_MISSING),
+        (header(2, barrier=5), Rule.LATER_EVENT_NAMED),
+        (marker(3, 2, prev=1), Rule.EPOCH_MISSING),
+        (marker(2, 2, prev=0), Rule.EVENT_MISSING),
     ],
 )
-def test_what_cannot_be_there_is_refused(one: FragmentHeader, why: str) -> None:
+def test_message_that_does_not_follow_an_event_is_refused(one: FragmentHeader, rule: Rule) -> None:
     log = Log([(0, marker(1, 0)), (1, header(0)), (2, header(1))], {0: [1], 1: [2], 2: [3]})
-    portion = OffsetRangeReader("t", bounds(log, 0, 9, first=True))
+    reader = OffsetRangeReader("t", bounds(log, 0, 9, first=True))
     for at, before in log.messages:
-        portion.accept(before, at)
-    with pytest.raises(LogDamaged, match=why):
-        portion.accept(one, 3)
+        reader.accept(before, at)
+    with breaks(rule, at="t-0@3", seqno=one.seqno):
+        reader.accept(one, 3)
 
 
 def opened(*messages: Message, first: bool = True, begin: int = 0, end: int = 9, upto: int = 9) -> OffsetRangeReader:
-    """A portion that has taken messages, behind which others are wanted."""
-    portion = OffsetRangeReader("t", bounds(Log([], {9: [9]}), begin, end, first=first, upto=upto))
+    """A reader that has accepted messages, with others to come."""
+    reader = OffsetRangeReader("t", bounds(Log([], {9: [9]}), begin, end, first=first, upto=upto))
     for offset, one in messages:
-        portion.accept(one, offset)
-    return portion
+        reader.accept(one, offset)
+    return reader
 
 
 @pytest.mark.parametrize(
-    ("one", "why"),
+    ("one", "rule", "where"),
     [
-        (header(1, 1, prev=0), "Event 2 is not finished"),
-        (header(3, 1, prev=1), "Event 2 is not finished"),
-        (header(2, 3, prev=1, rows=9), "Fragment 2 is missing"),
-        (header(2, 2, prev=1, rows=4), "fewer rows than the 5"),
-        (header(2, 2, prev=0, rows=9), "first said that it follows 1"),
-        (header(2, 2, prev=1, rows=9, epoch=0), "An older producer"),
+        (header(1, 1, prev=0), Rule.EVENT_UNFINISHED, {"unfinished": 2}),
+        (header(3, 1, prev=1), Rule.EVENT_UNFINISHED, {"unfinished": 2}),
+        (header(2, 3, prev=1, rows=9), Rule.FRAGMENT_MISSING, {"next_fragno": 2}),
+        (header(2, 2, prev=1, rows=4), Rule.ROWS_DECREASED, {"rows": 4, "rows_before": 5}),
+        (header(2, 2, prev=0, rows=9), Rule.PREVIOUS_CHANGED, {"last_read": 1}),
+        (header(2, 2, prev=1, rows=9, epoch=0), Rule.OLDER_PRODUCER, {"epoch_read": 1}),
     ],
 )
-def test_what_cannot_go_on_with_an_event_is_refused(one: FragmentHeader, why: str) -> None:
-    portion = opened(
+def test_message_that_does_not_continue_an_event_is_refused(
+    one: FragmentHeader, rule: Rule, where: dict[str, int]
+) -> None:
+    reader = opened(
         (0, marker(1, 0)),
         (1, header(1, prev=-1)),
         (2, header(2, last=False, prev=1, rows=2)),
         (3, header(2, 1, last=False, prev=1, rows=5)),
     )
-    with pytest.raises(LogDamaged, match=why) as raised:
-        portion.accept(one, 4)
-    assert raised.value.where["at"] == "t-0@4"
+    with breaks(rule, at="t-0@4", **where):
+        reader.accept(one, 4)
 
 
 @pytest.mark.parametrize("before", [header(3, 4, prev=2), header(3, prev=2)])
-def test_what_is_read_first_tells_the_epoch(before: FragmentHeader) -> None:
-    portion = opened((5, before), first=False, begin=5)
-    with pytest.raises(LogDamaged, match="marker is missing after epoch 1"):
-        portion.accept(header(4, prev=3, epoch=2), 6)
+def test_newer_epoch_without_a_marker_after_the_first_message_is_refused(before: FragmentHeader) -> None:
+    reader = opened((5, before), first=False, begin=5)
+    with breaks(Rule.MARKER_MISSING, epoch_read=1):
+        reader.accept(header(4, prev=3, epoch=2), 6)
 
 
-def test_a_marker_behind_the_end_ends_it() -> None:
+def test_marker_at_the_end_of_the_range_ends_it() -> None:
     assert opened((0, marker(1, 0)), end=1).accept(marker(2, 0), 1) == DONE
     assert opened((0, marker(1, 0)), end=2).accept(marker(2, 0), 1) == OTHER
 
 
-def test_it_is_finished_when_the_last_event_that_is_wanted_is() -> None:
-    portion = opened((0, marker(1, 0)), (1, header(8, prev=-1)))
-    assert not portion.finished
-    portion.accept(header(9, last=False, prev=8), 2)
-    assert not portion.finished
-    portion.accept(header(9, 1, prev=8), 3)
-    assert portion.finished
+def test_range_is_finished_with_its_last_event() -> None:
+    reader = opened((0, marker(1, 0)), (1, header(8, prev=-1)))
+    assert not reader.finished
+    reader.accept(header(9, last=False, prev=8), 2)
+    assert not reader.finished
+    reader.accept(header(9, 1, prev=8), 3)
+    assert reader.finished
 
 
-def run_to_take(*, epoch: int = 1) -> EventRange[None]:
+def next_range(*, epoch: int = 1) -> EventRange[None]:
     """The events 2 to 4, at these offsets."""
     last = header(4, epoch=epoch)
     return EventRange(0, Seqno(2), Seqno(1), Seqno(-1), [2, 3, 4], last, None)
@@ -240,14 +247,14 @@ def run_to_take(*, epoch: int = 1) -> EventRange[None]:
 BEFORE: list[Message] = [(0, marker(1, 0)), (1, header(1, prev=-1))]
 
 
-def test_a_run_that_comes_next_is_taken() -> None:
-    portion = opened(*BEFORE)
-    assert portion.accept_range(run_to_take())
-    assert portion.accept(header(5, prev=4), 5) == WHOLE
+def test_event_range_that_comes_next_is_accepted() -> None:
+    reader = opened(*BEFORE)
+    assert reader.accept_range(next_range())
+    assert reader.accept(header(5, prev=4), 5) == WHOLE
 
 
 @pytest.mark.parametrize(
-    "portion",
+    "reader",
     [
         opened(*BEFORE, (2, header(2, last=False, prev=1))),
         opened((1, header(1, 1, last=False, prev=0)), first=False, begin=1),
@@ -263,22 +270,22 @@ def test_a_run_that_comes_next_is_taken() -> None:
         "above what is wanted",
     ],
 )
-def test_a_run_that_does_not_simply_come_next_is_not_taken(portion: OffsetRangeReader) -> None:
-    assert not portion.accept_range(run_to_take())
+def test_event_range_that_does_not_come_next_is_not_accepted(reader: OffsetRangeReader) -> None:
+    assert not reader.accept_range(next_range())
 
 
-def test_a_run_of_another_epoch_or_of_trapped_or_known_events_is_not_taken() -> None:
-    assert not opened(*BEFORE).accept_range(run_to_take(epoch=2))
+def test_event_range_of_another_epoch_or_of_trapped_or_applied_events_is_not_accepted() -> None:
+    assert not opened(*BEFORE).accept_range(next_range(epoch=2))
     log = Log([], {9: [9]})
     for change in ({"trapped": ranges_of([Seqno(3)])}, {"after": Seqno(2)}):
-        portion = OffsetRangeReader("t", replace(bounds(log, 0, 9, first=True), **change))
+        reader = OffsetRangeReader("t", replace(bounds(log, 0, 9, first=True), **change))
         for offset, one in BEFORE:
-            portion.accept(one, offset)
-        assert not portion.accept_range(run_to_take())
+            reader.accept(one, offset)
+        assert not reader.accept_range(next_range())
 
 
 @pytest.mark.parametrize("other", ["b" * 32, "0" * 32])
-def test_another_log_is_refused(other: str) -> None:
-    portion = OffsetRangeReader("t", bounds(Log([], {0: [1]}), 0, 2, first=True))
-    with pytest.raises(HistoriesDiffer, match="another log"):
-        portion.accept(marker(1, 0, log_id=LogId(other)), 0)
+def test_marker_of_another_log_is_refused(other: str) -> None:
+    reader = OffsetRangeReader("t", bounds(Log([], {0: [1]}), 0, 2, first=True))
+    with breaks(Rule.OTHER_LOG, HistoriesDiffer, log_id=other, expected=LOG):
+        reader.accept(marker(1, 0, log_id=LogId(other)), 0)

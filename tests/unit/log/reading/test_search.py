@@ -1,15 +1,16 @@
-"""Looking for a number or a time in a partition finds what walking through it finds, in few reads."""
+"""A binary search for a seqno or a time finds what reading the partition finds, in few reads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connector.log.ids import Seqno
-from connector.log.reading.search import Probe, before_time, first_of
+from connector.log.reading.search import FIRST_PROBE, GROWTH, Probe, backward_probes, before_time, first_of
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def partitions(draw: st.DrawFn) -> Partition:
 @given(partitions(), st.integers(-1, 100))
 @example(Partition({}, 0, 0), 0)
 @example(Partition({}, 3, 9), 0)
-def test_the_first_fragment_that_is_not_of_an_earlier_event_is_found(log: Partition, seqno: int) -> None:
+def test_seqno_search_finds_the_first_fragment_of_no_earlier_event(log: Partition, seqno: int) -> None:
     wanted = [offset for offset, header in sorted(log.at.items()) if header.seqno >= seqno]
     found = first_of(log.read, log.start, log.end, seqno)
     assert (found and found.offset) == (wanted[0] if wanted else None)
@@ -80,14 +81,14 @@ def far(times: Callable[[int], int | None], size: int) -> Partition:
 
 
 @given(partitions(), st.integers(900, 2000))
-def test_no_event_of_a_time_or_later_is_before_what_is_found_for_it(log: Partition, time: int) -> None:
+def test_time_search_passes_no_event_of_that_time_or_later(log: Partition, time: int) -> None:
     """Here times fall by up to 30 times 20."""
     found = before_time(log.read, log.start, log.end, time, 600)
     assert log.start <= found <= log.end
     assert [o for o, h in log.at.items() if o < found and h.commit_time is not None and h.commit_time >= time] == []
 
 
-def test_where_times_ascend_what_is_found_is_the_event_itself() -> None:
+def test_time_search_with_ascending_times_finds_the_event() -> None:
     log = far(lambda offset: offset * 10, 1000)
     assert before_time(log.read, 0, 1000, 5005, 0) == 501
     assert before_time(log.read, 0, 1000, -1, 0) == 0
@@ -95,7 +96,7 @@ def test_where_times_ascend_what_is_found_is_the_event_itself() -> None:
     assert log.reads <= 3 * 10
 
 
-def test_a_time_is_looked_for_beyond_a_long_event() -> None:
+def test_time_search_continues_after_a_long_event() -> None:
     """One event of 900 fragments in the middle, which tells its time with its last one alone."""
     log = Partition({}, 0, 1000)
     for offset in range(1000):
@@ -106,8 +107,15 @@ def test_a_time_is_looked_for_beyond_a_long_event() -> None:
     assert log.reads < 250
 
 
-def test_an_event_before_one_whose_clock_was_behind_is_not_passed() -> None:
+def test_time_search_keeps_an_event_before_one_with_an_earlier_time() -> None:
     """The one in the middle is 400 earlier than its neighbours; halving meets it first."""
     log = far(lambda offset: 10 * offset - (400 if offset == 500 else 0), 1000)
     assert before_time(log.read, 0, 1000, 4990, 400) <= 499
     assert before_time(log.read, 0, 1000, 4990, 400) > 400
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 0), (5, 5), (3, 4), (0, 16), (0, 17), (7, 5000)])
+def test_backward_probes_cover_every_offset_once_from_the_end(low: int, high: int) -> None:
+    probes = list(backward_probes(low, high))
+    assert [offset for probe in reversed(probes) for offset in probe] == list(range(low, high))
+    assert all(len(probe) <= FIRST_PROBE * GROWTH**number for number, probe in enumerate(probes))

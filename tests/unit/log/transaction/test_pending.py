@@ -1,4 +1,4 @@
-"""What is pending, and what the position says of it."""
+"""Pending XA transactions, and their count and checksum in the position."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import LogDamaged
-from connector.log.transaction.pending import NOTHING, Kept, Pending, PendingSet
+from connector.log.transaction.pending import NOTHING, Pending, PendingChecksum, PendingSet
 from connector.log.transaction.position import SourcePosition
 from connector.log.writing.progress import Progress
 from connector.log.writing.tail import check_prepared
@@ -16,14 +16,16 @@ from tests.unit.log.writing.test_progress import fragment
 
 
 def prepared(xid: str, attempt: str = "1.1", *, time: int = 0) -> Pending:
-    return Pending(xid=xid, attempt=attempt, pieces=1, messages=1, gtid=None, start=SourcePosition("f.1", 4), time=time)
+    return Pending(
+        xid=xid, attempt=attempt, batches=1, messages=1, gtid=None, start=SourcePosition("f.1", 4), time=time
+    )
 
 
 steps = st.lists(st.tuples(st.booleans(), st.sampled_from("abcd")), max_size=30)
 
 
 @given(steps)
-def test_whatever_happened_the_sum_is_that_of_those_that_are_left(happened: list[tuple[bool, str]]) -> None:
+def test_checksum_is_that_of_the_pending_transactions_after_any_history(happened: list[tuple[bool, str]]) -> None:
     pending, left = PendingSet(), dict[str, Pending]()
     for number, (prepares, xid) in enumerate(happened):
         if prepares:
@@ -37,33 +39,33 @@ def test_whatever_happened_the_sum_is_that_of_those_that_are_left(happened: list
     assert (pending.kept == NOTHING) == (not left)
 
 
-def test_another_attempt_at_the_same_is_another() -> None:
+def test_another_attempt_at_a_transaction_has_another_checksum() -> None:
     assert PendingSet([prepared("a", "1.1")]).kept != PendingSet([prepared("a", "1.2")]).kept
     assert PendingSet([prepared("a")]).kept != PendingSet([prepared("b")]).kept
 
 
-def test_the_oldest_is_told() -> None:
+def test_oldest_pending_transaction_has_its_time() -> None:
     assert PendingSet().oldest is None
     assert PendingSet([prepared("a", time=7), prepared("b", time=5)]).oldest == 5
 
 
-def test_a_topic_that_holds_others_than_the_position_says_is_damaged() -> None:
+def test_topic_with_other_transactions_than_the_position_is_refused() -> None:
     kept = PendingSet([prepared("a")]).kept
     progress = Progress(position())
     progress.keep(kept)
     now = progress.record()
     check_prepared(now, kept)
-    for found in (NOTHING, Kept(1, kept.check + 1), Kept(2, kept.check)):
+    for found in (NOTHING, PendingChecksum(1, kept.check + 1), PendingChecksum(2, kept.check)):
         with pytest.raises(LogDamaged):
             check_prepared(now, found)
     with pytest.raises(LogDamaged):
         check_prepared(None, kept)
 
 
-def test_nothing_is_forgotten_within_an_event() -> None:
+def test_pending_transactions_cannot_change_within_an_event() -> None:
     progress = Progress(position())
-    progress.keep(Kept(1, 5))
+    progress.keep(PendingChecksum(1, 5))
     progress.accept(fragment(0, last=False))
     with pytest.raises(LogDamaged):
         progress.keep(NOTHING)
-    assert progress.record().prepared == Kept(1, 5)
+    assert progress.record().prepared == PendingChecksum(1, 5)

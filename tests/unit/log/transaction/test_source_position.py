@@ -1,4 +1,4 @@
-"""Places in the source's binary log are in the log's order, not in that of their names."""
+"""Positions in the source's binary log are in the log's order, not in that of their names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def named(number: int, offset: int) -> SourcePosition:
 
 
 @given(PLACES, PLACES)
-def test_places_are_ordered_as_the_server_counts(one: tuple[int, int], other: tuple[int, int]) -> None:
+def test_positions_are_ordered_by_file_number_and_offset(one: tuple[int, int], other: tuple[int, int]) -> None:
     left, right = named(*one), named(*other)
     assert (left < right, left <= right, left > right, left >= right, left == right) == (
         one < other,
@@ -33,7 +33,7 @@ def test_the_millionth_file_comes_after_the_one_before() -> None:
     assert max(named(1_000_000, 4), named(999_999, 900)) == named(1_000_000, 4)
 
 
-def test_a_name_without_a_number_comes_first_and_others_are_no_places() -> None:
+def test_file_without_a_number_comes_first() -> None:
     assert file_number("mysql-bin.000007") == 7
     assert file_number("relay") == file_number("a.b7") == -1
     assert SourcePosition("relay", 9) < named(0, 0)

@@ -58,7 +58,7 @@ def test_a_log_goes_on_in_a_new_epoch_after_its_last_event() -> None:
     assert plan.redo == finished(8, 2)
 
 
-def test_what_other_filters_made_is_not_compared() -> None:
+def test_last_event_made_by_other_filters_is_not_compared() -> None:
     tails = {0: TailFound(Seqno(8), Epoch(2), 0, 30)}
     before = control(0, 5)
     epochs = tuple(replace(epoch, filters="a") for epoch in before.epochs)
@@ -81,7 +81,7 @@ def test_what_other_filters_made_is_not_compared() -> None:
     assert plan(replace(before, epochs=epochs), None).redo == finished(8, 2)
 
 
-def test_every_partition_gets_a_marker_that_stands_in_its_chain() -> None:
+def test_every_partition_gets_a_marker_that_names_its_last_event() -> None:
     plan = went_on()
     assert sorted(plan.markers) == [0, 1]
     for partition, tail in ((0, 8), (1, 6)):
@@ -91,14 +91,14 @@ def test_every_partition_gets_a_marker_that_stands_in_its_chain() -> None:
         assert (it.fragno, it.last_frag) == (0, True)
 
 
-def test_going_back_is_a_new_epoch_of_its_own_reason() -> None:
+def test_going_back_begins_an_epoch_with_its_own_reason() -> None:
     at = replace(position(8), open=Open(Seqno(9), 3, 0))
     plan = go_back(control(0), at, SOURCE)
     assert (plan.epoch.epoch, plan.epoch.first_seqno, plan.epoch.reason) == (2, 9, "went back")
     assert plan.position.open is None
 
 
-def test_the_newest_record_of_a_partition_tells_its_last_event() -> None:
+def test_newest_message_of_a_partition_gives_its_last_event() -> None:
     assert TailFound.of(header(7), start=0, end=9) == TailFound(Seqno(7), Epoch(1), 0, 9)
     assert TailFound.of(header(7, 2, last=False, prev=4), start=0, end=9) == TailFound(Seqno(4), Epoch(1), 0, 9)
     assert TailFound.of(marker(3, 7, prev=5), start=0, end=9) == TailFound(Seqno(5), Epoch(3), 0, 9)
@@ -109,12 +109,12 @@ GONE = TailFound(start=40, end=40)
 FINE = TailFound(Seqno(8), Epoch(2), 0, 30)
 
 
-def test_a_partition_emptied_by_retention_is_no_damage() -> None:
+def test_partition_emptied_by_retention_is_accepted() -> None:
     plan = decide(control(0, 5), position(8, 2), {0: GONE}, SOURCE)
     assert plan.markers[0].prev_seqno == 8
 
 
-def test_an_aborted_first_start_is_no_log() -> None:
+def test_log_without_events_after_an_aborted_start_is_new() -> None:
     assert decide(NOTHING, None, {0: TailFound(start=0, end=2)}, SOURCE).new
     assert decide(NOTHING, None, {0: TailFound(start=2, end=2)}, SOURCE).new
 
@@ -151,7 +151,7 @@ def test_an_aborted_first_start_is_no_log() -> None:
         (control(0, 5), position(8, 2), {0: TailFound(start=0, end=3)}, "partition", {"seqno": 8, "end": 3}),
     ],
 )
-def test_topics_that_contradict_each_other_stop_the_producer(
+def test_contradictory_topics_stop_the_producer(
     state: ControlState, at: PositionRecord | None, found: dict[int, TailFound], named: str, fields: dict[str, object]
 ) -> None:
     with pytest.raises(LogDamaged) as damaged:
@@ -160,7 +160,7 @@ def test_topics_that_contradict_each_other_stop_the_producer(
     assert fields.items() <= damaged.value.where.items()
 
 
-def test_where_partitions_were_added_the_way_out_is_named() -> None:
+def test_added_partitions_are_refused_with_the_remedy() -> None:
     with pytest.raises(LogDamaged) as error:
         decide(control(0, 5), position(8, 2), {0: FINE, 1: FINE}, SOURCE)
     assert "kafka-topics --alter" in error.value.hint
@@ -202,7 +202,7 @@ def test_without_gtids_only_the_same_server_can_go_on() -> None:
         {"mysql-bin.000007": 4},  # 000001 is purged
     ],
 )
-def test_a_source_whose_files_reach_as_far_as_was_read_is_the_same(files: dict[str, int] | None) -> None:
+def test_source_whose_files_reach_the_position_is_accepted(files: dict[str, int] | None) -> None:
     assert going_on(files=files).epoch.epoch == 3
 
 
@@ -214,7 +214,7 @@ def test_a_source_that_lost_the_end_of_its_log_is_refused(files: dict[str, int])
     assert going_on(files=files, server_uuid="another server's files").epoch.epoch == 3
 
 
-def test_the_last_transaction_shown_again_is_to_be_the_same() -> None:
+def test_last_transaction_that_differs_on_the_source_is_refused() -> None:
     last = finished(8, 2)
     check_redo(last, last, same_server=True)
     check_redo(last, last.digest)

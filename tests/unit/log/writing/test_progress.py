@@ -1,4 +1,4 @@
-"""How the position moves: only ever to where it is safe to start again."""
+"""The producer's position moves only to where it is safe to resume."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ import pytest
 from connector.errors import LogDamaged
 from connector.log.ids import Seqno
 from connector.log.transaction.batch import PositionAdvance
-from connector.log.transaction.position import Open, SourcePosition
+from connector.log.transaction.position import Open, PositionRecord, SourcePosition
 from connector.log.writing.fragment import Fragment
-from connector.log.writing.progress import Progress, advance
+from connector.log.writing.progress import Progress
 from tests.support.log_objects import UUID, finished, position
 
 NEXT = SourcePosition("mysql-bin.000001", 600)
+
+
+def advance(record: PositionRecord, *steps: Fragment | PositionAdvance) -> PositionRecord:
+    """The position after these steps."""
+    progress = Progress(record, record.server_uuid)
+    for step in steps:
+        if isinstance(step, PositionAdvance):
+            progress.passed(step)
+        else:
+            progress.accept(step)
+    return progress.record()
 
 
 def fragment(seqno: int, fragno: int = 0, *, last: bool = True, partition: int = 0, barrier: bool = False) -> Fragment:
@@ -51,13 +62,13 @@ def test_a_finished_event_moves_everything() -> None:
     assert advance(done, fragment(6)).last_barrier == 5
 
 
-def test_what_is_passed_over_moves_where_to_read_on_and_nothing_of_the_log() -> None:
+def test_position_advance_moves_only_the_position_of_the_source() -> None:
     moved = advance(BEGUN, PositionAdvance(NEXT, f"{UUID}:6"))
     assert moved == replace(BEGUN, resume=NEXT, gtid_set=f"{UUID}:1-6")
     assert advance(BEGUN, PositionAdvance(NEXT, None)) == replace(BEGUN, resume=NEXT)
 
 
-def test_nothing_is_passed_over_while_an_event_is_open() -> None:
+def test_position_advance_within_an_event_moves_nothing() -> None:
     progress = Progress(BEGUN)
     progress.accept(fragment(5, last=False))
     before = progress.record()
@@ -83,7 +94,7 @@ def test_nothing_is_passed_over_while_an_event_is_open() -> None:
         [replace(fragment(5), resume=None)],
     ],
 )
-def test_what_would_damage_the_log_is_refused_and_nothing_moves(steps: list[Fragment]) -> None:
+def test_fragment_that_would_damage_the_log_is_refused_and_nothing_moves(steps: list[Fragment]) -> None:
     progress = Progress(BEGUN)
     for step in steps[:-1]:
         progress.accept(step)
@@ -93,7 +104,7 @@ def test_what_would_damage_the_log_is_refused_and_nothing_moves(steps: list[Frag
     assert progress.record() == before
 
 
-def test_the_first_event_of_a_log_is_0() -> None:
+def test_first_event_of_a_log_is_0() -> None:
     progress = Progress(position())
     assert progress.next_seqno == 0
     progress.accept(fragment(0))
@@ -106,11 +117,9 @@ def test_an_initial_load_is_remembered_until_its_end_and_counts_as_seen() -> Non
     assert progress.record().snapshot
     progress.snapshot_ended(f"{UUID}:1-50")
     assert (progress.record().snapshot, progress.record().gtid_set) == (False, f"{UUID}:1-50")
-    progress.snapshot_begun()
-    assert progress.record().snapshot
 
 
-def test_a_source_without_gtids_stays_so() -> None:
+def test_position_of_a_source_without_gtids_gets_none() -> None:
     moved = advance(replace(BEGUN, gtid_set=None), fragment(5), PositionAdvance(NEXT, f"{UUID}:9"))
     assert moved.gtid_set is None
 

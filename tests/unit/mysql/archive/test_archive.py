@@ -1,4 +1,4 @@
-"""Raw events, and an archive as a folder of files: nothing of a server is needed."""
+"""Raw events, and an archive as a folder of files, without a server."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Item, Redefined
+from connector.log.transaction.position import AfterGtids
 from connector.log.transaction.source_position import SourcePosition
 from connector.log.transaction.xa import Logged
 from connector.mysql.archive.archive import Archive, ArchiveWriter
@@ -27,7 +28,6 @@ from connector.mysql.binlog.frames import EventFrames, PacketFrames
 from connector.mysql.binlog.log_files import LogBytes, LogFile
 from connector.mysql.binlog.raw import RawEvents
 from connector.mysql.binlog.reader import BinlogReader
-from connector.mysql.server.dump import AfterGtids
 from tests.support.binlog import ALL, row_changes
 from tests.support.binlog_command import INT, UUID, gtid
 from tests.support.binlog_writer import LogWriter, image
@@ -87,7 +87,7 @@ def drained(data: bytes, seed: int, file: str = "", offset: int = 4) -> list[tup
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_dump_is_the_file_without_what_was_made_for_the_stream(seed: int) -> None:
+def test_dump_equals_the_file_without_artificial_events(seed: int) -> None:
     data = LOG.read_bytes()
     events = events_of(data)
     heartbeat = struct.pack("<IBIIIH", 0, 27, 1, 19 + 4 + 4, 200, 0) + b"name"
@@ -99,7 +99,7 @@ def test_a_dump_is_the_file_without_what_was_made_for_the_stream(seed: int) -> N
     assert found[-1] == ("log.000008", b"")
 
 
-def test_a_dump_that_begins_inside_a_file_leaves_out_the_format() -> None:
+def test_dump_from_inside_a_file_omits_the_format_description() -> None:
     data = LOG.read_bytes()
     events = events_of(data)
     start = 4 + len(events[0]) + len(events[1])
@@ -113,12 +113,12 @@ def test_a_dump_that_begins_inside_a_file_leaves_out_the_format() -> None:
     assert raised.value.where == {"file": "log.000007", "pos": start + 1, "event": "ROTATE(4)"}
 
 
-def test_a_jump_and_a_wrong_checksum_end_it_behind_what_is_right() -> None:
+def test_jump_and_wrong_checksum_end_after_the_valid_events() -> None:
     events = events_of(LOG.read_bytes())
     flipped = bytearray(events[4])
     flipped[-1] ^= 1
     for wrong, where in (
-        (bytes(flipped), {"event": "GTID(33)"}),
+        (bytes(flipped), {"event": "GTID(33)", "checksum": flipped[-4:][::-1].hex()}),
         (events[5], {"event": "QUERY(2)", "ends": 762, "size": 340}),
     ):
         frames = PacketFrames()
@@ -142,7 +142,7 @@ def archive(folder: Path, *names: str) -> Archive:
     return Archive(folder)
 
 
-def test_an_empty_archive_has_nothing(tmp_path: Path) -> None:
+def test_empty_archive_has_no_files(tmp_path: Path) -> None:
     (tmp_path / "source.json").write_text('{"server_uuid": "x"}')
     (tmp_path / "log.000001.part.new").write_bytes(b"")
     kept = Archive(tmp_path)
@@ -156,7 +156,7 @@ def test_an_empty_archive_has_nothing(tmp_path: Path) -> None:
     assert unnamed.value.where["file"] == tmp_path / "source.json"
 
 
-def test_it_goes_on_behind_the_newest_file(tmp_path: Path) -> None:
+def test_archiving_continues_after_the_newest_file(tmp_path: Path) -> None:
     kept = archive(tmp_path, "log.999998", "log.999999")
     (tmp_path / "log.999999.part").write_bytes(b"stale")
     assert kept.resume() == SourcePosition("log.1000000", 4)
@@ -166,7 +166,7 @@ def test_it_goes_on_behind_the_newest_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", range(1, 400, 37))
-def test_what_a_crash_left_of_the_last_event_is_cut_off(tmp_path: Path, lost: int) -> None:
+def test_incomplete_last_event_after_a_crash_is_cut_off(tmp_path: Path, lost: int) -> None:
     data = LOG.read_bytes()
     part = tmp_path / "log.000002.part"
     part.write_bytes(data[:-lost])
@@ -209,14 +209,14 @@ def renamed(data: bytes) -> bytes:
     return data[:4] + first + event + struct.pack("<I", zlib.crc32(event))
 
 
-def test_a_file_that_ends_before_its_second_event_is_told(tmp_path: Path) -> None:
+def test_file_that_ends_before_its_second_event_is_refused(tmp_path: Path) -> None:
     data = LOG.read_bytes()
     (tmp_path / "log.000001").write_bytes(data[: 4 + len(events_of(data)[0]) + 5])
     with pytest.raises(CorruptBinlog):
         previous_gtids(LogFile.at(tmp_path / "log.000001"))
 
 
-def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
+def test_file_is_read_byte_for_byte(tmp_path: Path) -> None:
     file = archive(tmp_path, "log.000001").files()[0]
     frames = EventFrames()
     raw = RawEvents(frames, file.name)
@@ -228,7 +228,7 @@ def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
     assert raw.offset == LOG.stat().st_size
 
 
-def test_a_log_without_checksums_and_one_older_than_gtids(tmp_path: Path) -> None:
+def test_logs_without_checksums_or_gtids_are_archived(tmp_path: Path) -> None:
     plain = tmp_path / "log.000001"
     writer = LogWriter(checksum=False)
     writer.begin()
@@ -289,14 +289,14 @@ def test_rows_of_known_transactions_need_no_names(tmp_path: Path) -> None:
         assert "binlog_row_metadata" in refused.value.hint
 
 
-def test_what_has_no_gtid_is_not_known(tmp_path: Path) -> None:
+def test_transaction_without_gtid_is_never_known(tmp_path: Path) -> None:
     """It comes behind one that is, on the same table."""
     server = str(uuid.UUID(bytes=UUID))
     found = read_known(with_gtids(1, 2, 3, None), tmp_path, f"{server}:1-3")
     assert [after for _, _, after in row_changes(found, "t")] == [[3]]
 
 
-def test_known_by_the_place_in_mariadbs_domain(tmp_path: Path) -> None:
+def test_mariadb_gtid_is_known_by_its_number_in_the_domain(tmp_path: Path) -> None:
     log = LogWriter(server=b"11.4.5-MariaDB")
     for number in (1, 2):
         log.event(162, struct.pack("<QIB", number, 0, 0) + bytes(6))
@@ -307,7 +307,7 @@ def test_known_by_the_place_in_mariadbs_domain(tmp_path: Path) -> None:
     assert [after for _, _, after in row_changes(found, "t")] == [[2]]
 
 
-def test_a_hole_and_another_log_among_the_files_are_told(tmp_path: Path) -> None:
+def test_missing_file_and_foreign_log_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         archive(tmp_path, "log.000001", "log.000003").files()
     assert raised.value.where["between"] == "log.000001 log.000003"
@@ -329,14 +329,14 @@ def test_an_archive_belongs_to_one_server_and_one_writer(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("lost", [1, 30])
-def test_a_whole_file_that_ends_inside_an_event_is_told(tmp_path: Path, lost: int) -> None:
+def test_complete_file_that_ends_inside_an_event_is_refused(tmp_path: Path, lost: int) -> None:
     (tmp_path / "log.000001").write_bytes(LOG.read_bytes()[:-lost])
     with pytest.raises(CorruptBinlog) as raised:
         list(Archive(tmp_path).verify())
     assert str(raised.value.where["file"]) == str(tmp_path / "log.000001")
 
 
-def test_a_file_has_its_name_when_the_server_has_gone_to_the_next(tmp_path: Path) -> None:
+def test_file_gets_its_name_when_the_server_has_rotated(tmp_path: Path) -> None:
     data = LOG.read_bytes()
     writer = ArchiveWriter(Archive(tmp_path))
     assert writer.accept([("log.000001", b""), ("log.000001", data[4:100])]) == []
@@ -350,7 +350,7 @@ def test_a_file_has_its_name_when_the_server_has_gone_to_the_next(tmp_path: Path
     assert names == {"log.000001": data, "log.000002": data[:4], "log.000003.part": data[:4]}
 
 
-def test_everything_is_synced_before_a_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_synced_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     sync, rename = os.fsync, Path.rename
     monkeypatch.setattr(os, "fsync", lambda descriptor: (done.append("sync"), sync(descriptor)))
@@ -369,12 +369,16 @@ def test_everything_is_synced_before_a_file_has_its_name(tmp_path: Path, monkeyp
         (lambda events: [events[0], events[1] + b"\0"], "PREVIOUS_GTIDS(35)", {}),
         (lambda events: [events[1]], "PREVIOUS_GTIDS(35)", {}),
         (lambda events: [events[0], events[2]], "GTID(33)", {"ends": 235, "size": 77}),
-        (lambda events: [events[0], events[1][:-1] + b"\0"], "PREVIOUS_GTIDS(35)", {}),
+        (
+            lambda events: [events[0], events[1][:-1] + b"\0"],
+            "PREVIOUS_GTIDS(35)",
+            {"checksum": "00"},
+        ),
     ],
     ids=["length", "format", "place", "checksum"],
 )
-def test_what_a_dump_must_not_have_is_told_with_its_place(
-    wrong: Callable[[list[bytes]], list[bytes]], kind: str, jump: dict[str, int]
+def test_invalid_dump_event_is_refused_with_its_position(
+    wrong: Callable[[list[bytes]], list[bytes]], kind: str, jump: dict[str, object]
 ) -> None:
     sent = wrong(events_of(LOG.read_bytes()))
     frames = PacketFrames()
@@ -385,6 +389,8 @@ def test_what_a_dump_must_not_have_is_told_with_its_place(
             frames.receive(source, 0)
             raw.drain()
     place = 4 + sum(map(len, sent[:-1]))
+    if "checksum" in jump:
+        jump = {"checksum": sent[-1][-4:][::-1].hex()}
     assert raised.value.where == {"file": "log.000007", "pos": place, "event": kind, **jump}
 
 
@@ -392,7 +398,7 @@ def sealed(event: bytes) -> bytes:
     return event[:-4] + struct.pack("<I", zlib.crc32(event[:-4]))
 
 
-def test_a_second_heartbeat_and_an_artificial_event_are_not_the_files() -> None:
+def test_heartbeat_v2_and_artificial_events_are_not_archived() -> None:
     data = LOG.read_bytes()
     first, second, *events = events_of(data)
     beat = sealed(struct.pack("<IBIIIH", 0, 41, 1, 19 + 2 + 4, 200, 0) + b"\0\0" + bytes(4))
@@ -402,7 +408,7 @@ def test_a_second_heartbeat_and_an_artificial_event_are_not_the_files() -> None:
     assert b"".join(part for _, part in found) == data[4:]
 
 
-def test_a_file_that_is_being_written_is_kept_as_it_is() -> None:
+def test_file_in_use_is_archived_unchanged() -> None:
     """Its checksum is that of the format description without the flag."""
     data = bytearray(LOG.read_bytes())
     data[4 + 17] |= 1
@@ -410,7 +416,7 @@ def test_a_file_that_is_being_written_is_kept_as_it_is() -> None:
     assert b"".join(part for _, part in found) == data[4:]
 
 
-def test_mariadbs_events_without_places_are_kept() -> None:
+def test_mariadb_events_without_positions_are_archived() -> None:
     log = LogWriter(server=b"11.4.5-MariaDB")
     log.begin()
     log.event(160, b"INSERT", log_pos=0)
@@ -419,7 +425,7 @@ def test_mariadbs_events_without_places_are_kept() -> None:
     assert b"".join(part for _, part in found) == log.data[4:]
 
 
-def test_what_is_archived_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
+def test_archive_files_are_owner_only(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "archive")
     with archive.locked():
         archive.belong("5b37")

@@ -1,4 +1,4 @@
-"""Files of an archive, one after the other, then the stream: nothing twice, nothing left out."""
+"""Files of an archive in order, then the stream: nothing twice, nothing missing."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import Gtids
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.batch import PositionAdvance, Rows, TransactionBatch
-from connector.log.transaction.position import Digest, Finished
+from connector.log.transaction.position import AfterGtids, Digest, Finished, StreamStart
 from connector.log.transaction.source_position import SourcePosition
 from connector.mysql.archive.archive import Archive
 from connector.mysql.archive.archived_log import ArchivedLog, holds
+from connector.mysql.binlog.byte_source import ByteSource
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import LogFile
 from connector.mysql.binlog.reader import BinlogReader
-from connector.mysql.server.dump import AfterGtids, ByteSource, StreamStart
 from connector.mysql.server.gtid_set import encode_gtid_set
 from tests.support.binlog import ALL, images
 from tests.support.binlog_command import INT, UUID, gtid
@@ -51,7 +51,7 @@ def file(folder: Path, number: int, *transactions: int, known: bool = True) -> l
 
 
 class Reading:
-    """An archive that is read, and what was asked of whoever opens."""
+    """An archive that is read, and the starts at which streams were opened."""
 
     def __init__(self, folder: Path, start: StreamStart, *, live: bool = True, decode_all: bool = False) -> None:
         self.opened: Opened = []
@@ -110,9 +110,7 @@ class Silent:
 
 
 @pytest.mark.parametrize("decode_all", [False, True])
-def test_with_gtids_what_is_known_is_left_out_and_the_stream_goes_on_behind_all(
-    tmp_path: Path, decode_all: bool
-) -> None:
+def test_known_gtids_are_skipped_and_the_stream_continues_after_the_archive(tmp_path: Path, decode_all: bool) -> None:
     file(tmp_path, 1, 1, 2)
     file(tmp_path, 2, 3, 4)
     reading = Reading(tmp_path, AfterGtids(f"{SERVER}:1:3"), decode_all=decode_all)
@@ -123,7 +121,7 @@ def test_with_gtids_what_is_known_is_left_out_and_the_stream_goes_on_behind_all(
     assert reading.log.read(0) == [PositionAdvance(SourcePosition("log.000009", 4), f"{SERVER}:1")]
 
 
-def test_without_them_it_begins_at_the_offset_and_goes_on_at_the_next_file(tmp_path: Path) -> None:
+def test_without_gtids_reading_begins_at_the_offset_and_continues_at_the_next_file(tmp_path: Path) -> None:
     _, second = file(tmp_path, 1, 1, 2)
     file(tmp_path, 2, 3)
     reading = Reading(tmp_path, SourcePosition("log.000001", second))
@@ -132,13 +130,13 @@ def test_without_them_it_begins_at_the_offset_and_goes_on_at_the_next_file(tmp_p
     assert reading.live == [SourcePosition("log.000003", 4)]
 
 
-def test_a_file_that_comes_meanwhile_is_read(tmp_path: Path) -> None:
+def test_file_added_while_reading_is_read(tmp_path: Path) -> None:
     file(tmp_path, 1, 1)
     reading = Reading(tmp_path, AfterGtids(f"{SERVER}:9"))
     assert reading.rows(lambda: file(tmp_path, 2, 2) and None) == [10, 11, 20, 21]
 
 
-def test_without_a_stream_it_ends_with_the_files(tmp_path: Path) -> None:
+def test_without_a_stream_reading_ends_with_the_files(tmp_path: Path) -> None:
     file(tmp_path, 1, 1)
     reading = Reading(tmp_path, SourcePosition("log.000001", 4), live=False)
     assert reading.rows() == [10, 11]
@@ -147,7 +145,7 @@ def test_without_a_stream_it_ends_with_the_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("decode_all", [False, True])
-def test_what_was_passed_over_counts_as_seen(tmp_path: Path, decode_all: bool) -> None:
+def test_skipped_transactions_count_as_read(tmp_path: Path, decode_all: bool) -> None:
     """A transaction that has nothing for us; twice it is the same one."""
     log = LogWriter()
     for number in (5, 6, 5):
@@ -162,7 +160,7 @@ def test_what_was_passed_over_counts_as_seen(tmp_path: Path, decode_all: bool) -
     assert reading.live == [AfterGtids(f"{SERVER}:5-6")]
 
 
-def test_a_transaction_without_a_gtid_among_others_stops(tmp_path: Path) -> None:
+def test_transaction_without_a_gtid_among_others_is_refused(tmp_path: Path) -> None:
     log = LogWriter()
     transaction(log, 1, 10)
     place = transaction(log, 0, 20, known=False)
@@ -173,7 +171,7 @@ def test_a_transaction_without_a_gtid_among_others_stops(tmp_path: Path) -> None
     assert raised.value.where["at"] == SourcePosition("log.000001", place)
 
 
-def test_a_reader_that_cannot_be_made_leaves_no_file_open(tmp_path: Path) -> None:
+def test_failed_reader_leaves_no_file_open(tmp_path: Path) -> None:
     file(tmp_path, 1, 1)
     sources: list[ByteSource] = []
 
@@ -185,11 +183,11 @@ def test_a_reader_that_cannot_be_made_leaves_no_file_open(tmp_path: Path) -> Non
     archive = Archive(tmp_path)
     with pytest.raises(PreflightError):
         ArchivedLog(archive, SourcePosition("log.000001", 4), archive.files()[0], fail, None)
-    with pytest.raises(ValueError, match="closed"):
+    with pytest.raises(ValueError):
         sources[0].receive(memoryview(bytearray(9)), 0)
 
 
-def test_closed_it_gives_nothing(tmp_path: Path) -> None:
+def test_closed_log_returns_nothing(tmp_path: Path) -> None:
     file(tmp_path, 1, 1)
     reading = Reading(tmp_path, SourcePosition("log.000001", 4))
     reading.log.close()
@@ -208,7 +206,7 @@ def finished(known: str | None, file: str) -> Finished:
     )
 
 
-def test_the_files_hold_what_is_not_before_the_first(tmp_path: Path) -> None:
+def test_archive_holds_events_from_its_first_file_on(tmp_path: Path) -> None:
     log = LogWriter()
     (tmp_path / "log.000002").write_bytes(log.data)
     assert not holds(Archive(tmp_path), finished(None, "log.000001"))

@@ -1,4 +1,4 @@
-"""What compressed events take of memory: a bound that is granted, whatever they say they stand for."""
+"""The memory for compressed events is limited, whatever size they claim."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import Unsupported
 from connector.mysql.transforms.filters import Filter
 from tests.support.binlog import row_changes, whole_file
@@ -27,7 +27,7 @@ import resource, sys
 from pathlib import Path
 from connector.mysql.transforms.filters import Filter
 from connector.mysql.binlog.reader import BinlogReader
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import ConnectorError
 
 reader = BinlogReader.from_file(Path(sys.argv[1]), filters=Filter(Filters()), service="t", batch_bytes=1 << 20)
@@ -78,7 +78,7 @@ def read_aside(path: Path, data: bytes) -> tuple[int, int, str]:
     return int(rows), int(grown), error
 
 
-def test_an_event_of_17_kb_does_not_take_gigabytes(tmp_path: Path) -> None:
+def test_small_event_that_expands_to_gigabytes_is_refused(tmp_path: Path) -> None:
     data = compressed(512 * MB, 1)
     assert len(data) < 32 << 10
     rows, grown, error = read_aside(tmp_path / "log.000001", data)
@@ -95,7 +95,7 @@ def test_a_transaction_of_any_size_is_read_in_the_same_memory(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("largest", [2 * MB, 4 * MB])
-def test_how_large_an_event_may_be_can_be_said(tmp_path: Path, largest: int) -> None:
+def test_largest_event_can_be_configured(tmp_path: Path, largest: int) -> None:
     path = tmp_path / "log.000001"
     path.write_bytes(compressed(3 * MB, 1))
     told = binlog("--largest-event", largest, path)
@@ -106,7 +106,7 @@ def test_how_large_an_event_may_be_can_be_said(tmp_path: Path, largest: int) -> 
         assert "--largest-event" in told.err
 
 
-def test_mariadbs_compressed_events_and_values_have_the_same_bound(tmp_path: Path) -> None:
+def test_mariadb_compressed_events_and_values_have_the_same_limit(tmp_path: Path) -> None:
     """Rows by log_bin_compress, then a column that is COMPRESSED itself."""
     row = b"\0" + struct.pack("<I", 3 * MB) + bytes(3 * MB)
     images = b"\x84" + struct.pack(">I", len(row)) + zlib.compress(row)

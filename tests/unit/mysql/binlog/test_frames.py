@@ -1,4 +1,4 @@
-"""Packets and events out of bytes that come in pieces of any size."""
+"""Packets and events from bytes received in parts of any size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EndOfTest(Exception):
 
 
 class Pieces:
-    """A source that gives its bytes in the sizes it is told."""
+    """A source that returns its bytes in given sizes."""
 
     def __init__(self, data: bytes, sizes: Iterator[int]) -> None:
         self._data = memoryview(data)
@@ -90,7 +90,7 @@ def small_log() -> LogWriter:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 3000), min_size=1), st.sampled_from([64, 100, 1 << 16]))
-def test_the_sizes_that_bytes_come_in_change_nothing(sizes: list[int], buffer: int) -> None:
+def test_events_do_not_depend_on_the_sizes_received(sizes: list[int], buffer: int) -> None:
     def forever() -> Iterator[int]:
         while True:
             yield from sizes
@@ -169,7 +169,7 @@ def test_an_event_that_is_not_as_long_as_its_packet_is_corrupt() -> None:
         whole([*payloads[:2], payloads[2] + b"\0"])
 
 
-def test_what_was_whole_before_an_error_is_handed_out_first() -> None:
+def test_whole_events_before_an_error_are_returned_first() -> None:
     payloads = stream_of(small_log())
     reader = BinlogReader(
         Pieces(packets([*payloads, b""]), iter(lambda: 1 << 20, 0)),

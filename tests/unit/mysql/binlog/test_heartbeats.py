@@ -1,4 +1,4 @@
-"""HEARTBEAT events in a file: no server writes them there, and who kept a stream's bytes has them. Built byte by byte.
+"""Dump heartbeats in a file, as in a stored stream; built byte by byte, because no server writes them to files.
 
 They say how far the source is. So they pass between transactions and within them, and are checked like all others.
 """
@@ -55,7 +55,7 @@ def read(log: LogWriter, folder: Path, name: str = NAME.decode()) -> list[Logged
 
 
 @pytest.mark.parametrize("beat", [first, second])
-def test_they_pass_between_transactions_and_tell_the_place(beat: type[None], tmp_path: Path) -> None:
+def test_dump_heartbeat_between_transactions_advances_the_position(beat: type[None], tmp_path: Path) -> None:
     log, places = LogWriter(), []
     for _ in range(2):
         begun(log)
@@ -69,7 +69,7 @@ def test_they_pass_between_transactions_and_tell_the_place(beat: type[None], tmp
 
 
 @pytest.mark.parametrize("beat", [first, second])
-def test_within_a_transaction_they_say_nothing(beat: type[None], tmp_path: Path) -> None:
+def test_dump_heartbeat_within_a_transaction_is_ignored(beat: type[None], tmp_path: Path) -> None:
     """The place that they tell is not behind them there: whole transactions are what a source has read."""
     log = LogWriter()
     begun(log)
@@ -95,7 +95,9 @@ def test_within_a_transaction_they_say_nothing(beat: type[None], tmp_path: Path)
     ],
     ids=["another file", "another file, version 2", "an earlier place", "no place", "no file"],
 )
-def test_what_they_tell_is_checked(beat: type[None], wrong: dict[str, object], tmp_path: Path) -> None:
+def test_wrong_position_of_a_dump_heartbeat_is_refused(
+    beat: type[None], wrong: dict[str, object], tmp_path: Path
+) -> None:
     log = LogWriter()
     begun(log)
     ended(log)
@@ -108,7 +110,7 @@ def test_what_they_tell_is_checked(beat: type[None], wrong: dict[str, object], t
 
 
 @pytest.mark.parametrize("beat", [first, second])
-def test_so_is_their_checksum(beat: type[None], tmp_path: Path) -> None:
+def test_wrong_checksum_of_a_dump_heartbeat_is_refused(beat: type[None], tmp_path: Path) -> None:
     log = LogWriter()
     beat(log)
     log.data = log.data[:-1] + bytes([log.data[-1] ^ 1])
@@ -117,7 +119,7 @@ def test_so_is_their_checksum(beat: type[None], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
-def test_a_second_one_that_ends_early_is_told(cut: int, tmp_path: Path) -> None:
+def test_truncated_heartbeat_v2_is_refused(cut: int, tmp_path: Path) -> None:
     log = LogWriter()
     whole = LogWriter()
     second(whole)

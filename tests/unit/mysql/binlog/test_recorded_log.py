@@ -1,4 +1,4 @@
-"""A recorded log: what it holds, and that no damage to it is taken for data."""
+"""A recorded log: its content, and that no damage to it is taken for data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def resealed(data: bytes, start: int, end: int) -> bytes:
     return data[: end - 4] + struct.pack("<I", zlib.crc32(data[start : end - 4])) + data[end:]
 
 
-def test_the_log_holds_what_was_recorded() -> None:
+def test_recorded_log_has_the_recorded_transactions() -> None:
     found = whole_file(LOG)
 
     key = lambda n, text: [n, None, None, None, text] + [None] * 8  # noqa: E731
@@ -66,7 +66,7 @@ def test_the_log_holds_what_was_recorded() -> None:
     assert found[-1] == PositionAdvance(SourcePosition("binlog.000002", 4), None)
 
 
-def test_places_follow_each_other_without_a_gap() -> None:
+def test_positions_follow_each_other_without_a_gap() -> None:
     items = [item for item in whole_file(LOG) if isinstance(item, TransactionBatch)]
     ends = [item.ending.end for item in items if item.ending]
     starts = [item.begin.start for item in items if item.begin]
@@ -74,14 +74,14 @@ def test_places_follow_each_other_without_a_gap() -> None:
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 60, 150])
-def test_the_size_of_pieces_changes_nothing_but_their_number(batch_bytes: int) -> None:
+def test_batch_size_changes_only_the_number_of_batches(batch_bytes: int) -> None:
     whole, cut = whole_file(LOG), whole_file(LOG, batch_bytes=batch_bytes)
     assert row_changes(cut, "t") == row_changes(whole, "t")
     assert len(cut) > len(whole)
     assert next(change for change in changes(cut) if isinstance(change, Rows)).layout.key == (0,)
 
 
-def test_a_log_cut_off_anywhere_gives_whole_transactions_and_then_an_error(tmp_path: Path) -> None:
+def test_truncated_log_gives_whole_transactions_then_an_error(tmp_path: Path) -> None:
     data = LOG.read_bytes()
     borders = {item.ending.end.offset for item in whole_file(LOG) if isinstance(item, TransactionBatch) and item.ending}
     borders |= {end for _, end, kind in events(data) if kind in {15, 35}} | {4, len(data)}
@@ -114,7 +114,7 @@ def test_every_changed_bit_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_damage_under_a_right_checksum_ends_in_data_or_in_our_error(tmp_path: Path, seed: int) -> None:
+def test_damage_under_a_right_checksum_ends_in_data_or_a_connector_error(tmp_path: Path, seed: int) -> None:
     """Nothing else: no crash, no other exception, no endless loop. (Half of such damage is a value like any other.)"""
     data = LOG.read_bytes()
     draw = random.Random(seed)
@@ -135,7 +135,7 @@ def test_damage_under_a_right_checksum_ends_in_data_or_in_our_error(tmp_path: Pa
     assert min(outcomes.values()) > 20
 
 
-def test_a_missing_event_is_a_jump(tmp_path: Path) -> None:
+def test_missing_event_is_refused_as_a_jump(tmp_path: Path) -> None:
     data = LOG.read_bytes()
     start, end, _ = next(event for event in events(data) if event[2] == 33)
     with pytest.raises(CorruptBinlog) as jump:

@@ -1,4 +1,4 @@
-"""The text of the statement that made rows: told with the rows that are its own, cut where it is long."""
+"""The text of the statement that changed rows: published with its own rows, cut if long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.log.transaction.batch import Rows, TransactionBatch
 from connector.mysql.binlog.events.query import rows_query
 from connector.mysql.transforms.filters import Filter
@@ -60,7 +60,7 @@ def told(log: LogWriter, folder: Path, filters: Filter, *, batch_bytes: int = 1 
 
 @pytest.fixture
 def log() -> LogWriter:
-    """Two statements on one table, and one that nobody logged, in one transaction; one in the next."""
+    """Two statements on one table, and one that is not logged, in one transaction; one in the next."""
     log = LogWriter()
     log.begin()
     statement(log, "INSERT 1, 2", 1, 2)
@@ -74,13 +74,13 @@ def log() -> LogWriter:
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 10, 1 << 20])
-def test_each_row_has_its_own_statement(log: LogWriter, tmp_path: Path, batch_bytes: int) -> None:
+def test_rows_have_the_statement_that_wrote_them(log: LogWriter, tmp_path: Path, batch_bytes: int) -> None:
     assert told(log, tmp_path, wanted(), batch_bytes=batch_bytes) == [
         ("INSERT 1, 2", 1), ("INSERT 1, 2", 2), ("INSERT 3", 3), (None, 4), (None, 5),
     ]  # fmt: skip
 
 
-def test_where_it_is_not_wanted_rows_of_a_table_stay_together(log: LogWriter, tmp_path: Path) -> None:
+def test_rows_of_a_table_stay_together_without_statements(log: LogWriter, tmp_path: Path) -> None:
     assert {query for query, _ in told(log, tmp_path, Filter(Filters()))} == {None}
     first = next(item for item in whole_file(tmp_path / "log.000001") if isinstance(item, TransactionBatch))
     assert len(first.changes) == 1
@@ -101,7 +101,7 @@ def test_the_rows_of_one_statement_may_be_in_several_events_and_tables(tmp_path:
     assert told(log, tmp_path, wanted()) == [("UPDATE both", 1), ("UPDATE both", 2), ("UPDATE both", 3), (None, 4)]
 
 
-def test_what_a_table_that_is_not_for_us_was_told_is_nowhere(tmp_path: Path) -> None:
+def test_statement_of_an_uncaptured_table_is_not_published(tmp_path: Path) -> None:
     log = LogWriter()
     log.begin()
     statement(log, "INSERT INTO s.t: a secret", 1)
@@ -117,14 +117,14 @@ def test_the_text_is_in_the_sessions_character_set(tmp_path: Path) -> None:
     assert told(log, tmp_path, wanted()) == [("caf\u00e9 \u20ac", 1)]
 
 
-def test_bytes_that_mean_nothing_are_shown_as_such() -> None:
+def test_invalid_bytes_of_a_statement_are_shown_as_hex() -> None:
     assert rows_query(b"caf\xe9", 4, b"", 100) == "caf\\xe9"
     greek = bytes(11) + struct.pack("<H", 7) + b"\4" + struct.pack("<HHH", GREEK, GREEK, GREEK)
     assert rows_query(b"\xe1\xd2", 2, greek, 100) == "\\xe1\\xd2"  # the second is no letter of it
 
 
 @given(st.text(), st.integers(1, 40))
-def test_a_long_text_is_cut_between_characters_and_says_so(text: str, limit: int) -> None:
+def test_long_statement_is_cut_between_characters_and_marked(text: str, limit: int) -> None:
     raw = text.encode()
     found = rows_query(raw[:limit], len(raw), b"", limit)
     if len(raw) <= limit:
@@ -136,7 +136,7 @@ def test_a_long_text_is_cut_between_characters_and_says_so(text: str, limit: int
     assert note == f"{limit} of {len(raw)} bytes)"
 
 
-def test_of_a_huge_text_no_more_than_is_wanted_is_copied(tmp_path: Path) -> None:
+def test_only_the_wanted_part_of_a_huge_statement_is_copied(tmp_path: Path) -> None:
     log = LogWriter()
     log.begin()
     statement(log, b"INSERT" + b" " * (3 << 20), 1)
@@ -144,7 +144,7 @@ def test_of_a_huge_text_no_more_than_is_wanted_is_copied(tmp_path: Path) -> None
     assert told(log, tmp_path, wanted(8)) == [(f"INSERT   … (8 of {(3 << 20) + 6} bytes)", 1)]
 
 
-def test_texts_count_as_what_they_take(tmp_path: Path) -> None:
+def test_statements_count_for_the_size_of_a_batch(tmp_path: Path) -> None:
     """A piece is bounded by its bytes, whatever they are of."""
     log = LogWriter()
     log.begin()
@@ -159,7 +159,7 @@ def test_texts_count_as_what_they_take(tmp_path: Path) -> None:
     assert max(sizes) <= 12_000
 
 
-def test_mariadbs_annotations(tmp_path: Path) -> None:
+def test_mariadb_annotate_rows_are_read(tmp_path: Path) -> None:
     log = LogWriter(server=b"11.4.5-MariaDB")
     log.event(MARIADB_GTID, struct.pack("<QIB", 1, 0, 0) + bytes(6))
     log.event(ANNOTATE_ROWS, "INSERT é".encode())
@@ -169,7 +169,7 @@ def test_mariadbs_annotations(tmp_path: Path) -> None:
     assert told(log, tmp_path, wanted()) == [("INSERT é", 1)]
 
 
-def test_of_recorded_logs() -> None:
+def test_recorded_logs_have_their_statements() -> None:
     def texts(name: str) -> list[str]:
         found = whole_file(RECORDED / name, filters=wanted())
         return [change.query for change in changes(found) if isinstance(change, Rows) and change.query]
@@ -178,7 +178,7 @@ def test_of_recorded_logs() -> None:
     assert len(texts("mariadb-11.4.000001")) > 5
 
 
-def test_it_is_printed_in_both_layouts(log: LogWriter, tmp_path: Path) -> None:
+def test_statement_is_printed_in_both_layouts(log: LogWriter, tmp_path: Path) -> None:
     asked_twice = LogWriter()
     asked_twice.begin()
     statement(asked_twice, "INSERT\n1, 2; -- é", 1, 2)

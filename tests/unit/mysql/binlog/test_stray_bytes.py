@@ -1,4 +1,4 @@
-"""Bytes in a statement's text that mean nothing in its session's character set."""
+"""Statements with bytes that are invalid in the session's character set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import Unsupported, ValueNotRepresentable
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
@@ -52,7 +52,7 @@ def test_a_procedure_of_an_ignored_schema_stops_nothing() -> None:
     assert isinstance(found[0], TransactionBatch | PositionAdvance)
 
 
-def test_the_command_shows_both_and_the_bytes_where_they_matter() -> None:
+def test_thl_binlog_shows_the_text_and_the_invalid_bytes() -> None:
     for name in ("ddl-stray-byte.000001", "procedure-binary-literal.000001"):
         told = binlog(RECORDED / name)
         assert told.code == 0, told.err
@@ -68,7 +68,7 @@ def test_the_command_shows_both_and_the_bytes_where_they_matter() -> None:
     assert base64.b64decode(procedure["options"][replay.TEXT]).endswith(b"SELECT _binary '\xff'")
 
 
-def test_a_definition_whose_text_is_not_known_to_its_last_byte_is_published_and_never_applied(tmp_path: Path) -> None:
+def test_definition_with_invalid_bytes_is_published_and_never_applied(tmp_path: Path) -> None:
     log = LogWriter()
     log.query(b"CREATE TABLE t (b INT COMMENT '\xff') -- \xe9", state=UTF8)
     log.query(b"CREATE PROCEDURE p() SELECT _binary '\xff'", state=UTF8)
@@ -81,7 +81,7 @@ def test_a_definition_whose_text_is_not_known_to_its_last_byte_is_published_and_
     assert replay.TEXT not in altered.options
 
 
-def test_tables_are_told_whatever_bytes_stand_beside_their_names(tmp_path: Path) -> None:
+def test_tables_are_found_beside_invalid_bytes(tmp_path: Path) -> None:
     log = LogWriter()
     log.query(b"/* \xe9 */ DROP TABLE o.a, /* \xff */ s.t", state=UTF8)
     log.query(b"TRUNCATE o.t /* \xe9 */", state=UTF8)
@@ -92,7 +92,7 @@ def test_tables_are_told_whatever_bytes_stand_beside_their_names(tmp_path: Path)
     ]
 
 
-def test_a_change_that_is_kept_as_a_statement_has_its_bytes(tmp_path: Path) -> None:
+def test_kept_statement_has_its_original_bytes(tmp_path: Path) -> None:
     log = LogWriter()
     log.begin()
     log.query(b"INSERT INTO t VALUES (_binary '\xff\\'')", state=UTF8)
@@ -103,7 +103,7 @@ def test_a_change_that_is_kept_as_a_statement_has_its_bytes(tmp_path: Path) -> N
     assert replay.TEXT not in plain.options
 
 
-def test_the_history_of_tables_does_not_guess_a_label() -> None:
+def test_label_with_invalid_bytes_makes_the_table_unknown() -> None:
     history = TableHistory(Definitions(), ALL)
     for number, sql in enumerate((b"CREATE TABLE t (a ENUM('\xff'))", b"CREATE TABLE u (a INT) -- \xff")):
         body = struct.pack("<IIBHH", 1, 0, 1, 0, len(UTF8)) + UTF8 + b"s\0" + sql
@@ -111,7 +111,7 @@ def test_the_history_of_tables_does_not_guess_a_label() -> None:
     tables = history.drain().tables
     unknown, known = tables[TableName("s", "t")], tables[TableName("s", "u")]
     assert unknown is not None
-    assert "bytes that mean nothing" in unknown.unknown
+    assert "bytes that are invalid" in unknown.unknown
     assert known is not None
     assert not known.unknown
 
@@ -131,17 +131,17 @@ def test_the_history_of_tables_does_not_guess_a_label() -> None:
         ("ujis", b"'\xa1\xc0' \x5c", "'\\xa1\\xc0' \\"),
     ],
 )
-def test_what_a_text_holds_beside_bytes_without_meaning(charset: str, text: bytes, lenient: str) -> None:
+def test_invalid_bytes_are_shown_as_hex_beside_valid_text(charset: str, text: bytes, lenient: str) -> None:
     assert shown(decode_leniently(text, charset)) == lenient
 
 
 @pytest.mark.parametrize("charset", ["utf8mb4", "latin1", "sjis", "gbk", "gb18030", "ucs2"])
-def test_a_text_that_means_something_is_what_it_was(charset: str) -> None:
+def test_valid_text_is_unchanged(charset: str) -> None:
     codec = {"utf8mb4": "utf-8", "latin1": "cp1252", "ucs2": "utf-16-be"}.get(charset, charset)
     text = ("abc" if charset == "latin1" else "表 x") * 3
     assert decode_leniently(text.encode(codec), charset) == decode(text.encode(codec), charset) == text
 
 
-def test_a_charset_that_no_session_has_stops() -> None:
+def test_impossible_session_charset_is_refused() -> None:
     with pytest.raises(ValueNotRepresentable):
         decode_leniently(b"\xd8\x00", "ucs2")

@@ -1,4 +1,4 @@
-"""XA in the binary log: what is prepared, what is committed with it, what is decided later."""
+"""XA transactions in the binary log: prepared, committed in one phase, decided later."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
@@ -48,29 +48,29 @@ def in_small_pieces(log: LogWriter, folder: Path, *, filters: Filter | None = No
     return whole_file(path, batch_bytes=1, **({"filters": filters} if filters else {}))
 
 
-def test_a_prepared_transaction_is_told_apart(tmp_path: Path) -> None:
+def test_prepared_transaction_is_marked(tmp_path: Path) -> None:
     log = xa(LogWriter(), 1, 2)
     end = len(log.data)
     (found,) = read_back(log, tmp_path)
     assert isinstance(found, Prepared)
     assert (found.xid, found.one_phase) == (NAME, False)
-    assert numbers(found.piece) == [1, 2]
-    assert found.piece.begin is not None
-    assert found.piece.begin.metadata["xid"] == NAME
+    assert numbers(found.batch) == [1, 2]
+    assert found.batch.begin is not None
+    assert found.batch.begin.metadata["xid"] == NAME
     assert end_of(found) == SourcePosition("log.000001", end)
 
 
-def test_pieces_of_one_are_told_apart_from_the_first_on(tmp_path: Path) -> None:
+def test_batches_of_a_prepared_transaction_are_marked_from_the_first(tmp_path: Path) -> None:
     found = in_small_pieces(xa(LogWriter(), 1, 2), tmp_path)
     assert all(isinstance(item, Prepared) and not item.one_phase for item in found)
-    pieces = [item.piece for item in found if isinstance(item, Prepared)]
+    pieces = [item.batch for item in found if isinstance(item, Prepared)]
     assert [numbers(piece) for piece in pieces] == [[1], [2], []]
     assert [piece.begin is not None for piece in pieces] == [True, False, False]
     assert [piece.ending is not None for piece in pieces] == [False, False, True]
     assert [end_of(item) is not None for item in found] == [False, False, True]
 
 
-def test_one_phase_is_a_transaction_like_any_other(tmp_path: Path) -> None:
+def test_one_phase_commit_is_an_ordinary_transaction(tmp_path: Path) -> None:
     (found,) = read_back(xa(LogWriter(), 1, one_phase=True), tmp_path)
     assert isinstance(found, TransactionBatch)
     assert found.ending is not None
@@ -80,17 +80,17 @@ def test_one_phase_is_a_transaction_like_any_other(tmp_path: Path) -> None:
     assert last.one_phase
 
 
-def test_one_with_nothing_for_us_is_told_when_it_is_prepared(tmp_path: Path) -> None:
+def test_prepared_transaction_without_captured_rows_is_reported(tmp_path: Path) -> None:
     none = Filter(Filters(ignore=("s",)))
     (found,) = in_small_pieces(xa(LogWriter(), 1), tmp_path, filters=none)
     assert isinstance(found, Prepared)
-    assert (found.piece.changes, found.piece.begin is None, found.piece.ending is None) == ([], False, False)
+    assert (found.batch.changes, found.batch.begin is None, found.batch.ending is None) == ([], False, False)
     (found,) = in_small_pieces(xa(LogWriter(), 1, one_phase=True), tmp_path, filters=none)
     assert isinstance(found, PositionAdvance)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.COMMIT, Outcome.ROLLBACK])
-def test_what_becomes_of_it_is_a_transaction_of_its_own(tmp_path: Path, outcome: Outcome) -> None:
+def test_xa_commit_and_rollback_are_transactions(tmp_path: Path, outcome: Outcome) -> None:
     log = xa(LogWriter(), 1)
     start = len(log.data)
     log.query(b"XA " + outcome.name.encode() + b" " + XID)
@@ -102,7 +102,7 @@ def test_what_becomes_of_it_is_a_transaction_of_its_own(tmp_path: Path, outcome:
 
 
 @pytest.mark.parametrize("ends", ["another end", "another prepare", "xid", "commit", "no start", "start"])
-def test_what_contradicts_itself_is_corrupt(tmp_path: Path, ends: str) -> None:
+def test_contradicting_xa_events_are_corrupt(tmp_path: Path, ends: str) -> None:
     log = LogWriter()
     if ends != "no start":
         log.query(b"XA START " + XID)
@@ -131,12 +131,12 @@ def test_what_contradicts_itself_is_corrupt(tmp_path: Path, ends: str) -> None:
         (body((b"", b"", 0)), ("X'',X'',0", False)),
     ],
 )
-def test_the_event_names_the_xid_as_statements_do(event: bytes, expected: tuple[str, bool]) -> None:
+def test_xid_of_the_event_equals_that_of_statements(event: bytes, expected: tuple[str, bool]) -> None:
     assert xa_prepare(event) == expected
 
 
 @pytest.mark.parametrize("event", [b"", body()[:-1], struct.pack("<BIII", 0, 1, 65, 0) + bytes(65)])
-def test_an_event_of_wrong_lengths_is_corrupt(event: bytes) -> None:
+def test_xa_event_of_wrong_lengths_is_corrupt(event: bytes) -> None:
     with pytest.raises(CorruptBinlog):
         xa_prepare(event)
 
@@ -145,7 +145,7 @@ def test_an_event_of_wrong_lengths_is_corrupt(event: bytes) -> None:
     "sql",
     ["XA COMMIT X'61',X'',1 ONE PHASE", "XA RECOVER", "XA START 'a'", "XA PREPARE X'61',X'',1", "XA COMMIT X'6',1"],
 )
-def test_other_statements_stop_us(sql: str) -> None:
+def test_unknown_xa_statement_is_refused(sql: str) -> None:
     with pytest.raises(Unsupported) as caught:
         xa_statement(sql)
     assert isinstance(caught.value, ConnectorError)

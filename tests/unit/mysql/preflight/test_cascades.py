@@ -1,4 +1,4 @@
-"""A definition by which a captured table gets a key whose cascades the log does not have: the reading stops there."""
+"""A definition that gives a captured table a cascading key whose changes are not logged is refused."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import cast
 
 import pytest
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import PreflightError, Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.mysql.binlog.events.column_names import RefusingResolver
 from connector.mysql.binlog.events.query import Query
 from connector.mysql.preflight import cascades
 from connector.mysql.preflight.cascades import CascadeGuard
-from connector.mysql.schema_history.column_names import RefusingResolver
 from connector.mysql.server.connection import Connection
 from connector.mysql.server.source_facts import SourceFacts
 from connector.mysql.transforms.filters import Filter
@@ -56,7 +56,7 @@ def read(
         "CREATE TABLE c (p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE whatever)",
     ],
 )
-def test_a_key_of_a_captured_table_stops(sql: str) -> None:
+def test_cascading_key_of_a_captured_table_is_refused(sql: str) -> None:
     with pytest.raises(Unsupported) as stopped:
         read(sql)
     assert "source.accept_unlogged_cascades=true" in stopped.value.hint
@@ -64,7 +64,7 @@ def test_a_key_of_a_captured_table_stops(sql: str) -> None:
     assert stopped.value.where["foreign_keys"]
 
 
-def test_the_default_schema_is_not_what_counts() -> None:
+def test_key_is_judged_by_its_tables_schema_not_the_default_schema() -> None:
     with pytest.raises(Unsupported) as stopped:
         read(CREATE.replace("TABLE c", "TABLE shop.c"), schema="other")
     assert stopped.value.where["foreign_keys"] == "shop.c (ON DELETE CASCADE)"
@@ -82,20 +82,20 @@ def test_the_default_schema_is_not_what_counts() -> None:
         "CREATE TABLE n (s TEXT DEFAULT 'REFERENCES p (id) ON DELETE CASCADE')",
     ],
 )
-def test_others_go_on(sql: str) -> None:
+def test_definitions_without_cascading_keys_are_accepted(sql: str) -> None:
     assert not read(sql)
 
 
-def test_what_was_read_before_goes_on() -> None:
+def test_definition_before_the_position_is_accepted() -> None:
     assert not read(CREATE, gtid=f"{UUID}:5")
 
 
-def test_what_did_not_happen_goes_on() -> None:
+def test_failed_definition_is_accepted() -> None:
     assert not read(CREATE, alter="start")
     assert not read(CREATE, error_code="1005")
 
 
-def test_mysql_before_9_takes_no_notice_of_a_key_in_a_column() -> None:
+def test_inline_key_is_ignored_before_mysql_9() -> None:
     assert not read(INLINE, facts=MYSQL_8)
     for facts, sql in ((MYSQL_8, CREATE), (MYSQL_9, INLINE)):
         with pytest.raises(Unsupported) as stopped:

@@ -1,4 +1,4 @@
-"""What servers of certain ids wrote is left out, is counted, and moves the position."""
+"""Transactions of ignored server ids are skipped and counted, and move the position."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
-from connector.config.model import Filters, Source
+from connector.config.filters import Filters
+from connector.config.source import Source
 from connector.errors import Unsupported
 from connector.log.ids import Epoch, Outcome, Seqno
 from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.definition import Redefined
 from connector.log.transaction.position import Digest, Finished, SourcePosition
 from connector.log.transaction.xa import Decided, Prepared
+from connector.mysql.binlog.events.column_names import NumberingResolver
 from connector.mysql.binlog.events.query import Query
 from connector.mysql.binlog.frames import EventFrames
-from connector.mysql.binlog.reader import BinlogReader, FileSource
-from connector.mysql.schema_history.column_names import NumberingResolver
+from connector.mysql.binlog.reader import BinlogReader, FileBytes
 from connector.mysql.transforms.filters import Filter
 from tests.support.binlog import changes, row_changes, whole_file
 from tests.support.binlog_writer import ColumnDef, LogWriter, image
@@ -79,7 +80,7 @@ def counted(server: int = OTHER) -> float:
     return REGISTRY.get_sample_value(name, {"service": "test", "server_id": str(server)}) or 0
 
 
-def test_they_are_passed_with_their_gtids_and_counted(tmp_path: Path) -> None:
+def test_transactions_of_ignored_servers_are_skipped_with_their_gtids_and_counted(tmp_path: Path) -> None:
     log = write(write(write(LogWriter(), 1), 2, OTHER), 3)
     before, second = counted(), len(write(write(LogWriter(), 1), 2).data)
     found = read(log, tmp_path)
@@ -90,7 +91,7 @@ def test_they_are_passed_with_their_gtids_and_counted(tmp_path: Path) -> None:
     assert counted() == before + 1
 
 
-def test_their_rows_are_not_looked_at(tmp_path: Path) -> None:
+def test_rows_of_ignored_servers_are_not_decoded(tmp_path: Path) -> None:
     assert told(read(write(LogWriter(), 1, OTHER, metadata="NONE"), tmp_path)) == [("passed", 1)]
     with pytest.raises(Unsupported) as refused:
         read(write(LogWriter(), 1, metadata="NONE"), tmp_path)
@@ -98,7 +99,9 @@ def test_their_rows_are_not_looked_at(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.sampled_from([1, 2, 3]), max_size=12), st.frozensets(st.integers(1, 3)), st.booleans())
-def test_what_is_left_is_what_others_wrote(servers: list[int], ignored: frozenset[int], tagless: bool) -> None:
+def test_transactions_of_other_servers_are_published(
+    servers: list[int], ignored: frozenset[int], tagless: bool
+) -> None:
     log = LogWriter()
     for number, server in enumerate(servers, 1):
         write(log, number, server, tagless=tagless)
@@ -109,7 +112,7 @@ def test_what_is_left_is_what_others_wrote(servers: list[int], ignored: frozense
     assert found == expected
 
 
-def test_a_statement_of_theirs_is_no_error_and_its_values_are_not_the_next_ones(tmp_path: Path) -> None:
+def test_statement_of_an_ignored_server_is_skipped_with_its_values(tmp_path: Path) -> None:
     log = LogWriter()
     log.server_id = OTHER
     log.begin()
@@ -130,7 +133,7 @@ def test_a_statement_of_theirs_is_no_error_and_its_values_are_not_the_next_ones(
     assert "insert_id" not in statement.options
 
 
-def test_a_file_that_theirs_loads_is_forgotten(tmp_path: Path) -> None:
+def test_load_data_file_of_an_ignored_server_is_dropped(tmp_path: Path) -> None:
     log = LogWriter()
     for server in (OTHER, 1):  # the same file id again
         log.server_id = server
@@ -158,7 +161,7 @@ class Following(NumberingResolver):
         return True
 
 
-def test_their_definitions_still_change_what_tables_are(tmp_path: Path) -> None:
+def test_definitions_of_ignored_servers_update_the_table_history(tmp_path: Path) -> None:
     log = LogWriter()
     log.server_id = OTHER
     log.gtid(SOURCE, 1)
@@ -166,7 +169,7 @@ def test_their_definitions_still_change_what_tables_are(tmp_path: Path) -> None:
     path = tmp_path / "log.000001"
     path.write_bytes(log.data)
     naming = Following()
-    source = FileSource(path.open("rb", buffering=0))
+    source = FileBytes(path.open("rb", buffering=0))
     reader = BinlogReader(source, EventFrames(), filters=IGNORING, service="test", batch_bytes=9, resolver=naming)
     found = [item for _ in range(3) for item in reader.read()]
     reader.close()
@@ -174,7 +177,7 @@ def test_their_definitions_still_change_what_tables_are(tmp_path: Path) -> None:
     assert naming.told == ["ALTER TABLE t ADD x INT"]
 
 
-def test_of_an_xa_transaction_the_prepare_decides(tmp_path: Path) -> None:
+def test_xa_transaction_is_ignored_by_the_server_of_its_prepare(tmp_path: Path) -> None:
     log = LogWriter()
     before = counted()
     log.server_id = OTHER
@@ -188,7 +191,7 @@ def test_of_an_xa_transaction_the_prepare_decides(tmp_path: Path) -> None:
     nothing, first, kept, second, one_phase = read(log, tmp_path)
     for item, found in ((nothing, []), (kept, [("INSERT", None, [3])])):
         assert isinstance(item, Prepared)
-        assert row_changes([item.piece], "t") == found
+        assert row_changes([item.batch], "t") == found
     for item in (first, second):
         assert isinstance(item, Decided)
         assert (item.xid, item.ending.outcome) == (NAME, Outcome.COMMIT)
@@ -197,7 +200,7 @@ def test_of_an_xa_transaction_the_prepare_decides(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tagless", [False, True])
-def test_the_logs_last_event_is_read_again_whoever_wrote_it(tmp_path: Path, tagless: bool) -> None:
+def test_last_event_of_the_log_is_compared_even_if_of_an_ignored_server(tmp_path: Path, tagless: bool) -> None:
     log = write(LogWriter(), 1, OTHER, tagless=tagless)
     start = len(log.data)
     write(write(log, 2, OTHER, tagless=tagless), 3, OTHER, tagless=tagless)
@@ -214,6 +217,6 @@ def test_the_logs_last_event_is_read_again_whoever_wrote_it(tmp_path: Path, tagl
     assert [what for what, _ in told(read(log, tmp_path))] == ["passed"] * 3  # the filter itself is as it was
 
 
-def test_a_producer_leaves_out_its_own_id_too() -> None:
+def test_own_server_id_is_ignored() -> None:
     assert Filter.of(Source(server_id=9, ignore_server_ids=(3, 4))).ignored_servers == {3, 4, 9}
     assert Filter(Filters()).ignored_servers == frozenset()

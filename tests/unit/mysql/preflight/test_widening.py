@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from connector.config.model import Filters, Source
+from connector.config.filters import Filters
+from connector.config.source import Source
 from connector.mysql.preflight import cascades, widening
-from connector.mysql.preflight.widening import accepts_all, capture_of, same_tables
-from connector.mysql.transforms.filters import fingerprint
+from connector.mysql.preflight.widening import accepts_all, same_tables
+from connector.mysql.transforms.filters import capture_of, fingerprint
 from connector.redaction import forget, redacted
 
 RULE = {"match": ["s.t"], "mask": {"a": {"hash": 16}}}
@@ -30,7 +31,7 @@ def source(**filters: Any) -> Source:
         {"tables": [{**RULE, "drop": [], "publish_as": "", "actions": ["insert", "update", "delete", "ddl"]}]},
     ],
 )
-def test_what_says_the_same_captures_the_same(other: dict[str, Any]) -> None:
+def test_equivalent_filters_have_equal_captures(other: dict[str, Any]) -> None:
     before, now = source(tables=[RULE]), source(**{"tables": [RULE], **other})
     assert same_tables(capture_of(before), now)
     assert same_tables(capture_of(now), before)
@@ -38,25 +39,25 @@ def test_what_says_the_same_captures_the_same(other: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("other", [{"do": ["s"]}, {"tables": []}, {"hash_key": "x" * 16}])
-def test_what_says_other_things_does_not(other: dict[str, Any]) -> None:
+def test_different_filters_have_different_captures(other: dict[str, Any]) -> None:
     assert not same_tables(capture_of(source(tables=[RULE])), source(**{"tables": [RULE], **other}))
 
 
-def test_a_mask_that_is_null_is_in_the_record() -> None:
+def test_null_mask_is_in_the_record() -> None:
     null = source(tables=[{"match": ["s.t"], "mask": {"a": {"fixed": None}}}])
     kept = capture_of(null)["filters"]
     assert kept == {"tables": [{"match": ["s.t"], "mask": {"a": {"fixed": None}}}]}
     assert Filters.model_validate(kept).tables == null.filters.tables
 
 
-def test_everything_is_accepted_by_one_pattern_among_others() -> None:
+def test_accept_partial_of_everything_may_stand_among_other_patterns() -> None:
     assert accepts_all(["s.t", "*"])
     assert not accepts_all([])
     assert not accepts_all(["s.*"])
 
 
 @pytest.mark.parametrize("sql", [widening._TABLES, cascades._TABLES])
-def test_versioned_tables_hold_rows_too(sql: str) -> None:
+def test_system_versioned_tables_count_as_tables_with_rows(sql: str) -> None:
     with sqlite3.connect(":memory:") as server:
         server.execute("ATTACH ':memory:' AS information_schema")
         server.execute("CREATE TABLE information_schema.TABLES (TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE)")
@@ -65,7 +66,7 @@ def test_versioned_tables_hold_rows_too(sql: str) -> None:
         assert server.execute(sql).fetchall() == [("s", "base table"), ("s", "system versioned")]
 
 
-def test_a_key_from_a_file_is_in_no_text(tmp_path: Path) -> None:
+def test_hash_key_from_a_file_is_in_no_text(tmp_path: Path) -> None:
     forget()
     (tmp_path / "key").write_text("planted-in-a-file-1\n")
     kept = capture_of(source(hash_key="", hash_key_file=str(tmp_path / "key")))

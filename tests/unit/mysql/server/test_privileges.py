@@ -1,4 +1,4 @@
-"""What SHOW GRANTS means."""
+"""The parsing of SHOW GRANTS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def grants(*lines: str) -> Privileges:
     return parse_grants([f"{line} {'FROM' if line.startswith('REVOKE') else 'TO'} {USER}" for line in lines])
 
 
-def test_global_privileges() -> None:
+def test_global_privileges_are_parsed() -> None:
     some = grants("GRANT SELECT, REPLICATION SLAVE ON *.*", "GRANT FLUSH_TABLES ON *.*")
     assert some.has("REPLICATION SLAVE")
     assert some.has("RELOAD", "FLUSH_TABLES")
@@ -22,7 +22,7 @@ def test_global_privileges() -> None:
     assert some.may_select("any", "thing")
 
 
-def test_all_privileges_are_all() -> None:
+def test_all_privileges_includes_each() -> None:
     assert grants("GRANT ALL PRIVILEGES ON *.*").has("REPLICATION SLAVE")
     assert grants("GRANT ALL PRIVILEGES ON `shop`.*").may_select("shop")
 
@@ -43,7 +43,7 @@ def test_all_privileges_are_all() -> None:
         ("`a``b`.`c.d`", "a`b", "c.d", True),
     ],
 )
-def test_select_covers(place: str, schema: str, table: str, allowed: bool) -> None:
+def test_select_covers_matching_tables(place: str, schema: str, table: str, allowed: bool) -> None:
     assert grants(f"GRANT SELECT ON {place}").may_select(schema, table) is allowed
 
 
@@ -54,14 +54,14 @@ def test_partial_revokes_make_names_of_schemas_literal(schema: str, allowed: boo
     assert parse_grants([line]).may_select(schema)
 
 
-def test_a_partial_revoke_takes_a_schema_away() -> None:
+def test_partial_revoke_removes_a_schema() -> None:
     some = grants("GRANT SELECT ON *.*", "REVOKE SELECT ON `secret`.*")
     assert not some.may_select("secret")
     assert not some.may_select("*")
     assert some.may_select("shop")
 
 
-def test_what_is_no_grant_of_a_table_says_nothing() -> None:
+def test_grants_of_roles_and_routines_are_ignored() -> None:
     some = grants(
         "GRANT USAGE ON *.*",
         "GRANT `role`@`%`",

@@ -1,4 +1,4 @@
-"""Which servers are taken as a live source, and what is known of the old ones; the answers are written here."""
+"""The facts of supported and unsupported servers, from written answers."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ def facts(version: str, **values: str) -> SourceFacts:
 
 
 @pytest.mark.parametrize("version", ["5.5.62-log", "5.1.73", "5.0.96-community"])
-def test_older_servers_are_refused_by_name(version: str) -> None:
+def test_unsupported_server_version_is_refused(version: str) -> None:
     with pytest.raises(PreflightError) as told:
         read_facts(cast(Connection, Answers({"version": version})))
     assert "thl binlog" in told.value.hint
 
 
 @pytest.mark.parametrize("version", ["5.6.24-log", "5.7.44-log"])
-def test_what_is_not_told_before_8(version: str) -> None:
+def test_older_servers_report_no_names_and_no_seconds(version: str) -> None:
     found = facts(version)
-    assert (found.tells_names, found.binlog_row_metadata, found.set_variable) == (False, "NONE", "SET GLOBAL")
+    assert (found.logs_column_names, found.binlog_row_metadata, found.set_variable) == (False, "NONE", "SET GLOBAL")
     assert (found.flush_privilege, found.expire_seconds) == ("RELOAD", 3 * 86400)
     assert found.unlogged_options == {"explicit_defaults_for_timestamp": "0"}
     assert facts(version, explicit_defaults_for_timestamp="ON").unlogged_options == {
@@ -63,16 +63,16 @@ def test_what_is_not_told_before_8(version: str) -> None:
     }
 
 
-def test_newer_servers_tell_it() -> None:
+def test_newer_servers_report_names_and_seconds() -> None:
     more = {"binlog_row_metadata": "MINIMAL", "binlog_expire_logs_seconds": "60", "expire_logs_days": "0"}
     old, new = facts("8.0.11", **more), facts("8.0.43", **more)
-    assert (new.tells_names, new.binlog_row_metadata, new.set_variable) == (True, "MINIMAL", "SET PERSIST")
+    assert (new.logs_column_names, new.binlog_row_metadata, new.set_variable) == (True, "MINIMAL", "SET PERSIST")
     assert (old.flush_privilege, new.flush_privilege, new.expire_seconds) == ("RELOAD", "FLUSH_TABLES", 60)
     assert new.unlogged_options == {}
     assert facts("8.0.43", **more | {"binlog_expire_logs_seconds": "0"}).expire_seconds == 0
 
 
-def test_what_is_not_in_its_own_log() -> None:
+def test_unlogged_changes_of_a_server_are_recognised() -> None:
     new = {"binlog_row_metadata": "FULL"}
     assert facts("8.0.43", **new, log_replica_updates="ON").logs_replicated
     assert facts("8.0.11", **new, log_slave_updates="ON").logs_replicated

@@ -1,4 +1,4 @@
-"""Text of every multi-byte set is what a MySQL server said it is, to the last character.
+"""Text of every multi-byte set decodes as a MySQL server decodes it, character by character.
 
 `tests/testdata/charsets.json` was written by `tests/support/make_charsets.py` from a server's answers: how many
 characters a set has and a digest of all pairs of bytes and meaning.
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.config.model import Filters
+from connector.config.filters import Filters
 from connector.errors import ValueNotRepresentable
 from connector.mysql.transforms.filters import Filter
 from connector.mysql.values import charsets
@@ -54,7 +54,7 @@ def pairs(charset: str) -> dict[bytes, str]:
 
 
 @pytest.mark.parametrize("charset", SETS)
-def test_every_character_means_what_the_server_said(charset: str) -> None:
+def test_every_character_decodes_as_the_server_decodes_it(charset: str) -> None:
     found = pairs(charset)
 
     assert len(found) == FACTS[charset]["characters"]
@@ -102,12 +102,12 @@ def test_every_character_means_what_the_server_said(charset: str) -> None:
         ("euckr", "c9a1", None),
     ],
 )
-def test_a_character(charset: str, raw: str, text: str | None) -> None:
+def test_single_character_is_decoded(charset: str, raw: str, text: str | None) -> None:
     assert pairs(charset).get(bytes.fromhex(raw)) == text
 
 
 @given(st.sampled_from(SETS), st.data())
-def test_a_text_is_its_characters_one_after_the_other(charset: str, data: st.DataObject) -> None:
+def test_text_is_the_concatenation_of_its_characters(charset: str, data: st.DataObject) -> None:
     known = sorted(pairs(charset)) if charset != "gb18030" else [four_bytes(n) for n in range(FOUR)]
     ascii_too = st.one_of(st.sampled_from(known), st.binary(max_size=20).map(lambda raw: bytes(b & 0x7F for b in raw)))
     chars = data.draw(st.lists(ascii_too, max_size=30))
@@ -118,7 +118,7 @@ def test_a_text_is_its_characters_one_after_the_other(charset: str, data: st.Dat
 
 
 @given(st.sampled_from(SETS), st.binary(max_size=40))
-def test_any_bytes_are_characters_or_are_refused_where_the_first_is_none(charset: str, raw: bytes) -> None:
+def test_any_bytes_are_decoded_or_refused_at_the_first_invalid_one(charset: str, raw: bytes) -> None:
     try:
         text = charsets.decode(raw, charset)
     except ValueNotRepresentable as error:
@@ -132,7 +132,7 @@ def test_any_bytes_are_characters_or_are_refused_where_the_first_is_none(charset
 
 
 @pytest.mark.parametrize("charset", SETS)
-def test_values_and_labels_of_a_row(tmp_path: Path, charset: str) -> None:
+def test_values_and_labels_of_a_row_are_decoded(tmp_path: Path, charset: str) -> None:
     known = pairs(charset)
     few = [raw for raw in sorted(known) if raw[0] >= 0x80][:: max(1, len(known) // 500)]
     raw, text = b"a" + b"b".join(few), "a" + "b".join(known[char] for char in few)
@@ -163,9 +163,7 @@ def test_values_and_labels_of_a_row(tmp_path: Path, charset: str) -> None:
         ("latin1", None),
     ],
 )
-def test_what_is_not_valid_is_kept_as_bytes_where_that_is_wanted(
-    tmp_path: Path, charset: str, bad: bytes | None
-) -> None:
+def test_invalid_text_is_kept_as_bytes_if_configured(tmp_path: Path, charset: str, bad: bytes | None) -> None:
     log = LogWriter()
     log.begin()
     log.table_map([ColumnDef(252, b"\x02", collation=COLLATION[charset])] * 2)
@@ -184,7 +182,7 @@ def test_what_is_not_valid_is_kept_as_bytes_where_that_is_wanted(
             whole_file(path, filters=Filter(Filters(), keep_invalid_text=("s.t.c0",)))
 
 
-def test_a_label_that_is_not_valid_is_refused_with_its_column(tmp_path: Path) -> None:
+def test_invalid_label_is_refused_with_its_column(tmp_path: Path) -> None:
     labelled = ColumnDef(254, b"\xf7\x01", collation=COLLATION["gbk"], labels=(b"x", b"\xff\xff"))
     with pytest.raises(ValueNotRepresentable) as caught:
         through(tmp_path, labelled, [b"\x02"])
@@ -206,11 +204,11 @@ def test_collation_ids_derived_from_names_equal_the_recorded_ones() -> None:
     assert {number: charset_of(number) for number in COLLATIONS} == recorded
 
 
-def test_a_table_of_another_set_is_refused() -> None:
-    with pytest.raises(ValueError, match="another length"):
+def test_code_table_of_wrong_length_is_refused() -> None:
+    with pytest.raises(ValueError):
         multibyte_text(b"a", codes("gbk"), 3)
 
 
-def test_there_is_no_set_that_we_cannot_read() -> None:
+def test_every_character_set_can_be_decoded() -> None:
     for name in {charset for charset, _ in COLLATIONS.values()}:
         assert name == "binary" or charsets.decode(b"\0\0\0A\0\0A\0", name)

@@ -1,4 +1,4 @@
-"""MySQL's binary JSON: documents of every shape by an encoder of our own, and crafted ones."""
+"""MySQL's binary JSON: documents of every shape from a test encoder, and crafted ones."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_text_reads_back_as_the_document(tmp_path: Path, value: Any, wide: b
     assert json.loads(text) == value
 
 
-def test_separators_escapes_and_the_order_of_keys_are_mysqls(tmp_path: Path) -> None:
+def test_separators_escapes_and_key_order_equal_mysqls(tmp_path: Path) -> None:
     value = {"bb": [1, -2.5, 1e20, '\u00e9\x01\n"\\/'], "a": {}, "c": [None, True, False]}
     assert through_json(tmp_path, document(value), b"") == [
         '{"a": {}, "c": [null, true, false], "bb": [1, -2.5, 1e20, "\u00e9\\u0001\\n\\"\\\\/"]}',
@@ -128,7 +128,7 @@ def nested(depth: int) -> bytes:
     return document(value)
 
 
-def test_a_hundred_levels_are_enough(tmp_path: Path) -> None:
+def test_json_of_100_levels_is_printed_and_deeper_is_refused(tmp_path: Path) -> None:
     assert through_json(tmp_path, nested(100)) == ["[" * 100 + "]" * 100]
     with pytest.raises(CorruptBinlog):
         through_json(tmp_path, nested(101))
@@ -169,14 +169,14 @@ def test_a_container_that_holds_itself_is_refused(tmp_path: Path) -> None:
         b"\x03\x00",
     ],
 )
-def test_impossible_documents_are_corrupt(tmp_path: Path, raw: bytes) -> None:
+def test_impossible_json_documents_are_refused(tmp_path: Path, raw: bytes) -> None:
     with pytest.raises(CorruptBinlog):
         through_json(tmp_path, raw)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(documents, st.booleans(), st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1))
-def test_damaged_documents_end_in_text_or_in_our_error(
+def test_damaged_json_is_printed_or_refused(
     tmp_path: Path, value: Any, wide: bool, damage: list[tuple[int, int]]
 ) -> None:
     try:

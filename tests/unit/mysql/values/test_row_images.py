@@ -1,4 +1,4 @@
-"""An image holds the columns of its bitmap, and no others; differences of JSON documents become the whole."""
+"""An image has only the columns of its bitmap; JSON differences are applied to the whole document."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parts(draw: st.DrawFn, width: int) -> tuple[set[int], set[int], int]:
 
 
 @given(st.data(), st.integers(1, 20))
-def test_images_of_any_columns(data: st.DataObject, width: int) -> None:
+def test_images_with_any_columns_are_decoded(data: st.DataObject, width: int) -> None:
     log = LogWriter()
     log.begin()
     log.table_map([INT] * width)
@@ -125,7 +125,7 @@ def diffs(*each: bytes) -> bytes:
         ([diff(0, b"$.a", DOCUMENT), diff(0, b"$.a.bb[0]", b"\x04\x02")], '{"a": {"a": 1, "bb": [false]}, "bb": [7]}'),
     ],
 )
-def test_differences_are_done(made: list[bytes], text: str) -> None:
+def test_json_differences_are_applied(made: list[bytes], text: str) -> None:
     assert patched(DOCUMENT, diffs(*made)).decode() == text
 
 
@@ -146,13 +146,13 @@ def test_differences_are_done(made: list[bytes], text: str) -> None:
         (b"\x01", CorruptBinlog),
     ],
 )
-def test_differences_that_do_not_fit_stop(made: bytes, error: type[Exception]) -> None:
+def test_json_differences_that_do_not_fit_are_refused(made: bytes, error: type[Exception]) -> None:
     with pytest.raises(error):
         patched(DOCUMENT, made)
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60))
-def test_damaged_documents_and_differences_are_told(document: bytes, made: bytes) -> None:
+def test_damaged_json_documents_and_differences_are_refused(document: bytes, made: bytes) -> None:
     for before, after in ((document, diffs(diff(2, b"$.a"))), (b"\0" + document, diffs(diff(1, b"$.x", document)))):
         with suppress(CorruptBinlog, Unsupported):
             patched(before, after).decode()
@@ -174,7 +174,7 @@ def partial(options: bytes, after: bytes, *, before: bytes = BEFORE) -> LogWrite
     return log
 
 
-def test_only_the_columns_with_a_bit_are_differences(tmp_path: Path) -> None:
+def test_only_columns_with_a_set_bit_are_differences(tmp_path: Path) -> None:
     made = diffs(diff(2, b"$.bb"))
     whole = struct.pack("<I", 2) + b"\x04\x02"
     found = row_changes(read_back(partial(b"\x01\x01\x00", struct.pack("<I", len(made)) + made + whole), tmp_path), "t")
@@ -182,7 +182,7 @@ def test_only_the_columns_with_a_bit_are_differences(tmp_path: Path) -> None:
     assert row_changes(read_back(partial(b"\x00\x00", whole * 2), tmp_path), "t")[0][2] == ["false", "false"]
 
 
-def test_differences_from_a_document_that_is_not_there_stop(tmp_path: Path) -> None:
+def test_differences_from_an_absent_document_are_refused(tmp_path: Path) -> None:
     made = diffs(diff(2, b"$.bb"))
     log = partial(b"\x01\x01\x00", struct.pack("<I", len(made)) + made + bytes(4), before=b"\x00")
     with pytest.raises(Unsupported) as caught:
@@ -193,7 +193,7 @@ def test_differences_from_a_document_that_is_not_there_stop(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["a row of the same event", "a row of an event before it"])
-def test_a_document_of_another_row_is_never_the_one_before(tmp_path: Path, together: bool) -> None:
+def test_document_of_another_row_is_never_the_base_of_a_difference(tmp_path: Path, together: bool) -> None:
     """Its bytes may be gone by then: the row has NULL, or its before image has not the column."""
     made = diffs(diff(2, b"$.bb"))
     other = struct.pack("<I", 2) + b"\x04\x01"

@@ -1,4 +1,4 @@
-"""Rows as a rule wants them: against a model that does the same to decoded rows."""
+"""Rows transformed by a rule equal those of a model that works on decoded rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.config.model import Filters, Mask, TableRule
+from connector.config.filters import Filters, Mask, TableRule
 from connector.errors import ConfigError, CorruptBinlog, Unsupported
 from connector.log.format import avro
 from connector.log.ids import Action
@@ -104,7 +104,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(cases())
-def test_rows_are_what_the_model_makes_of_them(case: Case) -> None:
+def test_transformed_rows_equal_the_model(case: Case) -> None:
     action, done, before, after, rows = case
     kept = [index for index, part in enumerate(done) if part[0] is not Does.DROP]
     made = RowTransform(TableLayout(NAME, ()), done, KEY)
@@ -113,7 +113,7 @@ def test_rows_are_what_the_model_makes_of_them(case: Case) -> None:
     if all(part[0] is Does.KEEP for part in done):  # another name alone: no row is looked at
         assert (data, ends, old, new) == (*written(rows), bits(before), bits(after))
         return
-    if action is Action.UPDATE and kept and not any(left):  # nothing is told of what is published
+    if action is Action.UPDATE and kept and not any(left):  # no published column has changed
         assert (data, ends, old, new) == (b"", b"", b"", b"")
         return
     assert (old, new) == (bits([before[index] for index in kept]), bits(left))
@@ -130,7 +130,7 @@ def test_rows_are_what_the_model_makes_of_them(case: Case) -> None:
 
 
 @given(st.binary(max_size=30), st.lists(parts, min_size=1, max_size=4))
-def test_damaged_rows_are_refused_or_read_but_never_beyond_their_end(data: bytes, done: list[Any]) -> None:
+def test_damaged_rows_are_never_read_beyond_their_end(data: bytes, done: list[Any]) -> None:
     try:
         RowTransform(TableLayout(NAME, ()), [(Does.HASH, 16, b""), *done], KEY).rows(Action.INSERT, data, b"", b"", b"")
     except CorruptBinlog:
@@ -150,7 +150,7 @@ def text(name: str, type: str = "varchar(64)") -> Column:
     return Column(name, type, charset="utf8mb4", nullable=False)
 
 
-def test_a_layout_is_that_of_what_is_published() -> None:
+def test_layout_is_that_of_the_published_table() -> None:
     layout = table(text("a"), text("B"), Column("d", "datetime(3)", nullable=False), key=(3, 0))
     made = row_transform(layout, rule(drop=["b?", "A"], zero_dates=["*"], mask={"x": {"fixed": None}}), KEY)
     assert made is not None
@@ -162,7 +162,7 @@ def test_a_layout_is_that_of_what_is_published() -> None:
     assert [column.nullable for column in made.layout.columns] == [False, True, False, True]
 
 
-def test_columns_under_other_names_are_another_layout_and_no_row_is_looked_at() -> None:
+def test_renamed_columns_change_the_layout_and_no_row() -> None:
     layout = table(text("a"), text("B"), key=(0, 2))
     made = row_transform(layout, rule(rename={"ID": "number", "b": "A2", "x": "y"}), KEY)
     assert made is not None
@@ -175,7 +175,7 @@ def test_columns_under_other_names_are_another_layout_and_no_row_is_looked_at() 
     assert row_transform(layout, rule(rename={"b": "B"}), KEY) is None
 
 
-def test_a_column_may_be_masked_and_get_another_name_or_that_of_one_that_is_dropped() -> None:
+def test_masked_column_can_take_the_name_of_a_dropped_one() -> None:
     layout = table(text("mail"), text("hash"))
     fields = {"mask": {"MAIL": {"fixed": None}}, "drop": ["hash"], "rename": {"mail": "hash"}}
     made = row_transform(layout, rule(**fields), KEY)
@@ -188,7 +188,7 @@ def test_a_column_may_be_masked_and_get_another_name_or_that_of_one_that_is_drop
     assert refused.value.where["column"] == "mail"
 
 
-def test_a_rule_that_changes_no_column_makes_no_shape() -> None:
+def test_rule_without_effect_on_columns_makes_no_transform() -> None:
     assert row_transform(table(text("a")), rule(drop=["b"], mask={"c": {"truncate": 1}}, zero_dates=["*"]), KEY) is None
 
 
@@ -207,29 +207,32 @@ def test_a_rule_that_changes_no_column_makes_no_shape() -> None:
         ({"mask": {"d": {"fixed": "2024-01-01"}}}, "d"),
     ],
 )
-def test_a_rule_that_cannot_be_followed_stops(fields: dict[str, Any], column: str) -> None:
+def test_rule_that_does_not_fit_a_column_is_refused(fields: dict[str, Any], column: str) -> None:
     layout = table(text("short", "varchar(16)"), Column("n", "bigint"), Column("d", "date"))
     with pytest.raises(Unsupported) as refused:
         row_transform(layout, rule(**fields), KEY)
     assert refused.value.where == {"table": layout.name, "column": column}
 
 
-def test_without_a_key_all_columns_but_one_may_go() -> None:
-    with pytest.raises(Unsupported, match=r"source\.filters\.ignore"):
-        row_transform(table(key=()), rule(drop=["*"]), KEY)
+def test_all_columns_but_one_can_be_dropped_without_a_key() -> None:
+    keyless = table(key=())
+    with pytest.raises(Unsupported) as refused:
+        row_transform(keyless, rule(drop=["*"]), KEY)
+    assert refused.value.where == {"table": keyless.name}
+    assert "source.filters.ignore" in refused.value.hint
     assert row_transform(table(text("a"), key=()), rule(drop=["id"]), KEY) is not None
 
 
 @pytest.mark.parametrize(
     "mask", [{}, {"hash": None}, {"truncate": -1}, {"hash": 8}, {"fixed": 1, "hash": 16}, {"fixed": [1]}]
 )
-def test_a_mask_is_one_of_three(mask: dict[str, Any]) -> None:
+def test_mask_with_none_or_two_kinds_is_refused(mask: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="mask"):
         rule(mask={"a": mask})
     assert Mask(fixed=None).fixed is None
 
 
-def test_the_key_of_hashes(tmp_path: Any) -> None:
+def test_hash_needs_a_key_of_16_bytes(tmp_path: Any) -> None:
     hashing = (rule(mask={"a": {"hash": 16}}),)
     with pytest.raises(ValueError, match="hash_key"):
         Filters(tables=hashing)

@@ -1,4 +1,4 @@
-"""Every codec against an encoder written from the format's description with Python's own arithmetic."""
+"""Every codec against a test encoder written from the format's description."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTEGERS = {1: 1, 2: 2, 9: 3, 3: 4, 8: 8}  # type code → bytes
 
 @quick
 @given(st.sampled_from(sorted(INTEGERS)), st.booleans(), st.lists(st.binary(min_size=8, max_size=8), min_size=1))
-def test_integers(tmp_path: Path, code: int, unsigned: bool, raw: list[bytes]) -> None:
+def test_integers_are_decoded(tmp_path: Path, code: int, unsigned: bool, raw: list[bytes]) -> None:
     size = INTEGERS[code]
     values = [value[:size] for value in raw]
 
@@ -33,7 +33,7 @@ def test_integers(tmp_path: Path, code: int, unsigned: bool, raw: list[bytes]) -
 
 @quick
 @given(st.lists(st.floats(allow_nan=False), min_size=1), st.lists(st.floats(width=32, allow_nan=False), min_size=1))
-def test_floats(tmp_path: Path, doubles: list[float], singles: list[float]) -> None:
+def test_floats_are_decoded(tmp_path: Path, doubles: list[float], singles: list[float]) -> None:
     assert through(tmp_path, ColumnDef(5, b"\x08", False), [struct.pack("<d", x) for x in doubles]) == doubles
     assert through(tmp_path, ColumnDef(4, b"\x04", False), [struct.pack("<f", x) for x in singles]) == singles
 
@@ -63,7 +63,7 @@ def decimals(draw: st.DrawFn) -> tuple[int, int, list[Decimal]]:
 
 @quick
 @given(decimals())
-def test_decimals(tmp_path: Path, case: tuple[int, int, list[Decimal]]) -> None:
+def test_decimals_are_decoded(tmp_path: Path, case: tuple[int, int, list[Decimal]]) -> None:
     import decimal
 
     precision, scale, values = case
@@ -90,7 +90,7 @@ fractions = st.tuples(st.integers(0, 6), st.integers(0, 999_999)).map(
 
 @quick
 @given(st.datetimes(min_value=datetime.datetime(1, 1, 1)), fractions)
-def test_datetimes(tmp_path: Path, at: datetime.datetime, fraction: tuple[int, int]) -> None:
+def test_datetimes_are_decoded(tmp_path: Path, at: datetime.datetime, fraction: tuple[int, int]) -> None:
     digits, micros = fraction
     months = at.year * 13 + at.month
     number = 1 << 39 | months << 22 | at.day << 17 | at.hour << 12 | at.minute << 6 | at.second
@@ -103,7 +103,7 @@ def test_datetimes(tmp_path: Path, at: datetime.datetime, fraction: tuple[int, i
 
 @quick
 @given(st.integers(1, 2**32 - 1), fractions)
-def test_timestamps(tmp_path: Path, seconds: int, fraction: tuple[int, int]) -> None:
+def test_timestamps_are_decoded(tmp_path: Path, seconds: int, fraction: tuple[int, int]) -> None:
     digits, micros = fraction
     image = seconds.to_bytes(4, "big") + fraction_image(micros, digits)
 
@@ -122,7 +122,7 @@ def test_a_fraction_of_the_first_second_is_not_the_zero_timestamp(tmp_path: Path
 
 @quick
 @given(st.integers(-3_020_399, 3_020_399), fractions)
-def test_times(tmp_path: Path, seconds: int, fraction: tuple[int, int]) -> None:
+def test_times_are_decoded(tmp_path: Path, seconds: int, fraction: tuple[int, int]) -> None:
     digits, micros = fraction
     size = (digits + 1) // 2
     hours, rest = divmod(abs(seconds), 3600)
@@ -138,14 +138,14 @@ def test_times(tmp_path: Path, seconds: int, fraction: tuple[int, int]) -> None:
 
 @quick
 @given(st.dates(), st.integers(0, 255))
-def test_dates_and_years(tmp_path: Path, day: datetime.date, year: int) -> None:
+def test_dates_and_years_are_decoded(tmp_path: Path, day: datetime.date, year: int) -> None:
     image = (day.year << 9 | day.month << 5 | day.day).to_bytes(3, "little")
 
     assert through(tmp_path, ColumnDef(10), [image, bytes(3)]) == [day.isoformat(), "0000-00-00"]
     assert through(tmp_path, ColumnDef(13, unsigned=True), [bytes([year])]) == [1900 + year if year else 0]
 
 
-def test_times_of_the_formats_before_fractions(tmp_path: Path) -> None:
+def test_times_of_the_formats_before_5_6_are_decoded(tmp_path: Path) -> None:
     assert through(tmp_path, ColumnDef(12), [(20240229235958).to_bytes(8, "little"), bytes(8)]) == [
         "2024-02-29 23:59:58",
         "0000-00-00 00:00:00",
@@ -160,7 +160,7 @@ def test_times_of_the_formats_before_fractions(tmp_path: Path) -> None:
 
 @quick
 @given(st.lists(st.text(max_size=300), min_size=1, max_size=5), st.sampled_from([45, 255, 33]))
-def test_utf8(tmp_path: Path, texts: list[str], collation: int) -> None:
+def test_utf8_is_decoded(tmp_path: Path, texts: list[str], collation: int) -> None:
     raw = [text.encode() for text in texts]
     column = ColumnDef(252, b"\x02", collation=collation)
     assert through(tmp_path, column, [struct.pack("<H", len(text)) + text for text in raw]) == texts
@@ -201,7 +201,7 @@ def test_a_byte_without_meaning_in_a_charset_is_refused(tmp_path: Path) -> None:
 
 @quick
 @given(st.binary(max_size=8), st.integers(8, 20))
-def test_binary_is_padded_back(tmp_path: Path, raw: bytes, size: int) -> None:
+def test_binary_is_padded_to_its_length(tmp_path: Path, raw: bytes, size: int) -> None:
     stripped = raw.rstrip(b"\0")
     column = ColumnDef(254, bytes([254, size]), collation=63)
     assert through(tmp_path, column, [bytes([len(stripped)]) + stripped]) == [raw.ljust(size, b"\0")]
@@ -209,7 +209,7 @@ def test_binary_is_padded_back(tmp_path: Path, raw: bytes, size: int) -> None:
 
 @quick
 @given(st.integers(1, 64), st.data())
-def test_bits_enums_and_sets(tmp_path: Path, count: int, data: st.DataObject) -> None:
+def test_bits_enums_and_sets_are_decoded(tmp_path: Path, count: int, data: st.DataObject) -> None:
     bits = data.draw(st.integers(0, 2**count - 1))
     labels = tuple(f"l{n}" for n in range(count))
     raw = tuple(label.encode() for label in labels)
@@ -247,7 +247,7 @@ def test_bits_enums_and_sets(tmp_path: Path, count: int, data: st.DataObject) ->
         (ColumnDef(16, b"\x01\x08"), b"\x00" * 9),  # 65 bits
     ],
 )
-def test_impossible_values_are_corrupt_and_say_where(tmp_path: Path, column: ColumnDef, value: bytes) -> None:
+def test_impossible_value_is_corrupt_and_named_with_its_column(tmp_path: Path, column: ColumnDef, value: bytes) -> None:
     with pytest.raises(CorruptBinlog) as caught:
         through(tmp_path, column, [value])
     assert {"file", "pos", "event", "table", "column"} <= caught.value.where.keys()
@@ -255,7 +255,7 @@ def test_impossible_values_are_corrupt_and_say_where(tmp_path: Path, column: Col
 
 @quick
 @given(st.integers(0, 255), st.binary(max_size=4), st.integers(0, 330), st.binary(max_size=64))
-def test_any_type_any_bytes_end_in_values_or_in_our_error(
+def test_random_bytes_of_any_type_are_decoded_or_refused(
     tmp_path: Path, code: int, meta: bytes, collation: int, value: bytes
 ) -> None:
     try:

@@ -1,4 +1,4 @@
-"""What is larger than a message travels in parts: any event, through messages of any size."""
+"""A change larger than a message is published in row parts and read back whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""schemas/fragment.example.json is a fragment of schemas/fragment.avsc in Avro's JSON encoding: to read, and true."""
+"""schemas/fragment.example.json is a valid fragment of schemas/fragment.avsc in Avro's JSON encoding."""
 
 import io
 import json

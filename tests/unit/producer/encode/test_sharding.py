@@ -1,4 +1,4 @@
-"""Which shard an event gets, how bookkeeping is marked, and that whoever reads some shards misses nothing of them."""
+"""The shard of an event, the mark of bookkeeping, and that readers of some shards miss none of their events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from connector.errors import ShardsChanged
 from connector.log.epochs.control import PartitionMap
 from connector.log.format.header import FragmentHeader
-from connector.log.format.partition_map import BY_TABLE, ShardRule
 from connector.log.format.shard import partition_of, shard_of
+from connector.log.format.shard_rule import BY_TABLE, ShardRule
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Action, Epoch, Kind, Outcome, Seqno, ShardId
 from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch
@@ -144,13 +144,13 @@ steps = st.lists(st.lists(st.sampled_from(TABLES[:4]), min_size=1, max_size=2), 
 
 @given(st.lists(st.tuples(st.sampled_from(RULES), steps), min_size=1, max_size=4), st.integers(1, 4), st.randoms())
 def test_a_consumer_of_shards_gets_all_up_to_the_next_rule_and_an_error_there(
-    generations: list[tuple[ShardRule, list[list[TableName]]]], partitions: int, chance: random.Random
+    versions: list[tuple[ShardRule, list[list[TableName]]]], partitions: int, chance: random.Random
 ) -> None:
     log: dict[int, list[FragmentHeader]] = {partition: [] for partition in range(partitions)}
     firsts: list[int] = []
     map_ = PartitionMap(1, partitions)
     at, events = position(tails=dict.fromkeys(range(partitions), -1)), list[FragmentHeader]()
-    for number, (rule, transactions) in enumerate(generations, 1):
+    for number, (rule, transactions) in enumerate(versions, 1):
         map_ = map_.by(rule, Seqno(len(events))) if number > 1 else PartitionMap(1, partitions, rule)
         firsts.append(len(events))
         [*_, epoch] = epochs(*firsts)
@@ -171,18 +171,18 @@ def test_a_consumer_of_shards_gets_all_up_to_the_next_rule_and_an_error_there(
             tails[fragment.partition] = header.seqno
         at = replace(at, tails=tails)
 
-    which = chance.randrange(len(generations))
+    which = chance.randrange(len(versions))
     begin = chance.randint(firsts[which], [*firsts, len(events)][which + 1])
-    at_open = chance.randint(which, len(generations) - 1)  # the newest that it can have known
-    generation = PartitionMap(1, 1, begins=tuple(map(Seqno, firsts[1 : at_open + 1]))).at(Seqno(begin))
-    ends = firsts[generation:]
+    at_open = chance.randint(which, len(versions) - 1)  # the newest that it can have known
+    version = PartitionMap(1, 1, begins=tuple(map(Seqno, firsts[1 : at_open + 1]))).at(Seqno(begin))
+    ends = firsts[version:]
     end = min(ends, default=len(events))
     names = sorted({event.shard for event in events[begin:end]} | {ShardId("another")})
     shards = chance.sample(names, chance.randint(1, len(names)))
     chosen = sorted({0, *(partition_of(shard, partitions) for shard in shards)})
     skipped = {p: next((n for n, h in enumerate(log[p]) if h.seqno >= begin), len(log[p])) for p in chosen}
     joined: ShardSequencer[int] = ShardSequencer(
-        topic="t", log_id=LOG, shards=shards, offsets=skipped, floor=Seqno(begin - 1), generation=generation
+        topic="t", log_id=LOG, shards=shards, offsets=skipped, floor=Seqno(begin - 1), version=version
     )
     given_, told = list[FragmentHeader](), None
     left = {p: iter(list(enumerate(log[p]))[skipped[p] :]) for p in chosen}

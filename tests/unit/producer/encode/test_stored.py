@@ -1,4 +1,4 @@
-"""What is kept of a prepared transaction comes out as it went in, and makes the fragments that it would have made."""
+"""Stored batches of a prepared transaction are read back unchanged and give the same fragments."""
 
 from __future__ import annotations
 

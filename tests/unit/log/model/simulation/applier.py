@@ -19,7 +19,7 @@ from connector.log.reading.event_range import EventRange
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.tail import TailFound
-from tests.unit.log.model.runs import take_in_runs
+from tests.unit.log.model.ranges import accept_in_ranges
 from tests.unit.log.model.simulation.kafka import EVENTS, Kafka, Partition
 from tests.unit.log.model.simulation.producer import read_control, read_position
 
@@ -57,7 +57,7 @@ class Target:
     @property
     def upto(self) -> int:
         """The last event that it holds."""
-        return max(self.position.seqno, self.position.head)
+        return max(self.position.seqno, self.position.rewound_from)
 
     def claim(self) -> tuple[int, TargetPosition]:
         self.token += 1
@@ -69,7 +69,7 @@ class Target:
         if self.checks_token and token != self.token:
             raise Fenced("A newer applier has claimed the target", token=token)
         self.writers.append(token)
-        if self.finds_what_is_there and self.position.head != NO_SEQNO:
+        if self.finds_what_is_there and self.position.rewound_from != NO_SEQNO:
             again = {event.seqno for event in events}
             self.rows = sorted([row for row in self.rows if row.seqno not in again] + events, key=lambda row: row.seqno)
         else:
@@ -123,7 +123,7 @@ class Applier:
             event_id="",
             offsets=self._offsets_of(first) if self.takes_its_offsets_back else at.offsets,
             consistent=False,
-            head=max(at.head, at.seqno) if self.keeps_the_head else NO_SEQNO,
+            rewound_from=max(at.rewound_from, at.seqno) if self.keeps_the_head else NO_SEQNO,
         )
         self._rehearse(history, taken_back)
         self.target.commit(self.token, [], taken_back)
@@ -157,8 +157,8 @@ class Applier:
         for item in ledger.release():
             if isinstance(item, Release) and item.complete:
                 done = item.seqno
-        if done < position.head:
-            raise LogDamaged("the log ends before what the target has", seqno=position.head)
+        if done < position.rewound_from:
+            raise LogDamaged("the log ends before what the target has", seqno=position.rewound_from)
 
     def handshake(self) -> None:
         """Prove that the target lies on the log's history; after the claim, so that nothing can be older."""
@@ -180,7 +180,9 @@ class Applier:
         starts = {p.number: p.start for p in topic}
         history = History.of(control, record.last_finished)
         whole = not any(starts.values())
-        history.prove(at.log_id, at.seqno, at.epoch, source_id=at.source_id, from_first=whole, head=at.head)
+        history.prove(
+            at.log_id, at.seqno, at.epoch, source_id=at.source_id, from_first=whole, rewound_from=at.rewound_from
+        )
         check_offsets(at, starts, {p.number: p.end for p in topic}, record)
         check_before(at, {p.number: self._tail_before(p, at.offsets.get(p.number, 0)) for p in topic})
         return history
@@ -199,7 +201,7 @@ class Applier:
         if self._ledger is None:
             self.handshake()
         batch = self._kafka.fetch(EVENTS, number, self._next[number], most)
-        take_in_runs(self._ledger, number, [(offset, header, piece) for offset, (header, piece) in batch])
+        accept_in_ranges(self._ledger, number, [(offset, header, piece) for offset, (header, piece) in batch])
         if batch:
             self._next[number] = batch[-1][0] + 1
         for item in self._ledger.release():
@@ -232,7 +234,7 @@ class Applier:
             if not events:
                 return
         last, event_id = events[-1]
-        head = self._position.head
+        head = self._position.rewound_from
         self._position = TargetPosition(
             service="shop",
             log_id=self._log_id,
@@ -241,7 +243,7 @@ class Applier:
             event_id=event_id,
             offsets=self._ledger.resumable(Seqno(last.seqno)),
             consistent=last.seqno >= head,
-            head=head if last.seqno < head else NO_SEQNO,
+            rewound_from=head if last.seqno < head else NO_SEQNO,
         )
         kept = [event for event, _ in events if event.seqno not in self._skips]
         self.target.commit(self.token, kept, self._position, out if self.notes_what_is_left_out else ())

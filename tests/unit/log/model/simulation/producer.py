@@ -19,8 +19,8 @@ from connector.log.epochs import fork
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
-from connector.log.format.partition_map import BY_SCHEMA, ShardRule
 from connector.log.format.shard import partition_of
+from connector.log.format.shard_rule import BY_SCHEMA, ShardRule
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import NO_EPOCH, UNKNOWN_SHARD, Kind, LogId, Outcome, Seqno, ShardId
 from connector.log.transaction.batch import PositionAdvance
@@ -86,7 +86,7 @@ class Producer:
         shard_limit: an event of more fragments is #UNKNOWN: its shard is not known in time.
     """
 
-    begins_with_a_barrier = True  # a generation of shards
+    begins_with_a_barrier = True  # a version of the partition map
 
     def __init__(self, kafka: Kafka, source: Source, *, log_id: str, every: int, shard_limit: int) -> None:
         self._kafka, self._source = kafka, source
@@ -320,7 +320,7 @@ class Producer:
         pending = Pending(
             xid=transaction.xid,
             attempt=attempt,
-            pieces=len(pieces),
+            batches=len(pieces),
             messages=len(pieces),
             gtid=transaction.gtid,
             start=transaction.start,
@@ -343,7 +343,7 @@ class Producer:
         if pending is None:
             raise Unsupported("committed, and never prepared", xid=transaction.xid)
         gone = tombstones(pending, self._pending.kept)
-        if transaction.does == "rollback" or not pending.pieces:
+        if transaction.does == "rollback" or not pending.batches:
             self._keep(gone)
             self._progress.passed(PositionAdvance(transaction.end, transaction.gtid))
             yield f"dropped {transaction.xid}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.log.epochs.control import EpochRecord, LogRecord, PartitionMap
-from connector.log.format.partition_map import BY_TABLE, GENERATION
+from connector.log.format.shard_rule import BY_TABLE, VERSION
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Kind
 from tests.unit.log.model.simulation.applier import Applied, Target
 from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, Entry, Kafka, Transaction
@@ -46,12 +46,12 @@ class Truth:
                     self.__init__(self.kafka, self.source, record.log_id)  # type: ignore[misc]
                 elif key == "partitions":
                     self.partitions = record
-                    assert record.since in (NO_SEQNO, len(self.events)), "a generation begins where it may not"
+                    assert record.since in (NO_SEQNO, len(self.events)), "a version begins where it may not"
                 else:
                     new_epoch = record
             elif partition.topic == EVENTS and entry.value[0].kind is Kind.EPOCH:
-                generation = entry.value[0].metadata.get(GENERATION, "1")
-                assert generation == str(self.partitions.generation), "a marker does not tell the generation of shards"
+                version = entry.value[0].metadata.get(VERSION, "1")
+                assert version == str(self.partitions.version), "a marker does not name the version of the map"
                 self.newest[partition.number] = partition, entry
             elif partition.topic == EVENTS:
                 self._fragment(partition, entry)
@@ -77,8 +77,8 @@ class Truth:
         assert header.seqno == len(self.events), "seqno is not dense, or an event is finished twice"
         assert not self.events or header.epoch >= self.events[-1].epoch, "an older producer wrote after a newer one"
         if not header.barrier:
-            assert header.seqno != self.partitions.since, "a generation of shards begins without a barrier"
-            assert ("." in header.shard) == (self.partitions.rule.by == BY_TABLE), "a shard of another generation"
+            assert header.seqno != self.partitions.since, "a version of the map begins without a barrier"
+            assert ("." in header.shard) == (self.partitions.rule.by == BY_TABLE), "a shard of another version"
         fragments = self.open[partition.number, header.seqno, header.epoch]
         assert header.fragno == len(fragments), "a fragment is missing or doubled"
         fragments.append(entry)
@@ -132,7 +132,7 @@ class Truth:
         for number, readable in self.read.items():
             for entry in readable[self.read_to[number] :]:
                 header = entry.value[0]
-                if header.last_frag and header.kind is not Kind.EPOCH:
+                if header.finishes:
                     assert header.seqno not in self.seen, "a finished event is in the log twice"
                     self.seen.add(header.seqno)
             self.read_to[number] = len(readable)
@@ -145,7 +145,7 @@ class Truth:
         position = target.position
         expected = [e for e in self.live(target.reached) if e.seqno <= target.upto and e.seqno not in target.lacks]
         assert target.rows == expected, "the target is not the log up to some seqno"
-        assert position.consistent == (position.head == NO_SEQNO), "the target says what it is not"
+        assert position.consistent == (position.rewound_from == NO_SEQNO), "the target says what it is not"
         assert target.writers == sorted(target.writers), "an older applier wrote after a newer one"
 
 

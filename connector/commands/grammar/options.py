@@ -1,0 +1,217 @@
+"""The options that several commands share: the configuration, the output's format, the reason, the end that is meant.
+
+The types of bounds (`--from-X`, `--to-X`) are in `connector.commands.grammar.bounds`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pwd
+import socket
+from collections.abc import Callable
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+from zoneinfo import ZoneInfo
+
+import click
+
+from connector.commands.grammar.command import COMMON, NEW_LAYOUT, Decorator, Form, option
+
+if TYPE_CHECKING:
+    from connector.commands.grammar.unverified import End
+
+OUTPUT: Final = "Output"
+PARTS: Final = ("headers", "sql", "sizes")
+KNOWN: Final = {"tungsten": ("all", *PARTS), "json": ("all", "headers"), "avro": ("all",)}  # parts by format
+VIEW_EARLIER: Final[dict[str, Form]] = {
+    "--format": NEW_LAYOUT,
+    "-headers": "--headers",
+    "-sql": "--sql",
+    "-sizes": "--sizes",
+    "-specs": "--specs",
+    "-timezone": "--timezone",
+}
+
+
+def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--config`, `--set` and `--log-format`.
+
+    It is called with `settings: connector.config.loading.Settings`.
+    """
+
+    @option(
+        "--config",
+        "config_file",
+        section=COMMON,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Configuration file (YAML); by default thl.yaml in the working directory, if it exists.",
+    )
+    @option(
+        "--set",
+        "sets",
+        section=COMMON,
+        multiple=True,
+        metavar="SECTION.FIELD=VALUE",
+        help="Set one configuration field; overrides the file and the environment. Repeatable.",
+    )
+    @option(
+        "--log-format",
+        section=COMMON,
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        envvar="THL_LOG_FORMAT",
+        help="Format of log lines (on standard error).",
+    )
+    @functools.wraps(command)
+    def with_settings(config_file: Path | None, sets: tuple[str, ...], log_format: str, **arguments: Any) -> Any:
+        # Imports wait until they are needed: `thl --help` does not need them.
+        from connector.config.loading import load_settings
+        from connector.logs import set_up_logs
+
+        set_up_logs("json" if log_format == "json" else "text")
+        return command(settings=load_settings(config_file, os.environ, sets), **arguments)
+
+    return with_settings
+
+
+def configured(*ends: End) -> Decorator:
+    """Give a command the same options; it is called with `config: connector.config.model.Config`.
+
+    Args:
+        ends: the servers that the command always sends passwords to: it warns of those that are not verified.
+    """
+
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        @settings_options
+        @functools.wraps(command)
+        def with_config(settings: Any, **arguments: Any) -> Any:
+            from connector.commands.grammar.unverified import warn_of_unverified
+
+            warn_of_unverified(settings.config, *ends)
+            return command(config=settings.config, **arguments)
+
+        return with_config
+
+    return with_options
+
+
+def text_or_json(
+    text: str = "One JSON object instead of text.",
+) -> Decorator:
+    """Give a command `--format text|json`; it is called with `as_json: bool`. Its earlier form is `--json`."""
+
+    def with_format(command: Callable[..., Any]) -> Callable[..., Any]:
+        @option(
+            "--format",
+            "layout",
+            section=OUTPUT,
+            type=click.Choice(["text", "json"]),
+            default="text",
+            show_default=True,
+            help=text,
+        )
+        @functools.wraps(command)
+        def formatted(*, layout: str, **arguments: Any) -> Any:
+            return command(as_json=layout == "json", **arguments)
+
+        return formatted
+
+    return with_format
+
+
+def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command that prints events its format, part and time zone.
+
+    It is called with `view: connector.inspect.formats.printing.View`. Earlier forms are in VIEW_EARLIER.
+    """
+
+    @option(
+        "--format",
+        "layout",
+        section=OUTPUT,
+        type=click.Choice(list(KNOWN)),
+        default="tungsten",
+        show_default=True,
+        help="Tungsten's layout; one JSON object per fragment and line; or an Avro container file of the fragments.",
+    )
+    @option("--headers", section=OUTPUT, is_flag=True, help="One line per fragment, without its changes.")
+    @option("--sql", section=OUTPUT, is_flag=True, help="Statements only; rows, which have none, as comments.")
+    @option("--sizes", section=OUTPUT, is_flag=True, help="One line per fragment with the number of its changes.")
+    @option("--specs", section=OUTPUT, is_flag=True, help="Show each column's type.")
+    @option(
+        "--timezone",
+        "zone",
+        section=OUTPUT,
+        callback=time_zone,
+        default="UTC",
+        show_default=True,
+        metavar="ZONE",
+        help="Time zone of commit times, e.g. Europe/Berlin.",
+    )
+    @functools.wraps(command)
+    def with_view(
+        *, layout: str, headers: bool, sql: bool, sizes: bool, specs: bool, zone: tzinfo, **arguments: Any
+    ) -> Any:
+        from connector.inspect.formats.printing import Layout, Part, View
+
+        if headers + sql + sizes + specs > 1:
+            raise click.UsageError("--headers, --sql, --sizes and --specs exclude each other")
+        asked = zip(PARTS, (headers, sql, sizes), strict=True)
+        part = next((name for name, given in asked if given), "all")
+        if part not in KNOWN[layout]:
+            raise click.UsageError(f"--format {layout} has no --{part}")
+        if specs and layout == "avro":
+            raise click.UsageError("--format avro has no --specs: its schema has the columns' types")
+        return command(view=View(layout=Layout(layout), part=Part(part), specs=specs, zone=zone), **arguments)
+
+    return with_view
+
+
+def time_zone(_: click.Context, parameter: click.Parameter, value: str) -> tzinfo:
+    """A time zone by its name in the time zone database."""
+    try:
+        return UTC if value == "UTC" else ZoneInfo(value)
+    except (KeyError, ValueError, OSError) as error:
+        raise click.BadParameter(f"{value!r} is not a time zone like Europe/Berlin", param=parameter) from error
+
+
+def reason_option(text: str, section: str) -> Decorator:
+    """Give a command `--reason`, which is noted beside who gave it (`who`). Its earlier form is `--because`."""
+    return option("--reason", section=section, default="", metavar="TEXT", help=text)
+
+
+def who() -> str:
+    """The operating system's user and host, `user@host`, of this process."""
+    uid = os.getuid()
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:  # a container's user without a name
+        user = str(uid)
+    return f"{user}@{socket.gethostname()}"
+
+
+def one_end(target: str, producer: str, default: Literal["target", "producer"] | None) -> Decorator:
+    """Give a command `--target` and `--producer`; it is called with `end`, "target", "producer" or the default.
+
+    Args:
+        target, producer: the options' help.
+        default: the end that is meant where neither is given; None: both.
+    """
+
+    def with_ends(command: Callable[..., Any]) -> Callable[..., Any]:
+        @option("--target", is_flag=True, help=target)
+        @option("--producer", is_flag=True, help=producer)
+        @functools.wraps(command)
+        def with_end(*, target: bool, producer: bool, **arguments: Any) -> Any:
+            if target and producer:
+                raise click.UsageError("--target and --producer exclude each other")
+            end = "target" if target else "producer" if producer else default
+            return command(end=end, **arguments)
+
+        return with_end
+
+    return with_ends

@@ -1,0 +1,105 @@
+"""The producer's state machine: what it counts, what it hands on, and how long a stop waits for an open event."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from connector.clock import SystemClock
+from connector.config.model import Config
+from connector.config.source import Source
+from connector.errors import BrokerUnavailable
+from connector.producer import producer as producer_module
+from connector.producer.producer import Producer
+from connector.producer.states import ProducerState
+from tests.support.clock import Slept
+
+CONFIG = Config(service="shop", source=Source(restarts_in_event=2))
+
+
+class Failing:
+    """An online producer whose brokers are lost after a given event."""
+
+    def __init__(self, last_finished: int) -> None:
+        self.publisher = SimpleNamespace(committed=SimpleNamespace(last_finished=last_finished))
+        self.stream = SimpleNamespace(ended=False, read=self.fail)
+        self.encoder = SimpleNamespace(open=False)
+
+    def fail(self, _: object) -> None:
+        raise BrokerUnavailable("the brokers do not answer")
+
+
+def step_online(producer: Producer, online: Any) -> ProducerState:
+    producer._held, producer.state = online, ProducerState.ONLINE
+    return producer._step()
+
+
+def test_failures_with_events_between_them_do_not_add_up() -> None:
+    producer = Producer(CONFIG, SimpleNamespace(), SystemClock(), Event())
+    for seqno in range(10):
+        assert step_online(producer, Failing(seqno)) is ProducerState.GOING_ONLINE
+
+
+def test_too_many_failures_without_an_event_between_them_end_the_producer() -> None:
+    producer = Producer(CONFIG, SimpleNamespace(), SystemClock(), Event())
+    for seqno in (4, 5, 5):
+        assert step_online(producer, Failing(seqno)) is ProducerState.GOING_ONLINE
+    with pytest.raises(BrokerUnavailable):
+        step_online(producer, Failing(5))
+
+
+def test_trapped_events_are_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted = []
+
+    class Recorded:
+        def __init__(self, *, accept_trapped: bool, **_: object) -> None:
+            accepted.append(accept_trapped)
+
+        def run(self) -> Any:
+            if len(accepted) == 1:
+                raise BrokerUnavailable("not yet")
+            return SimpleNamespace(publisher=SimpleNamespace(committed=SimpleNamespace(snapshot=False)))
+
+    monkeypatch.setattr(producer_module, "GoingOnline", Recorded)
+    producer = Producer(CONFIG, SimpleNamespace(), Slept(), Event(), accept_trapped=True)
+    producer._listeners = ExitStack()  # no brokers to listen on
+    for _ in range(3):
+        producer._held, producer.state = None, ProducerState.GOING_ONLINE
+        assert producer._step() is ProducerState.ONLINE
+    assert accepted == [True, True, False, False]
+
+
+def test_open_event_has_five_seconds_to_end_after_a_stop() -> None:
+    clock, stop = Slept(100.0), Event()
+
+    class Endless:
+        """An event that does not end; each read takes a second."""
+
+        ended = False
+
+        def read(self, _: object) -> list[Any]:
+            assert clock.monotonic() < 200
+            clock.sleep(1)
+            if clock.monotonic() == 110:
+                stop.set()
+            return []
+
+    online = SimpleNamespace(
+        publisher=SimpleNamespace(committed=None, put=lambda _: None),
+        stream=Endless(),
+        encoder=SimpleNamespace(open=True),
+    )
+    assert step_online(Producer(CONFIG, SimpleNamespace(), clock, stop), online) is ProducerState.ENDING
+    assert clock.monotonic() == 116  # the first read that begins after 115 is not made
+
+
+def test_stop_between_events_ends_at_once() -> None:
+    clock, stop = Slept(100.0), Event()
+    stop.set()
+    online = SimpleNamespace(encoder=SimpleNamespace(open=False))
+    assert step_online(Producer(CONFIG, SimpleNamespace(), clock, stop), online) is ProducerState.ENDING
+    assert clock.monotonic() == 100
