@@ -1,4 +1,4 @@
-"""`python3 -m tests.tools.prepare GOAL`: what `make` needs before it can run something.
+"""`python3 -m tests.tools.prepare GOAL`: prepares what a `make` goal needs.
 
     venv      the environment with everything pinned
     build     that, and the compiled modules in place
@@ -29,10 +29,11 @@ _SERVERS: Final = {"java": 2.0, "kafka": 26.0, "spark": 9.0, "mysql": 7.0}
 _TEST_SERVERS: Final = {"postgres": 2.0, "mariadb": 3.0, "mariadb-binlog": 4.0}
 _OPTIONAL: Final = {"mysql56": 2.0, "registry": 2.0}  # what not every machine can fetch; their tests are skipped
 _JAVA_NEEDED: Final = {"kafka", "spark", "postgres", "mariadb", "registry"}
+_STANDARD_LIBRARY: Final = {"mysql"}  # what is fetched while packages are still being installed
 
 
 def plan(goal: str, venv: Path) -> list[Step]:
-    """The steps of a goal, in an order in which each comes after what it needs."""
+    """The steps of a goal, each after those that it needs."""
     python = str(venv / "bin" / "python")
     groups = ["run", "spark"] if goal == "demo" else ["run", "spark", "dev"]
     steps = [Step("python", [sys.executable, "-m", "venv", str(venv)], seconds=3, key=_python())]
@@ -54,7 +55,7 @@ def plan(goal: str, venv: Path) -> list[Step]:
         command = [python, "setup.py", "-q", "build_ext", "--inplace"]
         steps.append(Step("compiled modules", command, ["build packages"], 30))
     if goal in ("demo", "fetch"):
-        steps += _fetch(python, _SERVERS, "connector.sandbox.fetching.fetch")
+        steps += _fetch(python, _SERVERS, "connector.fetching.fetch")
     if goal == "fetch":
         steps += _fetch(python, _TEST_SERVERS | _OPTIONAL, "tests.support.servers.fetch")
     return steps
@@ -67,9 +68,9 @@ def _fetch(python: str, things: dict[str, float], module: str) -> list[Step]:
             [python, "-m", module, thing],
             ["java", "spark packages"]
             if thing in _JAVA_NEEDED
-            else ["run packages"]
-            if thing == "java"
-            else ["python"],
+            else ["python"]
+            if thing in _STANDARD_LIBRARY
+            else ["run packages"],
             seconds,
             optional=thing in _OPTIONAL,
         )

@@ -89,6 +89,10 @@ class Command(click.Command):
             words = args  # the shell asks for completions of a line that is not finished
         return super().parse_args(ctx, words)
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """`-h` and `--help`, whoever asks first: click keeps the option that it makes for the first context."""
+        return ["-h", "--help"]
+
     def sections(self, ctx: click.Context) -> dict[str, list[click.Parameter]]:
         """The options by heading, in the order of their declaration; those that every command has come last."""
         found: dict[str, list[click.Parameter]] = {}

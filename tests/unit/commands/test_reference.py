@@ -1,4 +1,4 @@
-"""docs/commands.md and docs/reference-commands.md: they say what the code does."""
+"""docs/commands.md and docs/command-line.md equal the code."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import pytest
 
 from connector import cli, errors
 from connector.commands import demo, status, verify
-from connector.commands.command import Command
+from connector.commands.grammar.command import Command, command
 from tests.unit.commands.test_earlier_forms import COMMANDS, parsed
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGE = (DOCS / "reference-commands.md").read_text()
+PAGE = (DOCS / "command-line.md").read_text()
 
 
-def test_the_page_of_the_commands_is_what_the_code_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_page_equals_the_generated_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["--reference"]) == 0
     assert (DOCS / "commands.md").read_text() == capsys.readouterr().out, "thl --reference > docs/commands.md"
 
 
-def test_the_table_of_exit_codes_is_what_the_code_says() -> None:
+def test_exit_code_table_equals_the_codes() -> None:
     """By code: the errors that end with it, and whether trying again can help."""
     written = {}
     row = re.compile(r"\| (\d+) \|[^|]*\| (?:(yes|no) )?\| (?:((?:`\w+`(?:, )?)+) )?\|")
@@ -69,6 +69,16 @@ def test_help_shows_neither_earlier_forms_nor_options_without_a_text(name: str) 
     page = command.get_help(context)
     for form in set(command.earlier) - {"--format"}:
         assert not re.search(rf"^  {form}(?![\w-])", page, re.MULTILINE), form
+
+
+def test_help_has_both_names_also_where_a_command_is_run_without_thl() -> None:
+    @command()
+    def alone() -> None:
+        """Do nothing."""
+
+    option = alone.get_help_option(click.Context(alone))
+    assert option is not None
+    assert set(option.opts) == {"-h", "--help"}
 
 
 @pytest.mark.parametrize(
