@@ -134,10 +134,11 @@ def _year(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     if number is None or number != int(number):
         return None
     year = int(number)
-    if isinstance(found, Text) and year == 0:
+    text = _written(found)
+    if text is not None and year == 0:
         if session.connection in WIDE:
             return None  # the server counts bytes as characters: '0000' is 2000 on MySQL 9.7
-        if len(found.text.strip(" ")) < 4:
+        if len(text.strip(" ")) < 4:
             return 2000  # MySQL stores 0
     if 0 < year < 100:
         year += 2000 if year < 70 else 1900
@@ -277,13 +278,20 @@ def _number(found: LiteralValue, *, exact: bool = True, unsigned: bool = False) 
     if isinstance(found, Number):
         value = found.value
     else:
-        text = number_in(found.raw.decode("ascii", "replace") if isinstance(found, Bytes) else found.text)
+        text = number_in(_written(found) or "")
         if text is None:
             return None
         value = Decimal(text) if exact else float(text)
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value if not value or abs(value.adjusted()) < _LONGEST else None
+
+
+def _written(found: LiteralValue) -> str | None:
+    """The characters of a string, of a binary one too; None: it is a number."""
+    if isinstance(found, Bytes) and not found.numeric:
+        return found.raw.decode("ascii", "replace")
+    return found.text if isinstance(found, Text) else None
 
 
 def _uuid(found: LiteralValue) -> Value:

@@ -242,7 +242,7 @@ def test_errors_of_servers_and_libraries_show_no_secret(scene: Scene) -> None:
     assert "thl:" in scene.run("apply", kafka={"spark_properties": java})
     unknown = target.replace(f"{scene.service}:", "unknown:", 1)
     assert "thl:" in scene.run("apply", target={"url": unknown})
-    assert "the target cannot be read" in scene.run("status", target={"url": f"{target}?sslpassword=x&nothing=1"})
+    assert "not a URL of PostgreSQL" in scene.run("status", target={"url": f"{target}?sslpassword=x&nothing=1"})
     repository = {"spark.jars.repositories": f"https://u:{quote(SECRETS['s3'])}@127.0.0.1/x"}
     assert "spark.jars.ivySettings" in scene.run("apply", apply={"spark": repository})
     registry = {"url": "http://127.0.0.1:1", "properties": {"basic.auth.user.info": SECRETS["registry"]}}

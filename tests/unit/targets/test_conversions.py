@@ -48,6 +48,7 @@ KNOWN: list[tuple[dict[str, str], str, Value]] = [
     (UTF8, "DOUBLE DEFAULT '-0.0'", -0.0),
     (UTF8, "DOUBLE DEFAULT -0e0", -0.0),
     (UTF8, "YEAR DEFAULT '0'", 2000),
+    (RAW, "YEAR DEFAULT '0'", 2000),
     (UTF8, "YEAR DEFAULT 0", 0),
     (UTF8, "YEAR DEFAULT '0000'", 0),
     (UTF8, "YEAR DEFAULT 70", 1970),
