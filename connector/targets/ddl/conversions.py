@@ -61,8 +61,10 @@ def _mariadbs_own(base: str, literal: Literal, session: Session) -> bool:
     """True if MariaDB converts differently from MySQL.
 
     MariaDB reads x'30' as a string and 0x30 as a number, keeps the default of a TEXT or BLOB as an expression in UTF-8,
-    and misreads strings of wide character sets as a YEAR.
+    and misreads strings of wide character sets as a YEAR, and what JSON_ARRAY() returns in such a session.
     """
+    if literal.computed and literal.charset and session.connection in _NOT_ASCII:
+        return True
     if base in (*TEXTS, *BLOBS):
         plain = literal.text.isascii() or (base in TEXTS and session.connection not in _NOT_ASCII)
         return bool(literal.charset) or not plain or (base in BLOBS and session.connection in _NOT_ASCII)
@@ -193,9 +195,9 @@ def _enum(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
     labels, number = spec.column.labels, found.value
     if isinstance(number, float) or number != number.to_integral_value():
         return None
-    if session.mariadb:  # MariaDB takes the index of the label, MySQL its text
-        return labels[int(number) - 1] if 1 <= number <= len(labels) else None
-    return f"{number:f}" if f"{number:f}" in labels else None
+    label = labels[int(number) - 1] if 1 <= number <= len(labels) else None
+    # MariaDB and MySQL 5.6 take the index of the label, later MySQLs its text.
+    return label if session.mariadb or label == f"{number:f}" else None
 
 
 def _set(spec: ColumnSpec, found: LiteralValue, session: Session) -> Value:
