@@ -77,6 +77,7 @@ class Log:
                 self.tails[partition] = place.seqno
         key, value = position_message(self.position)
         self.producer.produce(self.config.position_topic, value, key)
+        self.producer.flush(30)  # a broker refuses the end of a transaction of which it has no message yet
         self.producer.abort_transaction(30) if abort else self.producer.commit_transaction(30)
 
     def _linked(self, partition: int, value: bytes) -> bytes:
