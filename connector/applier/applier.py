@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import closing
 from threading import Event
 from typing import Final
 
@@ -25,18 +26,21 @@ from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, PreflightError, TargetUnavailable
 from connector.kafka.handshake import handshake, newest_event
 from connector.kafka.large_messages import LargeMessages
+from connector.kafka.range_reader import RangeReader
 from connector.kafka.tails import TailWatch
 from connector.kafka.topics import MESSAGE_BYTES, Topics
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.compact.scan import Messages
+from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
 from connector.log.ids import Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.retrying import Stopped, retry
 from connector.spark.session import SparkRun
-from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.load_monitor import LoadMonitor
+from connector.spark.stream.micro_batches import Compaction
+from connector.spark.stream.range_source import EARLIEST
 from connector.spark.stream.stream import LogStream
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.signal_table import Request, SignalTable
@@ -136,6 +140,7 @@ class Applier:
             with (
                 open_signal_table(self._config.target) as signals,
                 LargeMessages(self._config.kafka, self._config.topic) as large,
+                closing(RangeReader(self._config.kafka, self._config.topic, self._clock)) as ranges,
             ):
                 if self._first_attempt:
                     signals.forget_request(self._config.service)
@@ -145,7 +150,7 @@ class Applier:
                 if self._first_attempt:
                     self._check_skips(signals, claimed)
                     self._first_attempt = False
-                core, offsets = self._handshake(target, claimed, large)
+                core, offsets = self._handshake(target, claimed, large, ranges)
                 if self._excluded is not None:  # last: all other options are accepted by now
                     self._excluded.exclude(target, claimed, self._clock)
                     self._excluded = None
@@ -184,7 +189,7 @@ class Applier:
         return rewind(self._config, target, position, seqno, signals.skipped(position.service))
 
     def _handshake(
-        self, target: TargetDatabase, position: TargetPosition, large: LargeMessages
+        self, target: TargetDatabase, position: TargetPosition, large: LargeMessages, ranges: RangeReader
     ) -> tuple[ApplyCore, dict[int, int]]:
         """Verify the position against the log.
 
@@ -196,10 +201,10 @@ class Applier:
         core = ApplyCore(
             target,
             position,
-            EventSequencer[Message, Messages](
+            EventSequencer[Message, Messages | Segment](
                 topic=self._config.topic, partitions=agreed.partitions, position=position, history=agreed.history
             ),
-            PartitionBuffers(self._config.topic, large),
+            PartitionBuffers(self._config.topic, large, ranges),
             log_id=agreed.history.log_id,
             gtid_set=agreed.gtid_set,
             topic=self._config.topic,
@@ -217,18 +222,30 @@ class Applier:
         """Apply the stream's messages until stopped."""
         tails = TailWatch(self._config, self._clock)
         with LogStream(
-            self._session, self._config, offsets, self._clock, self._load, largest=self._largest_message()
+            self._session,
+            self._config,
+            offsets,
+            self._clock,
+            self._load,
+            largest=self._largest_message(),
+            compaction=self._compaction(len(offsets)),
         ) as stream:
             while not (self._stop.is_set() or core.done or self._requested(signals)):
                 batch = stream.next(WAKE_SECONDS)
                 if batch is not None:
-                    core.accept(batch)
+                    core.accept(batch.parts)
                     stream.leave_out(core.full())
                     continue
                 tails.check(core.position.seqno)
                 if self._ended(core):
                     break
         self._done = True
+
+    def _compaction(self, partitions: int) -> Compaction:
+        """Return what Spark's tasks do: they compact, unless events are needed one by one."""
+        target = self._config.target
+        by_itself = target.audit or not isinstance(self._until, ToSeqno | None) or partitions > 1
+        return Compaction(tasks=not by_itself, columns=tuple(target.metadata_columns.items()))
 
     def _largest_message(self) -> int:
         """Return the maximum bytes of a message: the topic's setting, else the configured one."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from connector.log.compact.metadata_columns import Value
-from connector.log.compact.net_changes import AppliedEvent
+from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.compact.scan import Messages
+from connector.log.compact.segment import Segment
 from connector.log.format.header import FragmentHeader
 from connector.log.transaction.batch import Statement
 
@@ -22,11 +24,17 @@ class CommitBatch:
         self.count = 0
         self.rows = 0
         self.last: FragmentHeader | None = None
-        self._parts: list[FragmentHeader | tuple[Messages, int, int]] = []
+        self._parts: list[FragmentHeader | Segment | tuple[Messages, int, int]] = []
 
     def __iter__(self) -> Iterator[AppliedEvent]:
-        """Each event; may be iterated again."""
+        """Each event; may be iterated again.
+
+        Raises:
+            ValueError: tasks have compacted some of them.
+        """
         for part in self._parts:
+            if isinstance(part, Segment):
+                raise ValueError("tasks have compacted events that are needed one by one")
             if isinstance(part, FragmentHeader):
                 yield _event(part)
             else:
@@ -48,17 +56,26 @@ class CommitBatch:
         self.rows += messages.rows(first, end)
         self.last = messages.header(end - 1)
 
+    def add_segment(self, segment: Segment) -> None:
+        """Add the events of a segment."""
+        self._parts.append(segment)
+        self.count += len(segment)
+        self.rows += segment.rows
+        self.last = segment.header
+
     def commit_times(self) -> Iterator[int]:
         """The known commit times of about `OBSERVED` events, evenly spaced."""
         step = 1 + self.count // OBSERVED
         skip = 0
         for part in self._parts:
             if isinstance(part, FragmentHeader):
-                found = [part.commit_time or 0] if skip == 0 else []
+                found = array("q", [part.commit_time or 0] if skip == 0 else [])
                 size = 1
+            elif isinstance(part, Segment):
+                found, size = part.commit_times[skip::step], len(part)
             else:
                 messages, first, end = part
-                found = [messages.commit_time(index) for index in range(first + skip, end, step)]
+                found = messages.commit_times(first, end)[skip::step]
                 size = end - first
             skip = (skip - size) % step
             yield from filter(None, found)
@@ -72,6 +89,33 @@ def _event(header: FragmentHeader) -> AppliedEvent:
         commit_time=header.commit_time or 0,
         rows=header.rows,
     )
+
+
+class Compacted:
+    """The net changes of the next commit that tasks have compacted, and what precedes them."""
+
+    def __init__(self) -> None:
+        self._changes: list[NetChanges] = []
+        self.rows = 0
+        self.size = 0
+
+    def add(self, before: Sequence[NetChanges], segment: Segment) -> None:
+        """Add a segment.
+
+        Args:
+            before: net changes that precede it.
+            segment: the segment.
+        """
+        self._changes += before
+        self._changes += segment.changes
+        self.rows += segment.rows
+        self.size += segment.size
+
+    def drain(self) -> list[NetChanges]:
+        """Drain them, in the order in which to apply them."""
+        changes, self._changes = self._changes, []
+        self.rows = self.size = 0
+        return changes
 
 
 @dataclass(slots=True)

@@ -11,25 +11,24 @@ After an error nothing is promised: the caller closes the target and starts agai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-import pyarrow as pa
-
 from connector import failpoints as faults
 from connector import metrics
-from connector.applier.commit_batch import CommitBatch, OpenCommit
+from connector.applier.commit_batch import CommitBatch, Compacted, OpenCommit
 from connector.applier.next_position import NextPosition
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.skips import Skips
-from connector.applier.stop_condition import Relation, StopCondition, cut
+from connector.applier.stop_condition import Relation, StopCondition, ToSeqno, cut
 from connector.clock import Clock
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import Ddl, once_more
 from connector.log.compact.scan import Messages
+from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, Segment
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
@@ -37,10 +36,9 @@ from connector.log.ids import NO_SEQNO, Kind, LogId, Outcome, Seqno
 from connector.log.reading.event_range import EventRange
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.position import TargetPosition
+from connector.spark.stream.parts import Part
 from connector.targets.target import TargetDatabase
 
-COMMIT_ROWS: Final = 200_000  # rows after which a commit gets no further event
-COMMIT_BYTES: Final = 64 << 20  # likewise
 RELEASE_BYTES: Final = 32 << 20  # bytes of a batch that the sequencer gets before events are applied
 STAGE_BYTES: Final = 4 << 20  # bytes of an unfinished event from which on it is staged instead of kept in memory
 WAITING_BYTES: Final = 256 << 20  # waiting bytes of all partitions beyond which partitions that are ahead are paused
@@ -67,7 +65,7 @@ class ApplyCore:
         self,
         target: TargetDatabase,
         position: TargetPosition,
-        sequencer: EventSequencer[Message, Messages],
+        sequencer: EventSequencer[Message, Messages | Segment],
         buffers: PartitionBuffers,
         *,
         log_id: LogId,
@@ -90,6 +88,7 @@ class ApplyCore:
         self._buffers = buffers
         self._full: frozenset[int] = frozenset()
         self._compactor = Compactor(topic, columns)
+        self._compacted = Compacted()
         self._row_parts = RowParts(topic)
         self._open = OpenCommit()
         self._applied_events = metrics.applied_events.labels(position.service)
@@ -103,22 +102,29 @@ class ApplyCore:
         """The target's position: that of the last commit."""
         return self._next.current
 
-    def accept(self, batch: pa.Table) -> None:
-        """Apply the events that this batch completes.
+    def accept(self, parts: Iterable[Part]) -> None:
+        """Apply the events that these parts complete.
 
         Args:
-            batch: table with the columns partition, offset, value; a null value is fetched when its turn comes.
+            parts: what was read, none empty; a null value is fetched when its turn comes.
 
         Raises:
             ConnectorError: the log is damaged, or the target refuses a change.
         """
         buffers, sequencer = self._buffers, self._sequencer
-        buffers.add(batch)
+        buffers.add(parts)
         single: list[Message] = []
         size = 0
         while not self.done and (next_ := [one for one in buffers.partitions if not sequencer.ahead(one)]):
             for partition in next_:
-                for messages in buffers.poll(partition):
+                polled = buffers.poll(partition)
+                if isinstance(polled, Segment):
+                    if self._divided(polled) or not sequencer.accept_range(polled.event_range()):
+                        buffers.divide(polled)
+                    else:
+                        size += polled.size
+                    continue
+                for messages in polled:
                     single += self._sequence(messages)
                     size += messages.size
                 if size >= RELEASE_BYTES:
@@ -154,6 +160,15 @@ class ApplyCore:
             messages = messages.since(1)
         return single
 
+    def _divided(self, segment: Segment) -> bool:
+        """Return whether something happens within a segment, so that its events are needed one by one."""
+        last = segment.header.seqno
+        return (
+            (self._until is not None and not (isinstance(self._until, ToSeqno) and last <= self._until.seqno))
+            or segment.first <= self.position.rewound_from < last
+            or (bool(self._skips) and self._skips.next(segment.first) <= last)
+        )
+
     def _apply_released(self, messages: Sequence[Message]) -> None:
         """Apply the events that the sequencer releases."""
         for release in self._sequencer.release():
@@ -162,6 +177,8 @@ class ApplyCore:
                     return
                 case Voided():
                     self._forget()
+                case EventRange(body=Segment()):
+                    self._apply_segment(release.body)
                 case EventRange():
                     self._apply_range(release)
                 case _:
@@ -196,6 +213,16 @@ class ApplyCore:
             if self._commit_full or at == replayed:
                 self._commit()
 
+    def _apply_segment(self, segment: Segment) -> None:
+        """Apply whole events that a task has compacted."""
+        self._compacted.add(self._compactor.drain(), segment)
+        self._open.events.add_segment(segment)
+        self._next.add_gtids(segment.gtids)
+        last = segment.header.seqno
+        self.done = isinstance(self._until, ToSeqno) and last == self._until.seqno
+        if self._commit_full or last == self.position.rewound_from:
+            self._commit()
+
     def _apply_event(self, release: Release[Message]) -> None:
         """Apply a single event, or its next fragments."""
         header = release.header
@@ -228,7 +255,8 @@ class ApplyCore:
     @property
     def _commit_full(self) -> bool:
         """True if the next commit has enough rows or bytes."""
-        return self._compactor.rows >= COMMIT_ROWS or self._compactor.size >= COMMIT_BYTES
+        rows, size = self._compactor.rows + self._compacted.rows, self._compactor.size + self._compacted.size
+        return rows >= COMMIT_ROWS or size >= COMMIT_BYTES
 
     def _collect(self, release: Release[Message]) -> None:
         """Collect the changes of an event's fragments; the target gets a DDL event's statements at its end."""
@@ -313,7 +341,7 @@ class ApplyCore:
             self._commit()
 
     def _stage(self, *, last: bool) -> None:
-        changes = self._compactor.drain()
+        changes = self._compacted.drain() + self._compactor.drain()
         if not changes:
             return
         if self.position.rewound_from != NO_SEQNO:

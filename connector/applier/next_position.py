@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from connector.log.compact.scan import Messages
 from connector.log.format.header import FragmentHeader
@@ -49,7 +49,12 @@ class NextPosition:
     def add_range(self, messages: Messages, first: int, end: int) -> None:
         """Add whole events of one fragment each, from index `first` to before `end`."""
         if self._gtids is not None:
-            for gtid, count in messages.gtids(first, end):
+            self.add_gtids(messages.gtids(first, end))
+
+    def add_gtids(self, gtids: Iterable[tuple[str, int]]) -> None:
+        """Add whole events by their GTIDs, as pairs: first of a consecutive range, its length."""
+        if self._gtids is not None:
+            for gtid, count in gtids:
                 self._gtids.add(gtid, count)
 
     def after(self, header: FragmentHeader, offsets: Mapping[int, int]) -> TargetPosition:

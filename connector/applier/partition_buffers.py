@@ -1,19 +1,26 @@
 """Buffers the messages of each partition until their turn comes.
 
 All partitions are read at once, so a message of one may wait for a message of another. It waits as a slice of its
-batch. Of a message that is too large for Spark only the offset waits; the message is fetched when it is applied.
+batch. Of a message that is too large for Spark only the offset waits; the message is fetched when it is applied. What a
+task has left to the driver is read when its turn comes, batch by batch.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from connector.log.compact.scan import Messages, Scanner
+from connector.log.compact.segment import Segment, Unread
+from connector.spark.stream.parts import Part, begin_of, end_of, partition_of
+
+READ_BYTES: Final = 16 << 20  # bytes that are read at once of what a task has left
 
 
 class Large(Protocol):
@@ -26,30 +33,37 @@ class Large(Protocol):
         """Release prefetched messages, as no more are needed for now."""
 
 
+class Ranges(Protocol):
+    """Reads ranges of offsets, one after the other; see `connector.kafka.range_reader`."""
+
+    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+        """Yield the messages of a range."""
+
+
 class PartitionBuffers:
     """The buffers of all partitions, each in the partition's order.
 
     Args:
         topic: the event topic, for errors.
         large: fetches the messages whose value is null.
+        ranges: reads what tasks have left to the driver, and segments of which only a part counts.
     """
 
-    def __init__(self, topic: str, large: Large) -> None:
+    def __init__(self, topic: str, large: Large, ranges: Ranges) -> None:
         self._scanner = Scanner(topic)
         self._large = large
-        self._parts: dict[int, deque[pa.RecordBatch]] = {}
+        self._ranges = ranges
+        self._parts: dict[int, deque[Part]] = {}
 
-    def add(self, batch: pa.Table) -> None:
-        """Append a batch.
+    def add(self, parts: Iterable[Part]) -> None:
+        """Append what was read.
 
         Args:
-            batch: table with the columns partition, offset, value; each chunk is of one partition; a null value is
-                fetched when its turn comes.
+            parts: none is empty; a null value is fetched when its turn comes.
         """
         # Spark's tasks read ranges of one partition in parallel: their results come in any order.
-        parts = [part for part in batch.to_batches() if part.num_rows]
-        for part in sorted(parts, key=lambda part: part["offset"][0].as_py()):
-            self._parts.setdefault(part["partition"][0].as_py(), deque()).append(part)
+        for part in sorted(parts, key=begin_of):
+            self._parts.setdefault(partition_of(part), deque()).append(part)
 
     @property
     def partitions(self) -> Collection[int]:
@@ -58,21 +72,34 @@ class PartitionBuffers:
 
     def bytes(self, partition: int) -> int:
         """The bytes of a partition's waiting messages, without those that are too large for Spark."""
-        return sum(part.nbytes for part in self._parts.get(partition, ()))
+        parts = self._parts.get(partition, ())
+        return sum(part.nbytes if isinstance(part, pa.RecordBatch) else part.size for part in parts)
 
     def rest(self) -> None:
         """Release prefetched large messages until the next batch."""
         self._large.rest()
 
-    def poll(self, partition: int) -> Sequence[Messages]:
-        """Return the next messages of a partition that has some: all before a large one, or the large one.
+    def divide(self, segment: Segment) -> None:
+        """Put the messages of a segment before what waits, because the segment does not count as a whole."""
+        unread = Unread(segment.partition, segment.begin, segment.end, segment.messages, segment.size)
+        self._parts.setdefault(segment.partition, deque()).appendleft(unread)
+
+    def poll(self, partition: int) -> Sequence[Messages] | Segment:
+        """Return the next messages of a partition that has some: all before a large one, or the large one; or a segment.
 
         Raises:
             LogDamaged: they are not messages of a log, or a large one was deleted.
             BrokerUnavailable: the brokers do not answer.
         """
         parts = self._parts[partition]
+        while parts and isinstance(part := parts[0], Unread):
+            parts.popleft()
+            self._read(part)
+        if not parts:
+            return ()
         part = parts.popleft()
+        if isinstance(part, Segment):
+            return part
         in_batch = part.num_rows
         if part["value"].null_count:
             in_batch = pc.index(part["value"].is_null(), True).as_py()
@@ -83,3 +110,20 @@ class PartitionBuffers:
         if in_batch < part.num_rows:
             parts.appendleft(part.slice(in_batch))
         return self._scanner.scan(polled)
+
+    def _read(self, unread: Unread) -> None:
+        """Read the next messages of what a task has left, and put them and the rest before what waits."""
+        found: list[pa.RecordBatch] = []
+        begin, size = unread.begin, 0
+        with closing(self._ranges.batches(unread.partition, begin, unread.end)) as batches:
+            for batch in batches:
+                found.append(batch)
+                begin, size = end_of(batch), size + batch.nbytes
+                if size >= READ_BYTES:
+                    break
+            else:
+                begin = unread.end
+        parts = self._parts[unread.partition]
+        if begin < unread.end:
+            parts.appendleft(replace(unread, begin=begin))
+        parts.extendleft(reversed(found))

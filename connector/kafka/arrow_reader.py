@@ -14,6 +14,7 @@ from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
 
 MESSAGES: Final = 500  # maximum number of messages of a batch
 BYTES: Final = 16 << 20  # approximate maximum bytes of a batch
+MESSAGES_SCHEMA: Final = pa.schema({"partition": pa.int32(), "offset": pa.int64(), "value": pa.large_binary()})
 
 
 class ArrowReader:
@@ -80,10 +81,4 @@ def arrow_batch(messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
 
 def message_batch(partitions: Sequence[int], offsets: Sequence[int], values: Sequence[bytes | None]) -> pa.RecordBatch:
     """The columns of messages as a batch."""
-    return pa.record_batch(
-        {
-            "partition": pa.array(partitions, pa.int32()),
-            "offset": pa.array(offsets, pa.int64()),
-            "value": pa.array(values, pa.large_binary()),
-        }
-    )
+    return pa.record_batch([partitions, offsets, values], MESSAGES_SCHEMA)

@@ -30,7 +30,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from connector.config.apply import Apply
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.redaction import is_secret, secrets_of
-from connector.spark import checkpoint
+from connector.spark import checkpoint, worker
 from connector.spark import settings as spark_settings
 
 CLASS_PATH = "spark.driver.extraClassPath"
@@ -93,6 +93,11 @@ class SparkRun:
             jvm: Any = self.spark.sparkContext._jvm
             return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
+    @property
+    def tasks(self) -> int:
+        """Return the number of tasks that run at once, here or in executors."""
+        return self.slots or max(1, self.spark.sparkContext.defaultParallelism)
+
     def _settings(self, apply: Apply, jars: tuple[Path, ...], *, own: bool) -> dict[str, str]:
         chosen = dict(spark_settings.SETTINGS)
         if not own:
@@ -109,6 +114,7 @@ class SparkRun:
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.local.dir": str(self.folder / "local"),
+                "spark.python.daemon.module": worker.__name__,
             }
         if jars:
             chosen["spark.jars"] = ",".join(map(str, jars))

@@ -52,6 +52,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # (Micro-batches hardly use this buffer: they have no workers and few files.)
     "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
     "spark.buffer.size": "2",
+    # The same of Arrow's streams: micro-batches.
+    "spark.sql.execution.pandas.udf.buffer.size": "65536",
     # Messages that are read and not sent yet: few, because a message may be as large as a row.
     "spark.sql.streaming.continuous.executorQueueSize": _QUEUE,
     # Names whose values are hidden in event logs, the web UI and plans; Spark's own list lacks Kafka's names.

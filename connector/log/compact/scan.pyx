@@ -7,6 +7,7 @@ Spark's Arrow buffer alive.
 """
 
 import zlib
+from array import array
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdlib cimport calloc, free
@@ -90,6 +91,7 @@ cdef class Messages:
             message.header.prev_seqno,
             message.header.last_barrier,
             self.scanned.offsets[self.first : self.end],
+            self.at(self.end - self.first - 1).offset + 1,
             self.one(self.end - self.first - 1).header,
             self,
         )
@@ -105,6 +107,15 @@ cdef class Messages:
     def commit_time(self, Py_ssize_t index):
         """The commit time of the message at an index; 0 where it is not known."""
         return self.at(index).header.commit_time
+
+    def commit_times(self, Py_ssize_t first, Py_ssize_t end):
+        """The commit times of the messages from `first` to before `end` as `array('q')`; 0 where one is not known."""
+        cdef Py_ssize_t index
+        found = array("q", bytes(8 * (end - first)))
+        cdef long long[::1] times = found
+        for index in range(end - first):
+            times[index] = self.at(first + index).header.commit_time
+        return found
 
     def gtids(self, Py_ssize_t first, Py_ssize_t end):
         """The GTIDs of the messages from `first` to before `end`, as pairs: first of a consecutive range, its length."""

@@ -21,13 +21,14 @@ EDGES: Final = ("begin", "end")
 
 @dataclass(frozen=True, slots=True)
 class EventRange(Generic[R]):
-    """Events of one partition and epoch, each whole in one fragment, each the next of the log after the one before.
+    """Whole events of one partition and epoch, each the next of the log after the one before.
 
     Args:
         partition: the partition of the events.
         first: the seqno of the first event.
         prev_seqno, last_barrier: the fields of the first event's header.
-        offsets: the offset of each event, ascending.
+        offsets: the offset of each event's fragment 0, ascending.
+        end: the offset after the last fragment.
         header: the header of the last event.
         body: the messages, released with the range.
     """
@@ -37,16 +38,20 @@ class EventRange(Generic[R]):
     prev_seqno: Seqno
     last_barrier: Seqno
     offsets: Sequence[int]
+    end: int
     header: FragmentHeader
     body: R
 
 
 def is_plain(header: FragmentHeader) -> bool:
     """Return whether a fragment is a whole event that consists of rows alone."""
+    return header.fragno == 0 and header.last_frag and rows_alone(header)
+
+
+def rows_alone(header: FragmentHeader) -> bool:
+    """Return whether a fragment changes nothing but rows."""
     return (
-        header.fragno == 0
-        and header.last_frag
-        and header.kind is Kind.TRANSACTION
+        header.kind is Kind.TRANSACTION
         and header.outcome is not Outcome.VOID
         and header.metadata.get("snapshot") not in EDGES
     )
@@ -54,10 +59,18 @@ def is_plain(header: FragmentHeader) -> bool:
 
 def follows(before: FragmentHeader, after: FragmentHeader) -> bool:
     """Return whether one plain event directly follows another, so that both are in one range."""
+    return is_plain(before) and is_plain(after) and linked(before, after)
+
+
+def linked(before: FragmentHeader, after: FragmentHeader) -> bool:
+    """Return whether two events are directly one after the other, in one epoch.
+
+    Args:
+        before: the last fragment of the first.
+        after: the first fragment of the second.
+    """
     return (
-        is_plain(before)
-        and is_plain(after)
-        and after.epoch == before.epoch
+        after.epoch == before.epoch
         and after.seqno == before.seqno + 1
         and after.prev_seqno == before.seqno
         and after.last_barrier == newest_barrier(before)

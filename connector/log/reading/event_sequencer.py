@@ -172,7 +172,7 @@ class EventSequencer(Generic[B, R]):
             or (self._trapped and overlaps(self._trapped, events.first, header.seqno))
         ):
             return False
-        state.next_offset = events.offsets[-1] + 1
+        state.next_offset = events.end
         state.tail = header.seqno
         read.seen = True
         read.starts.append((events.first, events.offsets))

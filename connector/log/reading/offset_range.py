@@ -90,12 +90,12 @@ class OffsetRangeReader:
             or events.prev_seqno != state.tail
             or events.first <= bounds.after
             or events.header.seqno > bounds.upto
-            or events.offsets[-1] >= bounds.end
+            or events.end > bounds.end
             or (bounds.trapped and overlaps(bounds.trapped, events.first, events.header.seqno))
         ):
             return False
         state.tail = events.header.seqno
-        state.next_offset = events.offsets[-1] + 1
+        state.next_offset = events.end
         return True
 
     def accept(self, header: FragmentHeader, offset: int) -> str:

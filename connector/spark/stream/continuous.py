@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql.functions import udf
 
 from connector import private_files as private
@@ -29,6 +28,7 @@ from connector.kafka.arrow_reader import message_batch
 from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering
 from connector.spark.stream.kafka_source import messages
+from connector.spark.stream.parts import Batch
 from connector.spark.stream.socket_sink import FrameDecoder, SocketSink
 
 MOST: Final = 8 << 20  # approximate bytes of one connection that are received at once
@@ -114,8 +114,8 @@ class Continuous:
         elif now - self._complete > PATIENCE:
             raise BrokerUnavailable("Spark stopped reading: a partition has no worker", partitions=self._partitions)
 
-    def next(self, timeout: float) -> pa.Table | None:
-        """Return the messages that have arrived, with columns partition, offset, value, each chunk of one partition.
+    def next(self, timeout: float) -> Batch | None:
+        """Return the messages that have arrived.
 
         Returns:
             None if none arrived within `timeout` seconds.
@@ -135,7 +135,7 @@ class Continuous:
         self._accept()
         if not found:
             return None
-        return pa.Table.from_batches([message_batch(*zip(*some, strict=True)) for _, some in sorted(found.items())])
+        return Batch.of(message_batch(*zip(*some, strict=True)) for _, some in sorted(found.items()))
 
     def stop(self) -> None:
         """Stop the query; messages that were not received are dropped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-import pyarrow as pa
+from connector.spark.stream.parts import Batch
 
 
 class Closed(Exception):
@@ -26,27 +26,27 @@ class Handover:
     def __init__(self, batches: int, size: int) -> None:
         self._batches = batches
         self._size = size
-        self._waiting: deque[pa.Table] = deque()
+        self._waiting: deque[Batch] = deque()
         self._held = 0
         self._failure: BaseException | None = None
         self._closed = False
         self._changed = threading.Condition()
 
-    def put(self, batch: pa.Table) -> None:
+    def put(self, batch: Batch) -> None:
         """Put a batch; waits for room.
 
         Raises:
             Closed: the applier has closed the queue.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._room(batch.nbytes))
+            self._changed.wait_for(lambda: self._closed or self._room(batch.size))
             if self._closed:
                 raise Closed
             self._waiting.append(batch)
-            self._held += batch.nbytes
+            self._held += batch.size
             self._changed.notify_all()
 
-    def get(self, timeout: float) -> pa.Table | None:
+    def get(self, timeout: float) -> Batch | None:
         """Return the next batch; None if none comes within `timeout` seconds.
 
         Raises:
@@ -59,7 +59,7 @@ class Handover:
             if not self._waiting:
                 return None
             batch = self._waiting.popleft()
-            self._held -= batch.nbytes
+            self._held -= batch.size
             self._changed.notify_all()
             return batch
 

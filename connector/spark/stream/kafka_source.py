@@ -13,8 +13,6 @@ from connector.kafka.large_messages import LARGE
 from connector.spark import settings as spark_settings
 from connector.spark.session import SparkRun
 
-EARLIEST = -2  # Spark's number for a partition's first offset
-
 
 def messages(
     session: SparkRun, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], options: Mapping[str, str]

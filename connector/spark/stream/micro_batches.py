@@ -1,12 +1,15 @@
-"""Micro-batch mode: Spark reads the log in micro-batches of all messages available, up to a limit.
+"""Micro-batch mode: Spark's tasks read the log in micro-batches, up to a limit, and compact what they read.
 
-`foreachBatch` calls back in a thread of py4j in this process. That thread collects the batch as Arrow and queues it, so
-that Spark reads the next batch while this one is applied. Executors run no Python.
+`foreachBatch` calls back in a thread of py4j in this process. That thread collects the parcels of the tasks and queues
+their parts, so that Spark reads the next batch while this one is applied.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -16,11 +19,13 @@ from pyspark.sql import DataFrame
 
 from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable
+from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering, gone, root_cause
-from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.handover import Closed, Handover
-from connector.spark.stream.kafka_source import messages
+from connector.spark.stream.parcel import opened, unpacked
+from connector.spark.stream.range_source import NAME, Limits, Plan, RangeSource
+from connector.spark.stream.parts import Batch
 
 HANDOVER_BYTES: Final = 64 << 20  # maximum bytes of queued batches
 
@@ -33,17 +38,32 @@ class Reported(Exception):
     """Raised to end a query whose error the applier already has."""
 
 
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Whether tasks compact, and how.
+
+    Args:
+        tasks: false: the applier needs each event by itself.
+        columns: the target's metadata columns, as pairs of a value and a name.
+    """
+
+    tasks: bool = False
+    columns: tuple[tuple[str, str], ...] = ()
+
+
+MESSAGES: Final = Compaction()  # tasks compact nothing
+
 class MicroBatches:
-    """Reads the messages of one topic from given offsets on, batch by batch in the log's order.
+    """Reads the messages of one topic from given offsets on, batch by batch, each partition in its order.
 
     Args:
         session: the session.
         kafka: brokers and their properties.
         topic: the event topic.
         offsets: partition → first offset, for every partition of the topic; EARLIEST for its beginning.
-        max_messages: maximum number of messages of a batch.
-        poll_messages: maximum number of messages of one poll of the brokers.
+        limits: how much the first batches read.
         queue_batches: maximum number of batches that wait for the applier.
+        compaction: what tasks do.
 
     Raises:
         ConfigError: Spark refuses the query.
@@ -57,21 +77,34 @@ class MicroBatches:
         *,
         topic: str,
         offsets: Mapping[int, int],
-        max_messages: int,
-        poll_messages: int,
+        limits: Limits,
         queue_batches: int,
+        compaction: Compaction,
     ) -> None:
-        self.max_messages = max_messages
-        self._poll_messages = poll_messages
+        self._folder = Path(tempfile.mkdtemp(dir=session.folder))
+        self._file = self._folder / "limits"
+        self.limits = limits
+        limits.write(self._file)
+        # Executors on other machines do not see this one's files.
+        self._spooled = session.slots > 0
+        plan = Plan(
+            topic=topic,
+            offsets=offsets,
+            compact=compaction.tasks,
+            columns=compaction.columns,
+            tasks=session.tasks,
+            limits=str(self._file),
+            spool=str(self._folder) if self._spooled else "",
+        )
         self._handover = Handover(queue_batches, HANDOVER_BYTES)
-        options = spark_settings.batching(max_messages, poll_messages)
         with answering():
-            frame = messages(session, kafka, topic=topic, offsets=offsets, options=options)
+            session.spark.dataSource.register(RangeSource)
+            frame = session.spark.readStream.format(NAME).options(**plan.options(kafka)).load()
             writer = frame.writeStream.options(**spark_settings.NO_LOG).foreachBatch(self._accept)
         self._query = RunningQuery(session, writer)
 
-    def next(self, timeout: float) -> pa.Table | None:
-        """Return the next batch, with columns partition, offset, value; None if none comes within `timeout` seconds.
+    def next(self, timeout: float) -> Batch | None:
+        """Return the next batch; None if none comes within `timeout` seconds.
 
         Raises:
             TooLarge: a batch does not fit.
@@ -83,20 +116,25 @@ class MicroBatches:
             self._query.check()
         return batch
 
-    def sized_as(self, sizer: BatchSizer) -> bool:
-        """Return True while batches and polls have the sizer's current sizes."""
-        return (self.max_messages, self._poll_messages) == (sizer.messages, sizer.poll)
+    def limit(self, limits: Limits) -> None:
+        """Limit the batches that are not planned yet."""
+        if limits != self.limits:
+            self.limits = limits
+            limits.write(self._file)
 
     def stop(self) -> None:
         """Stop the query; a batch that waits for room is dropped."""
         self._handover.close()
         self._query.stop()
+        checkpoint.remove(self._folder)
 
     def _accept(self, frame: DataFrame, _number: int) -> None:
         """Queue a batch. Spark calls this in a thread of its own; an exception ends the query."""
         try:
-            batch = frame.toArrow()
-            if batch.num_rows:
+            rows = zip(*frame.toArrow().columns, strict=True)
+            ordered = sorted(rows, key=lambda row: (row[0].as_py(), row[1].as_py()))
+            batch = Batch.of(part for _, _, parcel in ordered for part in unpacked(self._bytes(parcel)))
+            if batch.parts:
                 self._handover.put(batch)
         except Closed:
             return
@@ -105,6 +143,9 @@ class MicroBatches:
             # Spark searches the text of a query's last error with a regular expression that needs stack for each
             # character: a long text overflows the stack, and prints a thousand lines on the terminal.
             raise Reported from None
+
+    def _bytes(self, parcel: pa.BinaryScalar) -> pa.Buffer:
+        return opened(parcel.as_py()) if self._spooled else parcel.as_buffer()
 
 
 def _failure(error: BaseException) -> BaseException:

@@ -21,9 +21,6 @@ from enum import Enum
 from types import TracebackType
 from typing import Final, Self
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from connector import metrics
 from connector.clock import Clock
 from connector.config.model import Config
@@ -34,7 +31,9 @@ from connector.spark.settings import continuous_heap
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.load_monitor import LoadMonitor
-from connector.spark.stream.micro_batches import MicroBatches, TooLarge
+from connector.spark.stream.micro_batches import MESSAGES, Compaction, MicroBatches, TooLarge
+from connector.spark.stream.parts import Batch, Part, end_of, partition_of, since
+from connector.spark.stream.range_source import Limits
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -60,6 +59,7 @@ class LogStream:
         clock: the clock for counting messages.
         load: counts messages; outlives this stream.
         largest: maximum bytes of a message of the topic; 0: messages are small.
+        compaction: what the tasks of micro-batches do.
 
     Raises:
         ConfigError: Spark refuses to read.
@@ -75,6 +75,7 @@ class LogStream:
         load: LoadMonitor,
         *,
         largest: int = 0,
+        compaction: Compaction = MESSAGES,
     ) -> None:
         self._session = session
         self._config = config
@@ -82,6 +83,7 @@ class LogStream:
         self._clock = clock
         self._sizer = BatchSizer(config.apply.batch_messages, config.apply.batch_bytes)
         self._load = load
+        self._compaction = compaction
         self._left_out: frozenset[int] = frozenset()
         self.continuous_possible = config.apply.continuous and self._slots_suffice() and self._heap_suffices(largest)
         self._end = KafkaConsumer(config.kafka, f"{config.topic}.end")
@@ -113,15 +115,11 @@ class LogStream:
         self._background.shutdown()
         self._end.close()
 
-    def next(self, timeout: float) -> pa.Table | None:
+    def next(self, timeout: float) -> Batch | None:
         """Return the next messages. The call confirms that the caller has accepted those of the previous call.
 
         Args:
             timeout: seconds to wait for messages.
-
-        Returns:
-            A table with columns partition, offset, value, each chunk of one partition in order; the value is null for a
-            message that is too large for Spark.
 
         Raises:
             BrokerUnavailable: Spark could not read, or brokers do not answer.
@@ -146,7 +144,10 @@ class LogStream:
             return
         LOG.debug("some partitions wait for others", extra={"left_out": sorted(partitions)})
         self._left_out = partitions
-        self._to_micro_batches()
+        if isinstance(self._stream, MicroBatches):
+            self._stream.limit(self._limits())
+        else:
+            self._to_micro_batches()
 
     def _change_mode(self) -> bool:
         """Change the mode if the load requires it: all transitions except that of `leave_out`.
@@ -170,9 +171,6 @@ class LogStream:
                 if not self._load.idle:
                     self._to_micro_batches()
                     return True
-        if isinstance(self._stream, MicroBatches) and not self._stream.sized_as(self._sizer):
-            self._to_micro_batches()
-            return True
         return False
 
     def _idle_at_end(self) -> bool:
@@ -227,41 +225,40 @@ class LogStream:
         self._gauge.set(isinstance(stream, Continuous))
         LOG.debug("reading on", extra={"by": type(stream).__name__, "offsets": self._offsets})
 
-    def _micro_batch(self, stream: MicroBatches, timeout: float) -> pa.Table | None:
+    def _micro_batch(self, stream: MicroBatches, timeout: float) -> Batch | None:
         try:
             batch = stream.next(timeout)
         except TooLarge:
             if not self._sizer.refused():
                 raise SparkGone("one message does not fit into Spark's memory", hint="raise apply.heap") from None
+            self._to_micro_batches()
             return None
-        self._count(batch, full=batch is not None and batch.num_rows >= stream.max_messages)
+        # Offsets without a message (ends of Kafka transactions) count in the limit.
+        self._count(batch, full=batch is not None and 2 * batch.messages > stream.limits.messages)
         if batch is not None:
-            self._sizer.seen(batch.num_rows, batch.nbytes, batch["value"].null_count)
+            self._sizer.seen(batch.messages, batch.size)
+            stream.limit(self._limits())
         return batch
 
-    def _count(self, batch: pa.Table | None, *, full: bool = False) -> None:
+    def _count(self, batch: Batch | None, *, full: bool = False) -> None:
         now = self._clock.monotonic()
         if batch is None:
             self._load.seen(now)
         else:
-            self._load.seen(now, batch.num_rows, batch.nbytes, full=full)
+            self._load.seen(now, batch.messages, batch.size, full=full)
 
-    def _unseen(self, batch: pa.Table) -> pa.Table | None:
-        """Return the messages that the other mode's query has not returned already; move the offsets after them."""
-        parts = [part for found in batch.to_batches() if (part := self._unseen_part(found)).num_rows]
-        for part in parts:
-            number, last = part["partition"][0].as_py(), part["offset"][part.num_rows - 1].as_py()
-            self._offsets[number] = max(self._offsets[number], last + 1)
-        return pa.Table.from_batches(parts) if parts else None
+    def _unseen(self, batch: Batch) -> Batch | None:
+        """Return what the other mode's query has not returned already; move the offsets after it."""
+        parts: list[Part] = []
+        for part in batch.parts:
+            number = partition_of(part)
+            if (new := since(part, self._offsets[number])) is not None:
+                self._offsets[number] = end_of(new)
+                parts.append(new)
+        return Batch.of(parts) if parts else None
 
-    def _unseen_part(self, part: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the new messages of a chunk, which has one partition."""
-        if not part.num_rows:
-            return part
-        first = self._offsets[part["partition"][0].as_py()]
-        if part["offset"][0].as_py() >= first:
-            return part
-        return part.filter(pc.greater_equal(part["offset"], pa.scalar(first)))
+    def _limits(self) -> Limits:
+        return Limits(messages=self._sizer.messages, left_out=tuple(sorted(self._left_out)))
 
     def _slots_suffice(self) -> bool:
         """Return True if this process's JVM has a task slot for each partition and one for micro-batches."""
@@ -296,10 +293,10 @@ class LogStream:
             self._session,
             self._config.kafka,
             topic=self._config.topic,
-            offsets={number: at for number, at in self._offsets.items() if number not in self._left_out},
-            max_messages=self._sizer.messages,
-            poll_messages=self._sizer.poll,
+            offsets=self._offsets,
+            limits=self._limits(),
             queue_batches=self._config.apply.queue_batches,
+            compaction=self._compaction,
         )
 
     def _continuous(self, offsets: Mapping[int, int]) -> Continuous:

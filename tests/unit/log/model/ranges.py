@@ -46,6 +46,7 @@ def _range(partition: int, messages: Sequence[Message]) -> EventRange[Any]:
         first.prev_seqno,
         first.last_barrier,
         [offset for offset, _, _ in messages],
+        messages[-1][0] + 1,
         messages[-1][1],
         [(header, body) for _, header, body in messages],
     )

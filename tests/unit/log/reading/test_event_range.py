@@ -126,7 +126,7 @@ def test_range_that_comes_next_is_accepted() -> None:
 def test_range_that_does_not_come_next_changes_nothing() -> None:
     sequencer = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
     sequencer.accept(header(0), 0, 0, "a")
-    assert not sequencer.accept_range(EventRange(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], header(3), "b"))
+    assert not sequencer.accept_range(EventRange(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], 9, header(3), "b"))
     assert sequencer.released == 0
     assert sequencer.resumable(Seqno(0)) == {0: 1}
 
@@ -134,7 +134,9 @@ def test_range_that_does_not_come_next_changes_nothing() -> None:
 def range_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> EventRange[str]:
     first = headers[0]
     offsets = range(offset, offset + len(headers))
-    return EventRange(partition, first.seqno, first.prev_seqno, first.last_barrier, list(offsets), headers[-1], "b")
+    return EventRange(
+        partition, first.seqno, first.prev_seqno, first.last_barrier, list(offsets), offsets[-1] + 1, headers[-1], "b"
+    )
 
 
 @pytest.mark.parametrize(

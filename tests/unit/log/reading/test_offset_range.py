@@ -103,7 +103,7 @@ def range_of(rest: list[Message]) -> EventRange[None] | None:
         return None
     one = rest[0][1]
     offsets = [offset for offset, _ in rest[:count]]
-    return EventRange(0, one.seqno, one.prev_seqno, one.last_barrier, offsets, rest[count - 1][1], None)
+    return EventRange(0, one.seqno, one.prev_seqno, one.last_barrier, offsets, offsets[-1] + 1, rest[count - 1][1], None)
 
 
 def cuts(log: Log, step: int) -> list[tuple[int, int]]:
@@ -241,7 +241,7 @@ def test_range_is_finished_with_its_last_event() -> None:
 def next_range(*, epoch: int = 1) -> EventRange[None]:
     """The events 2 to 4, at these offsets."""
     last = header(4, epoch=epoch)
-    return EventRange(0, Seqno(2), Seqno(1), Seqno(-1), [2, 3, 4], last, None)
+    return EventRange(0, Seqno(2), Seqno(1), Seqno(-1), [2, 3, 4], 5, last, None)
 
 
 BEFORE: list[Message] = [(0, marker(1, 0)), (1, header(1, prev=-1))]

@@ -1,0 +1,87 @@
+"""Segments: whole events of a partition, one after the other, reduced to their net changes.
+
+Spark's tasks make segments, each of what it reads; the applier's driver decides whether one counts. Compaction cannot be
+undone: where only a part of a segment counts, the driver reads its messages again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from connector.log.compact.net_changes import NetChanges
+from connector.log.format.header import FragmentHeader
+from connector.log.ids import Seqno
+from connector.log.reading.event_range import EventRange
+
+COMMIT_ROWS: Final = 200_000  # rows after which a segment, or a commit, gets no further event
+COMMIT_BYTES: Final = 64 << 20  # likewise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Whole events of rows alone, of one partition and epoch, each the next of the log after the one before.
+
+    Args:
+        partition: the partition of the events.
+        first: the seqno of the first event.
+        prev_seqno, last_barrier: the fields of the first event's header.
+        offsets: `array('q')`, the offset of each event's fragment 0.
+        end: the offset after the last fragment.
+        header: the header of the last event's last fragment.
+        messages: the number of messages.
+        size: the bytes of the messages.
+        rows: the number of row changes.
+        gtids: the GTIDs of the events, as pairs: first of a consecutive range, its length.
+        commit_times: `array('q')`, the commit time of each event in µs since 1970 UTC; 0 where one is not known.
+        changes: the net changes, in the order in which to apply them.
+    """
+
+    partition: int
+    first: Seqno
+    prev_seqno: Seqno
+    last_barrier: Seqno
+    offsets: array[int]
+    end: int
+    header: FragmentHeader
+    messages: int
+    size: int
+    rows: int
+    gtids: Sequence[tuple[str, int]]
+    commit_times: array[int]
+    changes: Sequence[NetChanges]
+
+    def __len__(self) -> int:
+        """The number of events."""
+        return len(self.offsets)
+
+    @property
+    def begin(self) -> int:
+        """The offset of the first message."""
+        return self.offsets[0]
+
+    def event_range(self) -> EventRange[Segment]:
+        """The events as a range for `EventSequencer`."""
+        return EventRange(
+            self.partition, self.first, self.prev_seqno, self.last_barrier, self.offsets, self.end, self.header, self
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Offsets of a partition whose messages a task has left to the driver.
+
+    Args:
+        partition: the partition.
+        begin, end: the offsets, `end` not included.
+        messages: the number of messages.
+        size: the bytes of the messages.
+    """
+
+    partition: int
+    begin: int
+    end: int
+    messages: int
+    size: int

@@ -1,0 +1,64 @@
+"""What is read of the log, in parts: messages, or what a task has made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connector.log.compact.segment import Segment, Unread
+
+Part = Segment | Unread | pa.RecordBatch
+"""A batch has the columns partition, offset, value of one partition's messages; a null value is fetched at its turn."""
+
+
+def partition_of(part: Part) -> int:
+    """The partition of a part."""
+    return part["partition"][0].as_py() if isinstance(part, pa.RecordBatch) else part.partition
+
+
+def begin_of(part: Part) -> int:
+    """The offset of a part's first message."""
+    return part["offset"][0].as_py() if isinstance(part, pa.RecordBatch) else part.begin
+
+
+def end_of(part: Part) -> int:
+    """The offset after a part's last message."""
+    return part["offset"][part.num_rows - 1].as_py() + 1 if isinstance(part, pa.RecordBatch) else part.end
+
+
+def since(part: Part, offset: int) -> Part | None:
+    """The messages of a part from an offset on; None if there are none.
+
+    A segment counts whole, or not at all: where it begins before the offset, the reader of the partition refuses it.
+    """
+    if end_of(part) <= offset:
+        return None
+    if not isinstance(part, pa.RecordBatch) or begin_of(part) >= offset:
+        return part
+    return part.filter(pc.greater_equal(part["offset"], pa.scalar(offset)))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Parts that were read together, those of each partition in order.
+
+    Args:
+        parts: the parts; none is empty.
+        messages: the number of their messages.
+        size: the bytes of their messages.
+    """
+
+    parts: Sequence[Part]
+    messages: int
+    size: int
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> Batch:
+        """The batch of some parts."""
+        found = [part for part in parts if not isinstance(part, pa.RecordBatch) or part.num_rows]
+        messages = sum(part.num_rows if isinstance(part, pa.RecordBatch) else part.messages for part in found)
+        size = sum(part.nbytes if isinstance(part, pa.RecordBatch) else part.size for part in found)
+        return cls(found, messages, size)

@@ -1,0 +1,247 @@
+"""Makes segments of a partition's messages, in a task.
+
+What lies whole in the task's range is compacted. The rest stays messages: markers, DDL, voided events, the edges of an
+initial load, events that begin before the range or end after it, and large events, which the target gets part by part.
+Where compaction fails, the driver reads the offsets itself, and reports the error with the target's position.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from connector.errors import ConnectorError
+from connector.log.compact.compact import Compactor
+from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.compact.scan import Messages, Scanner
+from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, Segment, Unread
+from connector.log.format.header import FragmentHeader
+from connector.log.format.message import Message
+from connector.log.format.row_parts import RowParts
+from connector.log.ids import Seqno
+from connector.log.reading.event_range import is_plain, linked, rows_alone
+from connector.spark.stream.parts import Part
+
+LARGE_EVENT: Final = 16 << 20  # bytes from which on an event stays messages
+
+
+@dataclass(slots=True)
+class _Open:
+    """The segment that is being made; fields as those of `Segment`."""
+
+    first: FragmentHeader
+    last: FragmentHeader
+    begin: int
+    end: int
+    offsets: array[int] = field(default_factory=lambda: array("q"))
+    commit_times: array[int] = field(default_factory=lambda: array("q"))
+    gtids: list[tuple[str, int]] = field(default_factory=list)
+    messages: int = 0
+    size: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Fragment:
+    """A fragment of an unfinished event, and its place."""
+
+    message: Message
+    batch: pa.RecordBatch
+    index: int
+
+
+class SegmentBuilder:
+    """Makes the parts of one task.
+
+    Args:
+        topic: the event topic, for errors.
+        partition: the partition of all messages.
+        columns: the target's metadata columns; None if it has none.
+    """
+
+    def __init__(self, topic: str, partition: int, columns: MetadataColumns | None = None) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._columns = columns
+        self._scanner = Scanner(topic)
+        self._row_parts = RowParts(topic)
+        self._compactor = Compactor(topic, columns)
+        self._open: _Open | None = None
+        self._event: list[_Fragment] = []
+        self._messages: tuple[pa.RecordBatch, int, int] | None = None  # a batch, and the messages of it that stay some
+        self._parts: list[Part] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add messages: columns partition, offset, value, without a null.
+
+        Raises:
+            LogDamaged: they are not messages of a log.
+        """
+        index = 0
+        for messages in self._scanner.scan(batch):
+            count = len(messages)
+            if count > 1 or is_plain(messages.header(0)):
+                self._give_up_event()
+                self._whole_events(messages)
+            else:
+                self._fragment(_Fragment(messages.message(0), batch, index))
+            index += count
+
+    def message(self, batch: pa.RecordBatch) -> None:
+        """Add messages that shall stay some."""
+        self._give_up_event()
+        self._stay(batch, 0, batch.num_rows)
+
+    def drain(self) -> list[Part]:
+        """Drain the finished parts, in the order of their offsets."""
+        parts, self._parts = self._parts, []
+        return parts
+
+    def finish(self) -> list[Part]:
+        """Finish, and drain all parts."""
+        self._give_up_event()
+        self._close()
+        self._flush_messages()
+        return self.drain()
+
+    def _whole_events(self, messages: Messages) -> None:
+        """Add whole events of one fragment each."""
+        at, end = 0, len(messages)
+        while at < end:
+            first = at
+            events = messages.event_range()
+            open_ = self._opened(messages.header(at), events.offsets[at])
+            try:
+                at = self._compactor.add_range(messages, at, end, COMMIT_ROWS, COMMIT_BYTES)
+            except ConnectorError:
+                self._leave_to_driver(open_, events.end, messages.size, end - first)
+                return
+            before = messages.header(at - 1)
+            open_.last, open_.end = before, events.offsets[at - 1] + 1
+            open_.offsets.frombytes(memoryview(events.offsets)[first:at].cast("B"))
+            open_.commit_times.extend(messages.commit_times(first, at))
+            open_.gtids += messages.gtids(first, at)
+            open_.messages += at - first
+            open_.size += messages.size * (at - first) // end
+            open_.rows += messages.rows(first, at)
+            self._close_full()
+
+    def _fragment(self, fragment: _Fragment) -> None:
+        """Add a message that is not a whole event of rows."""
+        message, header = fragment.message, fragment.message.header
+        if not self._continues(header):
+            self._give_up_event()
+        if not rows_alone(header) or (header.fragno and not self._event):
+            self._give_up_event()
+            self._stay(fragment.batch, fragment.index, fragment.index + 1)
+            return
+        self._event.append(fragment)
+        if header.last_frag:
+            self._whole_event()
+        elif message.size + sum(one.message.size for one in self._event) > LARGE_EVENT:
+            self._give_up_event()
+
+    def _continues(self, header: FragmentHeader) -> bool:
+        """Return whether a fragment is the next one of the unfinished event."""
+        if not self._event:
+            return False
+        last = self._event[-1].message.header
+        return (
+            header.seqno == last.seqno
+            and header.epoch == last.epoch
+            and header.fragno == last.fragno + 1
+            and header.rows >= last.rows
+            and header.prev_seqno == last.prev_seqno
+            and header.last_barrier == last.last_barrier
+        )
+
+    def _whole_event(self) -> None:
+        """Add the event whose last fragment has come."""
+        event, self._event = self._event, []
+        first, last = event[0].message, event[-1].message
+        size = sum(one.message.size for one in event)
+        open_ = self._opened(first.header, first.offset)
+        try:
+            rows = 0
+            for message in filter(None, (self._row_parts.whole(one.message) for one in event)):
+                rows = self._compactor.add(message, rows)
+        except ConnectorError:
+            self._leave_to_driver(open_, last.offset + 1, size, len(event))
+            return
+        header = last.header
+        open_.last, open_.end = header, last.offset + 1
+        open_.offsets.append(first.offset)
+        open_.commit_times.append(header.commit_time or 0)
+        if header.gtid is not None:
+            open_.gtids.append((header.gtid, 1))
+        open_.messages += len(event)
+        open_.size += size
+        open_.rows += header.rows
+        self._close_full()
+
+    def _opened(self, header: FragmentHeader, offset: int) -> _Open:
+        """Return the segment that an event belongs to, which begins with this header at this offset."""
+        self._flush_messages()
+        if self._open is not None and not linked(self._open.last, header):
+            self._close()
+        if self._open is None:
+            self._open = _Open(header, header, offset, offset)
+        return self._open
+
+    def _close_full(self) -> None:
+        if self._compactor.rows >= COMMIT_ROWS or self._compactor.size >= COMMIT_BYTES:
+            self._close()
+
+    def _close(self) -> None:
+        """Finish the segment."""
+        open_, self._open = self._open, None
+        if open_ is None:
+            return
+        self._parts.append(
+            Segment(
+                partition=self._partition,
+                first=Seqno(open_.first.seqno),
+                prev_seqno=open_.first.prev_seqno,
+                last_barrier=open_.first.last_barrier,
+                offsets=open_.offsets,
+                end=open_.end,
+                header=open_.last,
+                messages=open_.messages,
+                size=open_.size,
+                rows=open_.rows,
+                gtids=open_.gtids,
+                commit_times=open_.commit_times,
+                changes=self._compactor.drain(),
+            )
+        )
+
+    def _leave_to_driver(self, open_: _Open, end: int, size: int, messages: int) -> None:
+        """Leave the open segment to the driver, up to an offset: its changes contradict each other."""
+        self._open = None
+        self._row_parts = RowParts(self._topic)
+        self._compactor = Compactor(self._topic, self._columns)
+        self._parts.append(Unread(self._partition, open_.begin, end, open_.messages + messages, open_.size + size))
+
+    def _give_up_event(self) -> None:
+        """Let the fragments of the unfinished event stay messages."""
+        event, self._event = self._event, []
+        for one in event:
+            self._stay(one.batch, one.index, one.index + 1)
+
+    def _stay(self, batch: pa.RecordBatch, first: int, end: int) -> None:
+        """Let messages stay messages."""
+        self._close()
+        if self._messages is not None and self._messages[0] is batch and self._messages[2] == first:
+            self._messages = batch, self._messages[1], end
+            return
+        self._flush_messages()
+        self._messages = batch, first, end
+
+    def _flush_messages(self) -> None:
+        if self._messages is not None:
+            batch, first, end = self._messages
+            self._messages = None
+            self._parts.append(batch.slice(first, end - first))
