@@ -244,8 +244,8 @@ class Applier:
     def _compaction(self, partitions: int) -> Compaction:
         """Return what Spark's tasks do: they compact, unless events are needed one by one."""
         target = self._config.target
-        by_itself = target.audit or not isinstance(self._until, ToSeqno | None) or partitions > 1
-        return Compaction(tasks=not by_itself, columns=tuple(target.metadata_columns.items()))
+        tasks = partitions == 1 and isinstance(self._until, ToSeqno | None)
+        return Compaction(tasks, tuple(target.metadata_columns.items()), target.audit)
 
     def _largest_message(self) -> int:
         """Return the maximum bytes of a message: the topic's setting, else the configured one."""

@@ -27,20 +27,16 @@ class CommitBatch:
         self._parts: list[FragmentHeader | Segment | tuple[Messages, int, int]] = []
 
     def __iter__(self) -> Iterator[AppliedEvent]:
-        """Each event; may be iterated again.
-
-        Raises:
-            ValueError: tasks have compacted some of them.
-        """
+        """Each event, if tasks have been asked for events; may be iterated again."""
         for part in self._parts:
             if isinstance(part, Segment):
-                raise ValueError("tasks have compacted events that are needed one by one")
-            if isinstance(part, FragmentHeader):
-                yield _event(part)
+                yield from part.events
+            elif isinstance(part, FragmentHeader):
+                yield AppliedEvent.of(part)
             else:
                 messages, first, end = part
                 for index in range(first, end):
-                    yield _event(messages.header(index))
+                    yield AppliedEvent.of(messages.header(index))
 
     def add(self, header: FragmentHeader) -> None:
         """Add an event by the header of its last fragment."""
@@ -79,16 +75,6 @@ class CommitBatch:
                 size = end - first
             skip = (skip - size) % step
             yield from filter(None, found)
-
-
-def _event(header: FragmentHeader) -> AppliedEvent:
-    return AppliedEvent(
-        seqno=header.seqno,
-        epoch=header.epoch,
-        event_id=header.event_id or "",
-        commit_time=header.commit_time or 0,
-        rows=header.rows,
-    )
 
 
 class Compacted:

@@ -177,11 +177,11 @@ class ApplyCore:
                     return
                 case Voided():
                     self._forget()
-                case EventRange(body=Segment()):
-                    self._apply_segment(release.body)
-                case EventRange():
-                    self._apply_range(release)
-                case _:
+                case EventRange(body=Segment() as segment):
+                    self._apply_segment(segment)
+                case EventRange(body=Messages() as body):
+                    self._apply_range(release.first, body)
+                case Release():
                     self._apply_event(release)
         if self._sequencer.waiting:
             # A message that waits for an earlier event of another partition must not keep the whole batch in memory.
@@ -190,18 +190,16 @@ class ApplyCore:
                 if message.header.seqno > released:
                     message.own()
 
-    def _apply_range(self, events: EventRange[Messages]) -> None:
-        """Apply whole events in as many commits as their rows need."""
-        messages, compactor = events.body, self._compactor
+    def _apply_range(self, seqno: Seqno, messages: Messages) -> None:
+        """Apply whole events, from this one on, in as many commits as their rows need."""
+        compactor = self._compactor
         at, end = 0, len(messages)
         if self._until is not None:
             end, self.done = cut(self._until, messages, at, end)
-        replayed = (
-            self.position.rewound_from + 1 - events.first
-        )  # the index after the last replayed event, if it is here
+        replayed = self.position.rewound_from + 1 - seqno  # the index after the last replayed event, if it is here
         while at < end:
             upto = replayed if at < replayed < end else end
-            if self._skips and (skip := self._skips.next(Seqno(events.first + at)) - events.first) < upto:
+            if self._skips and (skip := self._skips.next(Seqno(seqno + at)) - seqno) < upto:
                 if skip == at:
                     self._leave_out(_single(messages.message(at)))
                     at += 1

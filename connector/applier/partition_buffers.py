@@ -85,21 +85,22 @@ class PartitionBuffers:
         self._parts.setdefault(segment.partition, deque()).appendleft(unread)
 
     def poll(self, partition: int) -> Sequence[Messages] | Segment:
-        """Return the next messages of a partition that has some: all before a large one, or the large one; or a segment.
+        """Return what comes next of a partition that has some.
+
+        Returns:
+            A segment; or messages: all before a large one, or the large one. None where they had to be read first.
 
         Raises:
             LogDamaged: they are not messages of a log, or a large one was deleted.
             BrokerUnavailable: the brokers do not answer.
         """
         parts = self._parts[partition]
-        while parts and isinstance(part := parts[0], Unread):
-            parts.popleft()
-            self._read(part)
-        if not parts:
-            return ()
         part = parts.popleft()
         if isinstance(part, Segment):
             return part
+        if isinstance(part, Unread):
+            self._read(part)
+            return ()
         in_batch = part.num_rows
         if part["value"].null_count:
             in_batch = pc.index(part["value"].is_null(), True).as_py()

@@ -14,7 +14,12 @@ from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
 
 MESSAGES: Final = 500  # maximum number of messages of a batch
 BYTES: Final = 16 << 20  # approximate maximum bytes of a batch
-MESSAGES_SCHEMA: Final = pa.schema({"partition": pa.int32(), "offset": pa.int64(), "value": pa.large_binary()})
+_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "value": pa.large_binary(),
+}
+MESSAGES_SCHEMA: Final = pa.schema(_COLUMNS)
 
 
 class ArrowReader:
@@ -81,4 +86,7 @@ def arrow_batch(messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
 
 def message_batch(partitions: Sequence[int], offsets: Sequence[int], values: Sequence[bytes | None]) -> pa.RecordBatch:
     """The columns of messages as a batch."""
-    return pa.record_batch([partitions, offsets, values], MESSAGES_SCHEMA)
+    columns = (
+        pa.array(one, kind.type) for one, kind in zip((partitions, offsets, values), MESSAGES_SCHEMA, strict=True)
+    )
+    return pa.RecordBatch.from_arrays(list(columns), schema=MESSAGES_SCHEMA)

@@ -298,7 +298,10 @@ def gone() -> SparkGone:
 
 
 def root_cause(error: object) -> str:
-    """Return the last `Caused by` of a Java stack trace in the text, else the text's first line."""
+    """Return the error that ends a Python traceback in the text, or the last `Caused by` of Java, or the first line."""
+    *_, traceback = str(error).rpartition("Traceback (most recent call last):\n")
+    if traceback != str(error) and (raised := [line for line in traceback.splitlines() if line and line[0] != " "]):
+        return raised[0]
     causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
     return causes[-1].removeprefix("Caused by: ") if causes else _first_line(error)
 

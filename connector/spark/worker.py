@@ -18,7 +18,7 @@ def prepare() -> None:
     After each task Spark collects all garbage, which walks every object of every module (50 ms), and before each it
     forgets what is in its zip files, which are then read again (90 ms; Python 3.11).
     """
-    zipimport.zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign]
+    zipimport.zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign,assignment]
     gc.collect()
     gc.freeze()
 

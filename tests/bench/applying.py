@@ -11,7 +11,7 @@ import cProfile
 import pstats
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from connector.clock import SystemClock
 from connector.log.compact.metadata_columns import Value
 from connector.log.compact.net_changes import AppliedEvent, Ddl, Images, NetChanges
 from connector.log.compact.scan import Messages
+from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
 from connector.log.ids import LogId
 from connector.log.reading.event_sequencer import EventSequencer
@@ -86,6 +87,14 @@ class Nothing:
         pass
 
 
+class _NoRanges:
+    """Nothing is left by tasks."""
+
+    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+        """Never called."""
+        raise AssertionError(partition, begin, end)
+
+
 class _NoLarge:
     def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
         raise AssertionError("every message is in memory")
@@ -96,12 +105,12 @@ class _NoLarge:
 
 def _core(target: TargetDatabase) -> ApplyCore:
     position = target.claim("bench")
-    ledger = EventSequencer[Message, Messages](topic="thl.bench", partitions=1, position=position)
+    ledger = EventSequencer[Message, Messages | Segment](topic="thl.bench", partitions=1, position=position)
     return ApplyCore(
         target,
         position,
         ledger,
-        PartitionBuffers("thl.bench", _NoLarge()),
+        PartitionBuffers("thl.bench", _NoLarge(), _NoRanges()),
         log_id=LogId("b" * 32),
         gtid_set="",
         topic="thl.bench",
@@ -145,11 +154,11 @@ def _filled(log: Recording, target: TargetDatabase) -> Callable[[], None]:
     """Apply the preparation; return the work to be measured."""
     core = _core(target)
     for batch in log.before:
-        core.accept(batch)
+        core.accept(batch.to_batches())
 
     def work() -> None:
         for batch in log.batches:
-            core.accept(batch)
+            core.accept(batch.to_batches())
 
     return work
 
@@ -167,10 +176,10 @@ class ByHand:
         target.kept = []
         core = _core(target)
         for batch in log.before:
-            core.accept(batch)
+            core.accept(batch.to_batches())
         self._filling = len(target.kept)
         for batch in log.batches:
-            core.accept(batch)
+            core.accept(batch.to_batches())
         self._db = psycopg.connect(dsn)
         table = target.kept[0][0].layout
         self._columns = [column.name for column in table.columns]

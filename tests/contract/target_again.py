@@ -73,14 +73,14 @@ def test_replay_from_any_event_with_crashes_converges(place: Place, seed: int) -
     known = history([0], events - 1)
     head = random.randint(20, events - 2)
     target = place.open(audit=True)
-    Rig(target, known).core.accept(table(values[: starts[head + 1]]))
+    Rig(target, known).accept(table(values[: starts[head + 1]]))
     for _ in range(2):  # the second time from within the first
         at = target.claim("shop")
         first = random.randint(1, max(at.seqno, 1))
         target.commit(taken_back(at, first, starts[first]), [])
         target.close()
         target = place.open(audit=True)
-        Rig(target, known).core.accept(table(values[starts[first] : starts[first] + 2], offset=starts[first]))
+        Rig(target, known).accept(table(values[starts[first] : starts[first] + 2], offset=starts[first]))
     position = target.claim("shop")
     while position.seqno < events - 1:
         assert position.consistent is (position.rewound_from == NO_SEQNO)
@@ -90,7 +90,7 @@ def test_replay_from_any_event_with_crashes_converges(place: Place, seed: int) -
         rig, start = Rig(target, known), position.offsets[0]
         for _ in range(random.randint(1, 3)):
             step = random.randint(1, 12)
-            rig.core.accept(table(values[start : start + step], offset=start))
+            rig.accept(table(values[start : start + step], offset=start))
             start += step
             if rig.core.position.seqno == events - 1:
                 break
@@ -121,7 +121,7 @@ def test_undone_events_can_be_applied_again(place: Place, seed: int) -> None:
     records, states, starts = random_records(random, events)
     values = log(*records)
     target = place.open(audit=True)
-    Rig(target, history([0], events - 1)).core.accept(table(values))
+    Rig(target, history([0], events - 1)).accept(table(values))
     for _ in range(3):
         at = target.claim("shop")
         to = random.randrange(at.seqno)
@@ -133,7 +133,7 @@ def test_undone_events_can_be_applied_again(place: Place, seed: int) -> None:
         target.commit(replace(at, seqno=Seqno(to), offsets={0: starts[to + 1]}), [])
         assert place.read(ORDERS) == sorted(states[to].items())
         rig, end = Rig(target, history([0], events - 1)), random.randint(to + 1, events - 1)
-        rig.core.accept(table(values[starts[to + 1] : starts[end]], offset=starts[to + 1]))
+        rig.accept(table(values[starts[to + 1] : starts[end]], offset=starts[to + 1]))
         assert place.read(ORDERS) == sorted(states[end - 1].items())
         assert [seqno for seqno, _ in place.applied()] == list(range(end))
 

@@ -153,7 +153,7 @@ def test_each_row_has_the_transaction_that_wrote_it_last(place: Place, seed: int
     rig = Rig(target, known, columns=ALL)
     while rig.core.position.seqno < events - 1:
         step = random.choice((1, 2, 5, 40))
-        rig.core.accept(table(values[at : at + step], offset=at))
+        rig.accept(table(values[at : at + step], offset=at))
         at += step
         if rig.core.position.seqno >= 0:
             _, expected = made[rig.core.position.seqno]
@@ -186,15 +186,15 @@ def test_replayed_rows_keep_their_metadata(place: Place, seed: int) -> None:
     values, starts, states = one_table(KEYED, random, 50)
     known = history([0], 49)
     target = place.open(columns=ALL)
-    Rig(target, known, columns=ALL).core.accept(table(values[: starts[40]]))
+    Rig(target, known, columns=ALL).accept(table(values[: starts[40]]))
     first = random.randint(2, 30)
     target.commit(taken_back(target.claim("shop"), first, starts[first]), [])
     rig = Rig(target, known, columns=ALL)
     for at in range(starts[first], starts[40], 4):
-        rig.core.accept(table(values[at : min(at + 4, starts[40])], offset=at))
+        rig.accept(table(values[at : min(at + 4, starts[40])], offset=at))
     assert rig.core.position.consistent
     assert read(place, KEYED) == states[39][KEYED]
-    rig.core.accept(table(values[starts[40] :], offset=starts[40]))
+    rig.accept(table(values[starts[40] :], offset=starts[40]))
     assert read(place, KEYED) == states[49][KEYED]
 
 
@@ -213,7 +213,7 @@ def test_rows_taken_back_have_null_metadata_until_written(place: Place, seed: in
     values, starts, states = one_table(KEYED, random, 50)
     known = history([0], 49)
     target = place.open(columns=ALL)
-    Rig(target, known, columns=ALL).core.accept(table(values))
+    Rig(target, known, columns=ALL).accept(table(values))
     to = random.randint(5, 40)
     before = {row[0]: row for row in states[49][KEYED]}
     undone(target, values, starts, to)
@@ -223,7 +223,7 @@ def test_rows_taken_back_have_null_metadata_until_written(place: Place, seed: in
     ]
     assert any(row[3] is None for row in expected)
     assert read(place, KEYED) == expected
-    Rig(target, known, columns=ALL).core.accept(table(values[starts[to + 1] :], offset=starts[to + 1]))
+    Rig(target, known, columns=ALL).accept(table(values[starts[to + 1] :], offset=starts[to + 1]))
     assert read(place, KEYED) == states[49][KEYED]
 
 
@@ -232,7 +232,7 @@ def test_equal_rows_taken_back_have_no_later_metadata(place: Place, seed: int) -
     random = Random(seed)
     values, starts, states = one_table(BARE, random, 50)
     target = place.open(columns=ALL)
-    Rig(target, history([0], 49), columns=ALL).core.accept(table(values))
+    Rig(target, history([0], 49), columns=ALL).accept(table(values))
     assert read(place, BARE) == states[49][BARE]
     to = 49
     for _ in range(3):

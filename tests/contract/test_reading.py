@@ -27,8 +27,9 @@ from connector.spark import settings as spark_settings
 from connector.spark.session import SparkRun
 from connector.spark.stream import load_monitor
 from connector.spark.stream.continuous import Continuous
-from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.micro_batches import MicroBatches
+from connector.spark.stream.parts import Batch, begin_of, partition_of
+from connector.spark.stream.range_source import EARLIEST
 from connector.spark.stream.socket_sink import SocketSink
 from connector.spark.stream.stream import LogStream, Mode
 from tests.support.log_writer import LogWriter
@@ -78,30 +79,36 @@ class Log:
         self.sent += 0 if abort else count
 
 
-def numbers(batches: list[pa.Table], partitions: int = 1) -> list[list[int]]:
+def numbers(batches: list[Batch], partitions: int = 1) -> list[list[int]]:
     """What was read of each partition, in the order in which it came."""
     found: list[list[int]] = [[] for _ in range(partitions)]
     for batch in batches:
-        for part in sorted(
-            batch.to_batches(), key=lambda part: (part["partition"][0].as_py(), part["offset"][0].as_py())
-        ):
+        for part in sorted(batch.parts, key=lambda part: (partition_of(part), begin_of(part))):
+            assert isinstance(part, pa.RecordBatch)
             number = part["partition"][0].as_py()
             assert part["offset"].to_pylist() == sorted(part["offset"].to_pylist())
             found[number] += [int(value.rstrip(b".")) for value in part["value"].to_pylist()]
     return found
 
 
-def read(stream: MicroBatches | Continuous | LogStream, count: int, seconds: float = 60) -> list[pa.Table]:
+def parts_of(batches: list[Batch]) -> list[pa.RecordBatch]:
+    """The parts of batches that are messages alone."""
+    parts = [part for batch in batches for part in batch.parts]
+    assert all(isinstance(part, pa.RecordBatch) for part in parts)
+    return [part for part in parts if isinstance(part, pa.RecordBatch)]
+
+
+def read(stream: MicroBatches | Continuous | LogStream, count: int, seconds: float = 60) -> list[Batch]:
     """So many messages; then no more may come at once."""
-    found: list[pa.Table] = []
+    found: list[Batch] = []
 
     def enough() -> bool:
         batch = stream.next(0.2)
         found.extend([] if batch is None else [batch])
-        return sum(each.num_rows for each in found) >= count
+        return sum(each.messages for each in found) >= count
 
     until(enough, seconds)
-    assert sum(each.num_rows for each in found) == count
+    assert sum(each.messages for each in found) == count
     return found
 
 
@@ -129,7 +136,7 @@ def test_a_task_of_the_next_epoch_goes_on_after_the_last_one(
     monkeypatch.setattr(Continuous, "_drop", lambda stream, one: (ended.append(one), DROP(stream, one)))
     log = Log(config, partitions=2)
     stream = continuously(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
-    found: list[pa.Table] = []
+    found: list[Batch] = []
     end = CLOCK.monotonic() + 60
     try:
         while len(ended) <= 4:  # of more than two epochs
@@ -154,10 +161,10 @@ def test_a_temporary_folder_with_a_long_path_is_refused(
     assert not list(deep.iterdir())
 
 
-def test_a_setting_that_spark_refuses_is_a_configuration_error(config: Config, spark: SparkRun, reader: Reader) -> None:
+def test_a_setting_that_spark_refuses_is_a_configuration_error(config: Config, spark: SparkRun) -> None:
     wrong = config.kafka.model_copy(update={"spark_properties": {"auto.offset.reset": "latest"}})
     with pytest.raises(ConfigError) as refused:
-        reader(spark, wrong, config.topic, {0: EARLIEST})
+        continuously(spark, wrong, config.topic, {0: EARLIEST})
     assert "kafka.spark_properties" in refused.value.hint
 
 
@@ -183,16 +190,16 @@ def test_a_stream_begins_at_its_offsets(config: Config, spark: SparkRun, reader:
         stream.stop()
 
 
-def test_a_large_message_comes_without_its_value(config: Config, spark: SparkRun, reader: Reader) -> None:
+def test_a_large_message_comes_without_its_value(config: Config, spark: SparkRun) -> None:
     log = Log(config)
     for size in (1, LARGE, LARGE + 1, 1):
         log.add(1, size=size)
-    stream = reader(spark, config.kafka, config.topic, {0: EARLIEST})
+    stream = continuously(spark, config.kafka, config.topic, {0: EARLIEST})
     try:
-        found = pa.concat_tables(read(stream, 4), promote_options="permissive").sort_by("offset")
+        found = [value for part in parts_of(read(stream, 4)) for value in part["value"].to_pylist()]
     finally:
         stream.stop()
-    assert [value and len(value) for value in found["value"].to_pylist()] == [1, LARGE, None, 1]
+    assert [value and len(value) for value in found] == [1, LARGE, None, 1]
 
 
 def test_large_messages_near_and_far_are_fetched(config: Config) -> None:
@@ -277,7 +284,7 @@ def test_partitions_that_are_left_out_are_read_later(config: Config, spark: Spar
         reading.leave_out(frozenset({1}))
         log.add(100)
         some = read(reading, 50)
-        assert {part["partition"][0].as_py() for batch in some for part in batch.to_batches()} == {0}
+        assert set(map(partition_of, parts_of(some))) == {0}
         reading.leave_out(frozenset())
         found += some + read(reading, 50)
     assert numbers(found, 2) == [list(range(0, 200, 2)), list(range(1, 200, 2))]
@@ -340,10 +347,10 @@ def test_messages_of_the_topic_s_limit_fit_into_the_heap(config: Config, spark: 
         found = read(stream, 64, 180)
     finally:
         stream.stop()
-    assert [value for batch in found for value in batch["value"].to_pylist()] == [None] * 64
+    assert [value for part in parts_of(found) for value in part["value"].to_pylist()] == [None] * 64
 
 
-def comes(log: Log, reading: LogStream, found: list[pa.Table], count: int) -> bool:
+def comes(log: Log, reading: LogStream, found: list[Batch], count: int) -> bool:
     """So many messages are written and read."""
     log.add(count)
     found += read(reading, count)
@@ -390,7 +397,7 @@ def workers() -> list[int]:
         return children.union(*map(below, children)) if children else set()
 
     def named(pid: int) -> bool:
-        return b"pyspark.daemon" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+        return b"pyspark.worker" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
 
     daemons = [pid for pid in below(os.getpid()) if named(pid)]
     return [pid for pid in daemons if parents[pid] in daemons]

@@ -14,6 +14,7 @@ import pyarrow as pa
 from fastavro import parse_schema, schemaless_writer
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
+from connector.kafka.arrow_reader import message_batch
 from connector.log.compact.scan import Scanner
 from connector.log.format.message import Message
 from connector.schema import change_schema
@@ -141,13 +142,7 @@ def marker(epoch: int, first: int, last_finished: int, *, log_id: str, tail: int
 
 
 def batch(values: Sequence[bytes | None], *, partition: int = 0, offset: int = 0) -> pa.RecordBatch:
-    return pa.record_batch(
-        {
-            "partition": pa.array([partition] * len(values), pa.int32()),
-            "offset": pa.array(range(offset, offset + len(values)), pa.int64()),
-            "value": pa.array(values, pa.binary()),
-        }
-    )
+    return message_batch([partition] * len(values), range(offset, offset + len(values)), values)
 
 
 def scanned(values: Sequence[bytes], *, topic: str = "t", partition: int = 0, offset: int = 0) -> list[Message]:

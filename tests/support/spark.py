@@ -14,7 +14,8 @@ from connector.config.kafka import Kafka
 from connector.fetching.jars import spark_kafka_jars
 from connector.spark.session import SparkRun
 from connector.spark.stream.continuous import Continuous
-from connector.spark.stream.micro_batches import MicroBatches
+from connector.spark.stream.micro_batches import MESSAGES, MicroBatches
+from connector.spark.stream.range_source import Limits
 
 Reader = Callable[[SparkRun, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
 
@@ -36,7 +37,8 @@ def end_jvm() -> None:
 
 
 def in_batches(spark: SparkRun, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> MicroBatches:
-    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, max_messages=50, poll_messages=20, queue_batches=2)
+    limits = Limits(messages=50)
+    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, limits=limits, queue_batches=2, compaction=MESSAGES)
 
 
 def continuously(spark: SparkRun, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> Continuous:

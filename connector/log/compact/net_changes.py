@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from connector.log.format.header import FragmentHeader
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
@@ -118,6 +119,17 @@ class AppliedEvent:
     event_id: str
     commit_time: int  # µs since 1970 UTC
     rows: int
+
+    @classmethod
+    def of(cls, header: FragmentHeader) -> AppliedEvent:
+        """The event of a last fragment."""
+        return cls(
+            seqno=header.seqno,
+            epoch=header.epoch,
+            event_id=header.event_id or "",
+            commit_time=header.commit_time or 0,
+            rows=header.rows,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Segments: whole events of a partition, one after the other, reduced to their net changes.
 
-Spark's tasks make segments, each of what it reads; the applier's driver decides whether one counts. Compaction cannot be
-undone: where only a part of a segment counts, the driver reads its messages again.
+Spark's tasks make segments, each of what it reads; the applier's driver decides whether one counts. Compaction cannot
+be undone: where only a part of a segment counts, the driver reads its messages again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from connector.log.compact.net_changes import NetChanges
+from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Seqno
 from connector.log.reading.event_range import EventRange
@@ -37,6 +37,7 @@ class Segment:
         gtids: the GTIDs of the events, as pairs: first of a consecutive range, its length.
         commit_times: `array('q')`, the commit time of each event in µs since 1970 UTC; 0 where one is not known.
         changes: the net changes, in the order in which to apply them.
+        events: each event, if it was asked for.
     """
 
     partition: int
@@ -52,6 +53,7 @@ class Segment:
     gtids: Sequence[tuple[str, int]]
     commit_times: array[int]
     changes: Sequence[NetChanges]
+    events: Sequence[AppliedEvent] = ()
 
     def __len__(self) -> int:
         """The number of events."""

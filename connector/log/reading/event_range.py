@@ -14,13 +14,14 @@ from connector.log.format.header import FragmentHeader
 from connector.log.ids import Kind, Outcome, Seqno
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 EDGES: Final = ("begin", "end")
 """The values of the metadata `snapshot` in the first and last event of an initial load, which change more than rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class EventRange(Generic[R]):
+class EventRange(Generic[R_co]):
     """Whole events of one partition and epoch, each the next of the log after the one before.
 
     Args:
@@ -40,7 +41,7 @@ class EventRange(Generic[R]):
     offsets: Sequence[int]
     end: int
     header: FragmentHeader
-    body: R
+    body: R_co
 
 
 def is_plain(header: FragmentHeader) -> bool:

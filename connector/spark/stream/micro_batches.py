@@ -24,8 +24,8 @@ from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering, gone, root_cause
 from connector.spark.stream.handover import Closed, Handover
 from connector.spark.stream.parcel import opened, unpacked
-from connector.spark.stream.range_source import NAME, Limits, Plan, RangeSource
 from connector.spark.stream.parts import Batch
+from connector.spark.stream.range_source import NAME, Limits, Plan, RangeSource
 
 HANDOVER_BYTES: Final = 64 << 20  # maximum bytes of queued batches
 
@@ -45,13 +45,16 @@ class Compaction:
     Args:
         tasks: false: the applier needs each event by itself.
         columns: the target's metadata columns, as pairs of a value and a name.
+        events: true: the target gets each event, to write it down.
     """
 
     tasks: bool = False
     columns: tuple[tuple[str, str], ...] = ()
+    events: bool = False
 
 
 MESSAGES: Final = Compaction()  # tasks compact nothing
+
 
 class MicroBatches:
     """Reads the messages of one topic from given offsets on, batch by batch, each partition in its order.
@@ -92,6 +95,7 @@ class MicroBatches:
             offsets=offsets,
             compact=compaction.tasks,
             columns=compaction.columns,
+            events=compaction.events,
             tasks=session.tasks,
             limits=str(self._file),
             spool=str(self._folder) if self._spooled else "",

@@ -31,9 +31,14 @@ _PROTOCOL: Final = 5
 def packed(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
     """Yield the bytes of a parcel."""
     for part in parts:
-        messages = isinstance(part, pa.RecordBatch)
-        content = part.serialize() if messages else pickle.dumps(part, _PROTOCOL)
-        yield _HEAD.pack(_MESSAGES if messages else _PICKLED, len(content))
+        content: bytes | pa.Buffer
+        if isinstance(part, pa.RecordBatch):
+            if part.schema != MESSAGES_SCHEMA:
+                raise ValueError(f"messages in columns {part.schema}")
+            kind, content = _MESSAGES, part.serialize()
+        else:
+            kind, content = _PICKLED, pickle.dumps(part, _PROTOCOL)
+        yield _HEAD.pack(kind, len(content))
         yield content
         yield bytes(-len(content) % _ALIGNED)
 
@@ -44,7 +49,10 @@ def unpacked(parcel: pa.Buffer) -> Iterator[Part]:
     while at < len(parcel):
         kind, size = _HEAD.unpack_from(parcel, at)
         content = parcel[at + _HEAD.size : at + _HEAD.size + size]
-        yield pa.ipc.read_record_batch(content, MESSAGES_SCHEMA) if kind == _MESSAGES else pickle.loads(content)
+        if kind == _MESSAGES:
+            yield pa.ipc.read_record_batch(content, MESSAGES_SCHEMA)
+        else:
+            yield pickle.loads(content)  # noqa: S301 (of this session's own tasks)
         at += _HEAD.size + size + -size % _ALIGNED
 
 
@@ -62,5 +70,5 @@ def opened(path: bytes) -> pa.Buffer:
     name = os.fsdecode(path)
     with pa.memory_map(name) as file:
         parcel = file.read_buffer()
-    os.unlink(name)
+    Path(name).unlink()
     return parcel

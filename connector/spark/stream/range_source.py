@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from connector.clock import Clock, SystemClock
 from connector.config.kafka import Kafka
-from connector.kafka.consumer import KafkaConsumer
+from connector.kafka.consumer import KafkaConsumer, OffsetMissing
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.spark import worker
 from connector.spark.stream.parcel import packed, spooled
@@ -36,8 +36,6 @@ KAFKA: Final = "kafka."  # prefix of librdkafka's properties among the options
 FEW: Final = 2_000  # number of offsets below which a second task does not pay
 LOOKS: Final = 10  # number of looks for new messages before Spark gets the same offset again
 LOOK_SECONDS: Final = 0.01
-
-_ROW: Final = pa.schema({"partition": pa.int32(), "offset": pa.int64(), "parcel": pa.binary()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +72,7 @@ class Plan:
         offsets: partition → first offset.
         compact: false: all messages stay messages.
         columns: the target's metadata columns, as pairs of a value and a name.
+        events: true: segments have their events one by one.
         tasks: number of tasks that run at once.
         limits: the file of `Limits`.
         spool: the folder of parcels' files; "": parcels are in the rows.
@@ -83,6 +82,7 @@ class Plan:
     offsets: Mapping[int, int]
     compact: bool
     columns: tuple[tuple[str, str], ...]
+    events: bool
     tasks: int
     limits: str
     spool: str
@@ -154,11 +154,7 @@ class RangeStreamReader(DataSourceStreamReader):
             if look:
                 self._clock.sleep(LOOK_SECONDS)
             limits = Limits.read(Path(self._plan.limits))
-            ends = {
-                partition: max(at, self._bounds(partition)[1])
-                for partition, at in self._at.items()
-                if partition not in limits.left_out
-            }
+            ends = {partition: self._end(partition) for partition in self._at if partition not in limits.left_out}
             if ends and any(end > self._at[partition] for partition, end in ends.items()):
                 self._at = {**self._at, **_shared(self._at, ends, limits.messages)}
                 break
@@ -189,11 +185,13 @@ class RangeStreamReader(DataSourceStreamReader):
             raise TypeError(f"a range is expected, not {type(partition)}")
         worker.prepare()
         plan = self._plan
-        task = RangeTask(self._kafka, plan.topic, plan.compact, metadata_columns(plan.columns), self._clock)
+        columns = metadata_columns(plan.columns)
+        task = RangeTask(self._kafka, plan.topic, plan.compact, columns, plan.events, self._clock)
         for bounds in partition.ranges:
             parts = task.parts(bounds)
             parcel = spooled(Path(plan.spool), parts) if plan.spool else b"".join(packed(parts))
-            yield pa.record_batch([[bounds.partition], [bounds.begin], [parcel]], _ROW)
+            row = [pa.array([bounds.partition], pa.int32()), pa.array([bounds.begin]), pa.array([parcel], pa.binary())]
+            yield pa.record_batch(row, ["partition", "offset", "parcel"])
 
     def stop(self) -> None:
         """End the connection."""
@@ -207,6 +205,15 @@ class RangeStreamReader(DataSourceStreamReader):
                 self._begin[partition] = self._bounds(partition)[0] if offset == EARLIEST else offset
             self._at = dict(self._begin)
         return self._begin
+
+    def _end(self, partition: int) -> int:
+        """Return the offset after a partition's last message."""
+        end, at = self._bounds(partition)[1], self._at[partition]
+        if end < at:
+            raise OffsetMissing(
+                "the log ends before the offset to read", partition=partition, topic=self._plan.topic, begin=at
+            )
+        return end
 
     def _bounds(self, partition: int) -> tuple[int, int]:
         if self._ends is None:

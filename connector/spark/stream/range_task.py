@@ -45,6 +45,7 @@ class RangeTask:
         topic: the event topic.
         compact: false: all messages stay messages.
         columns: the target's metadata columns; None if it has none.
+        events: true: segments have their events one by one.
         clock: the clock for timeouts.
     """
 
@@ -52,6 +53,7 @@ class RangeTask:
     topic: str
     compact: bool
     columns: MetadataColumns | None
+    events: bool
     clock: Clock
 
     def parts(self, bounds: Bounds) -> Iterator[Part]:
@@ -60,7 +62,7 @@ class RangeTask:
         Raises:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
         """
-        builder = SegmentBuilder(self.topic, bounds.partition, self.columns)
+        builder = SegmentBuilder(self.topic, bounds.partition, self.columns, events=self.events)
         compact, alone = self.compact, bounds.first
         size = 0
         reader = self._reader()
@@ -75,16 +77,14 @@ class RangeTask:
                 if not compact:
                     yield batch
                     continue
-                if alone:
-                    builder.message(batch.slice(0, 1))
-                    batch, alone = batch.slice(1), False
                 try:
-                    builder.add(batch)
+                    builder.add(batch, alone=alone)
                 except LogDamaged:
                     # The driver reads them itself, and says what is wrong.
                     yield from builder.finish()
                     yield Unread(bounds.partition, begin, bounds.end, bounds.end - begin, 0)
                     return
+                alone = False
                 yield from builder.drain()
             yield from builder.finish()
         except BaseException:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from connector.errors import ConnectorError
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.compact.net_changes import AppliedEvent
 from connector.log.compact.scan import Messages, Scanner
 from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, Segment, Unread
 from connector.log.format.header import FragmentHeader
@@ -39,6 +40,7 @@ class _Open:
     offsets: array[int] = field(default_factory=lambda: array("q"))
     commit_times: array[int] = field(default_factory=lambda: array("q"))
     gtids: list[tuple[str, int]] = field(default_factory=list)
+    events: list[AppliedEvent] = field(default_factory=list)
     messages: int = 0
     size: int = 0
     rows: int = 0
@@ -60,12 +62,16 @@ class SegmentBuilder:
         topic: the event topic, for errors.
         partition: the partition of all messages.
         columns: the target's metadata columns; None if it has none.
+        events: true: segments have their events one by one.
     """
 
-    def __init__(self, topic: str, partition: int, columns: MetadataColumns | None = None) -> None:
+    def __init__(
+        self, topic: str, partition: int, columns: MetadataColumns | None = None, *, events: bool = False
+    ) -> None:
         self._topic = topic
         self._partition = partition
         self._columns = columns
+        self._events = events
         self._scanner = Scanner(topic)
         self._row_parts = RowParts(topic)
         self._compactor = Compactor(topic, columns)
@@ -74,13 +80,20 @@ class SegmentBuilder:
         self._messages: tuple[pa.RecordBatch, int, int] | None = None  # a batch, and the messages of it that stay some
         self._parts: list[Part] = []
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Add messages: columns partition, offset, value, without a null.
+    def add(self, batch: pa.RecordBatch, *, alone: bool = False) -> None:
+        """Add messages.
+
+        Args:
+            batch: columns partition, offset, value, without a null.
+            alone: true: the first message stays one.
 
         Raises:
             LogDamaged: they are not messages of a log.
         """
         index = 0
+        if alone:
+            self._stay(batch, 0, 1)
+            batch = batch.slice(1)
         for messages in self._scanner.scan(batch):
             count = len(messages)
             if count > 1 or is_plain(messages.header(0)):
@@ -89,11 +102,6 @@ class SegmentBuilder:
             else:
                 self._fragment(_Fragment(messages.message(0), batch, index))
             index += count
-
-    def message(self, batch: pa.RecordBatch) -> None:
-        """Add messages that shall stay some."""
-        self._give_up_event()
-        self._stay(batch, 0, batch.num_rows)
 
     def drain(self) -> list[Part]:
         """Drain the finished parts, in the order of their offsets."""
@@ -121,12 +129,14 @@ class SegmentBuilder:
                 return
             before = messages.header(at - 1)
             open_.last, open_.end = before, events.offsets[at - 1] + 1
-            open_.offsets.frombytes(memoryview(events.offsets)[first:at].cast("B"))
+            open_.offsets.extend(events.offsets[first:at])
             open_.commit_times.extend(messages.commit_times(first, at))
             open_.gtids += messages.gtids(first, at)
             open_.messages += at - first
             open_.size += messages.size * (at - first) // end
             open_.rows += messages.rows(first, at)
+            if self._events:
+                open_.events += (AppliedEvent.of(messages.header(index)) for index in range(first, at))
             self._close_full()
 
     def _fragment(self, fragment: _Fragment) -> None:
@@ -180,6 +190,8 @@ class SegmentBuilder:
         open_.messages += len(event)
         open_.size += size
         open_.rows += header.rows
+        if self._events:
+            open_.events.append(AppliedEvent.of(header))
         self._close_full()
 
     def _opened(self, header: FragmentHeader, offset: int) -> _Open:
@@ -215,6 +227,7 @@ class SegmentBuilder:
                 gtids=open_.gtids,
                 commit_times=open_.commit_times,
                 changes=self._compactor.drain(),
+                events=open_.events,
             )
         )
 

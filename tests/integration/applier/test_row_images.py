@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from connector.applier import core as core_module
@@ -39,7 +38,7 @@ from tests.support.fragments import batch, encoded, marker
 from tests.support.loading import a_database
 from tests.support.mysql import connect
 from tests.support.servers.environment import DatabaseServer, SqlServer
-from tests.unit.applier.test_core import LOG_ID, TOPIC, LargeMessages, history
+from tests.unit.applier.test_core import LOG_ID, TOPIC, LargeMessages, Ranges, history
 
 TABLES = [
     "CREATE TABLE k (id INT PRIMARY KEY, a INT DEFAULT 5, v VARCHAR(20) NOT NULL DEFAULT 'd', b BLOB, "
@@ -135,7 +134,7 @@ def apply(config: Config, pieces: list[TransactionBatch], draw: random.Random, g
             target,
             position,
             EventSequencer[Message, Messages](topic=TOPIC, partitions=1, position=position, history=known),
-            PartitionBuffers(TOPIC, LargeMessages(())),
+            PartitionBuffers(TOPIC, LargeMessages(()), Ranges()),
             log_id=known.log_id,
             gtid_set=gtid_set or known.epochs[0].gtid_set,
             topic=TOPIC,
@@ -144,7 +143,7 @@ def apply(config: Config, pieces: list[TransactionBatch], draw: random.Random, g
         at = 0
         while at < len(values):
             size = draw.choice([1, 3, 20, 100])
-            core.accept(pa.Table.from_batches([batch(values[at : at + size], offset=at)]))
+            core.accept([batch(values[at : at + size], offset=at)])
             at += size
         assert core.position.seqno == last
     finally:

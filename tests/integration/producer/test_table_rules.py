@@ -9,7 +9,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
@@ -28,7 +27,7 @@ from connector.targets.open import open_target
 from tests.support.fragments import batch
 from tests.support.producing import PATIENCE, Bench, finished, fragments, until
 from tests.support.servers.environment import Broker, SqlServer
-from tests.unit.applier.test_core import LargeMessages
+from tests.unit.applier.test_core import LargeMessages, Ranges
 
 IDLE = {"THL_PUBLISH__IDLE_POSITION_SECONDS": "0.2"}
 
@@ -106,13 +105,13 @@ def apply(config: Config, target: Target) -> None:
             to,
             start,
             EventSequencer[Message, Messages](topic=config.topic, partitions=1, position=start, history=known),
-            PartitionBuffers(config.topic, LargeMessages(())),
+            PartitionBuffers(config.topic, LargeMessages(()), Ranges()),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set,
             topic=config.topic,
             clock=SystemClock(),
         )
-        core.accept(pa.Table.from_batches([batch(messages(config, config.topic))]))
+        core.accept([batch(messages(config, config.topic))])
         assert core.position.seqno == position.last_finished
     finally:
         to.close()

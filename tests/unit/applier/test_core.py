@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Generator, Iterable, Sequence
+from functools import partial
+from itertools import chain, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -23,11 +24,15 @@ from connector.clock import SystemClock
 from connector.errors import LogDamaged, TargetDiffers, Unsupported
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.scan import Messages
+from connector.log.compact.segment import Segment, Unread
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord
 from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
+from connector.spark.stream.parcel import packed, unpacked
+from connector.spark.stream.parts import Part, begin_of, end_of
+from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.targets.target import TargetDatabase
 from tests.support.compact_model import Keyed
 from tests.support.fragments import batch, change, encoded, in_parts, marker, record, statement
@@ -38,8 +43,8 @@ TOPIC = "thl.shop"
 UUID = "6f1c9a52-0000-11ee-8c99-0242ac120002"
 
 
-def table(values: Sequence[bytes | None], *, offset: int = 0, partition: int = 0) -> pa.Table:
-    return pa.Table.from_batches([batch(values, offset=offset, partition=partition)])
+def table(values: Sequence[bytes | None], *, offset: int = 0, partition: int = 0) -> list[pa.RecordBatch]:
+    return [batch(values, offset=offset, partition=partition)]
 
 
 def history(firsts: Iterable[int], last_finished: int, gtid_set: str | None = "") -> History:
@@ -71,8 +76,22 @@ class LargeMessages:
         """Nothing is held."""
 
 
+class Ranges:
+    """What was read, by partition and offset."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[int, int], bytes] = {}
+
+    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+        for offset in range(begin, end):
+            if (value := self.values.get((partition, offset))) is not None:
+                yield batch([value], partition=partition, offset=offset)
+
+
 class Rig:
     """A core on a target, from the target's position on."""
+
+    tasks = False  # what is read goes through a task, which compacts it
 
     def __init__(
         self,
@@ -86,11 +105,17 @@ class Rig:
         columns: MetadataColumns | None = None,
     ) -> None:
         position = target.claim("shop")
+        self._builder = partial(SegmentBuilder, TOPIC, 0, columns, events=True)
+        self._by_tasks = self.tasks and partitions == 1 and not large
+        self._ranges = Ranges()
+        self._begun = False
         self.core = ApplyCore(
             target,
             position,
-            EventSequencer[Message, Messages](topic=TOPIC, partitions=partitions, position=position, history=known),
-            PartitionBuffers(TOPIC, LargeMessages(large)),
+            EventSequencer[Message, Messages | Segment](
+                topic=TOPIC, partitions=partitions, position=position, history=known
+            ),
+            PartitionBuffers(TOPIC, LargeMessages(large), self._ranges),
             log_id=known.log_id,
             gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
             topic=TOPIC,
@@ -99,6 +124,21 @@ class Rig:
             skips=skips,
             columns=columns,
         )
+
+    def accept(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """What Spark returns of these messages."""
+        self.core.accept(chain.from_iterable(map(self._parts, batches)) if self._by_tasks else batches)
+
+    def _parts(self, messages: pa.RecordBatch) -> list[Part]:
+        for offset, value in zip(messages["offset"], messages["value"], strict=True):
+            self._ranges.values[0, offset.as_py()] = value.as_py()
+        builder = self._builder()
+        begun, self._begun = self._begun, True
+        try:
+            builder.add(messages, alone=not begun)
+        except LogDamaged:
+            return [Unread(0, begin_of(messages), end_of(messages), messages.num_rows, messages.nbytes)]
+        return list(unpacked(pa.py_buffer(b"".join(packed(builder.finish())))))
 
 
 def insert(*ids: int, table: str = "orders") -> dict[str, Any]:
@@ -118,7 +158,7 @@ def log(*records: dict[str, Any]) -> list[bytes]:
 def test_events_of_a_batch_are_one_commit() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 2))
-    rig.core.accept(table(log(record(0, [insert(1)]), record(1, [insert(2), insert(7, table="items")]), record(2))))
+    rig.accept(table(log(record(0, [insert(1)]), record(1, [insert(2), insert(7, table="items")]), record(2))))
     assert target.log == ["stage", "commit 2"]
     assert (ids(target), ids(target, "shop.items")) == ({1, 2}, {7})
     assert target.position is not None
@@ -135,14 +175,14 @@ def test_refusal_of_target_names_service_events_and_skip_option(events: int, seq
     rig = Rig(target, history([0], events - 1))
     target.failing["before commit"] = TargetDiffers("a row is missing", rows="id=9")
     with pytest.raises(TargetDiffers) as raised:
-        rig.core.accept(table(log(*(record(seqno, [insert(seqno)]) for seqno in range(events)))))
+        rig.accept(table(log(*(record(seqno, [insert(seqno)]) for seqno in range(events)))))
     assert raised.value.where == {"service": "shop", "seqno": seqno, "rows": "id=9"}
     assert skip in raised.value.hint
 
 
 def test_the_position_metric_is_set_before_the_first_commit() -> None:
     target = MemoryTarget()
-    Rig(target, history([0], 1)).core.accept(table(log(record(0, [insert(1)]), record(1, [insert(2)]))))
+    Rig(target, history([0], 1)).accept(table(log(record(0, [insert(1)]), record(1, [insert(2)]))))
     metrics.applied_seqno.labels("shop").set(0)  # as a process finds it that begins
     Rig(target, history([0], 1))
     assert REGISTRY.get_sample_value("thl_applied_seqno", {"service": "shop"}) == 1
@@ -157,13 +197,13 @@ def test_an_unfinished_event_is_invisible_and_read_again_from_its_first_fragment
         record(1, [insert(12)], fragno=2, rows=3),
     ]
     values = log(record(0, [insert(1)]), *parts)
-    rig.core.accept(table(values[:3]))
+    rig.accept(table(values[:3]))
     assert ids(target) == {1}
     assert target.position is not None
     assert target.position.offsets == {0: 2}
-    rig.core.accept(table(values[3:4], offset=3))
+    rig.accept(table(values[3:4], offset=3))
     assert ids(target) == {1}
-    rig.core.accept(table([*values[4:], encoded(record(2, [insert(13)]))], offset=4))
+    rig.accept(table([*values[4:], encoded(record(2, [insert(13)]))], offset=4))
     assert ids(target) == {1, 10, 11, 12, 13}
     assert target.log == ["stage", "commit 0", "stage", "commit 2"]
 
@@ -175,7 +215,7 @@ def test_a_large_unfinished_event_goes_to_the_staging(monkeypatch: pytest.Monkey
     parts = [record(0, [insert(n)], last_frag=n == 3, fragno=n, rows=n + 1) for n in range(4)]
     values = log(*parts, record(1, [insert(9)]))
     for at, value in enumerate(values):
-        rig.core.accept(table([value], offset=at))
+        rig.accept(table([value], offset=at))
     assert target.log == ["part", "part", "part", "stage", "commit 0", "stage", "commit 1"]
     assert ids(target) == {0, 1, 2, 3, 9}
 
@@ -185,9 +225,9 @@ def test_fragments_of_an_event_that_is_given_up_are_dropped(monkeypatch: pytest.
     monkeypatch.setattr(core_module, "STAGE_BYTES", stage_bytes)
     target = MemoryTarget()
     rig = Rig(target, history([0], 0))
-    rig.core.accept(table(log(record(0, [insert(1)]), record(1, [insert(2)], last_frag=False))))
+    rig.accept(table(log(record(0, [insert(1)]), record(1, [insert(2)], last_frag=False))))
     again = [marker(2, 1, 0, log_id=LOG_ID), record(1, [insert(2), insert(3)], epoch=2)]
-    rig.core.accept(table([encoded(one) for one in again], offset=3))
+    rig.accept(table([encoded(one) for one in again], offset=3))
     assert ids(target) == {1, 2, 3}
     assert ("discard" in target.log) == (stage_bytes == 1)
     assert target.position is not None
@@ -196,7 +236,7 @@ def test_fragments_of_an_event_that_is_given_up_are_dropped(monkeypatch: pytest.
 
 def test_a_void_event_changes_only_the_seqno() -> None:
     target = MemoryTarget()
-    Rig(target, history([0], 1)).core.accept(table(log(record(0, [insert(1)], outcome="void"), record(1, [insert(1)]))))
+    Rig(target, history([0], 1)).accept(table(log(record(0, [insert(1)], outcome="void"), record(1, [insert(1)]))))
     assert ids(target) == {1}
     assert target.log[-1] == "commit 1"
 
@@ -205,7 +245,7 @@ def test_ddl_is_committed_alone() -> None:
     target = MemoryTarget()
     ddl = record(1, [statement("CREATE TABLE t (i INT)"), statement("SET x = 1")], kind="ddl", shard="#UNKNOWN")
     after = record(2, [insert(2)], last_barrier=1)
-    Rig(target, history([0], 2)).core.accept(table(log(record(0, [insert(1)]), ddl, after)))
+    Rig(target, history([0], 2)).accept(table(log(record(0, [insert(1)]), ddl, after)))
     assert target.log == ["stage", "commit 0", "ddl", "commit 1", "stage", "commit 2"]
     assert target.statements == ["CREATE TABLE t (i INT)", "SET x = 1"]
 
@@ -215,7 +255,7 @@ def test_a_statement_in_parts_is_applied_whole() -> None:
     one = {"kind": "ddl", "shard": "#UNKNOWN"}
     *some, last = in_parts(statement("CREATE TABLE t (i INT)"), 3)
     parts = [record(0, [part], last_frag=False, fragno=n, **one) for n, part in enumerate(some)]
-    Rig(target, history([0], 0)).core.accept(table(log(*parts, record(0, [last], fragno=2, **one))))
+    Rig(target, history([0], 0)).accept(table(log(*parts, record(0, [last], fragno=2, **one))))
     assert (target.statements, target.log) == (["CREATE TABLE t (i INT)"], ["ddl", "commit 0"])
 
 
@@ -223,9 +263,9 @@ def test_a_ddl_of_several_fragments_is_applied_once() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 0))
     one = {"kind": "ddl", "shard": "#UNKNOWN"}
-    rig.core.accept(table(log(record(0, [statement("A")], last_frag=False, **one))))
+    rig.accept(table(log(record(0, [statement("A")], last_frag=False, **one))))
     assert target.log == []
-    rig.core.accept(table([encoded(record(0, [statement("B")], fragno=1, **one))], offset=2))
+    rig.accept(table([encoded(record(0, [statement("B")], fragno=1, **one))], offset=2))
     assert (target.statements, target.log) == (["A", "B"], ["ddl", "commit 0"])
 
 
@@ -233,13 +273,13 @@ def test_rows_of_a_ddl_event_follow_its_statements_in_one_commit() -> None:
     target = MemoryTarget()
     one = {"kind": "ddl", "shard": "#UNKNOWN"}
     whole = record(0, [statement("CREATE TABLE t …"), insert(1)], **one)
-    Rig(target, history([0], 0)).core.accept(table(log(whole)))
+    Rig(target, history([0], 0)).accept(table(log(whole)))
     assert (target.statements, target.log) == (["CREATE TABLE t …"], ["ddl", "stage", "commit 0"])
 
 
 def test_a_statement_in_a_row_event_is_refused() -> None:
     with pytest.raises(Unsupported):
-        Rig(MemoryTarget(), history([0], 0)).core.accept(table(log(record(0, [statement("DELETE FROM t")]))))
+        Rig(MemoryTarget(), history([0], 0)).accept(table(log(record(0, [statement("DELETE FROM t")]))))
 
 
 def test_an_initial_load_is_inconsistent_until_its_end() -> None:
@@ -257,7 +297,7 @@ def test_an_initial_load_is_inconsistent_until_its_end() -> None:
     rig = Rig(target, history([0], 4))
     consistent, gtids = [], []
     for at, value in enumerate(log(*records)):
-        rig.core.accept(table([value], offset=at))
+        rig.accept(table([value], offset=at))
         if target.position is not None:
             consistent.append(target.position.consistent)
             gtids.append(target.position.gtid_set)
@@ -270,37 +310,37 @@ def test_a_restarted_initial_load_replaces_the_first_one() -> None:
     target = MemoryTarget()
     begin = {"metadata": {"snapshot": "begin"}, "shard": "#UNKNOWN"}
     records = [record(0, **begin), record(1, [insert(1)], last_barrier=0), record(2, last_barrier=0, **begin)]
-    Rig(target, history([0], 2)).core.accept(table(log(*records)))
+    Rig(target, history([0], 2)).accept(table(log(*records)))
     assert target.log == ["begin_snapshot", "commit 0", "stage", "commit 1", "begin_snapshot", "commit 2"]
     assert ids(target) == set()
 
 
 def test_a_source_without_gtids_has_no_gtid_set() -> None:
     target = MemoryTarget()
-    Rig(target, history([0], 0, gtid_set=None)).core.accept(table(log(record(0, [insert(1)], gtid="0-1-7"))))
+    Rig(target, history([0], 0, gtid_set=None)).accept(table(log(record(0, [insert(1)], gtid="0-1-7"))))
     assert target.position is not None
     assert target.position.gtid_set is None
 
 
 def test_a_wrong_row_count_in_a_header_is_damage() -> None:
     with pytest.raises(LogDamaged) as raised:
-        Rig(MemoryTarget(), history([0], 0)).core.accept(table(log(record(0, [insert(1, 2, 3)], rows=4))))
+        Rig(MemoryTarget(), history([0], 0)).accept(table(log(record(0, [insert(1, 2, 3)], rows=4))))
     assert raised.value.where["seqno"] == 0
 
 
 def test_a_commit_is_bounded_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core_module, "COMMIT_ROWS", 2)
     target = MemoryTarget()
-    Rig(target, history([0], 4)).core.accept(table(log(*(record(n, [insert(n)]) for n in range(5)))))
+    Rig(target, history([0], 4)).accept(table(log(*(record(n, [insert(n)]) for n in range(5)))))
     assert [one for one in target.log if one != "stage"] == ["commit 1", "commit 3", "commit 4"]
 
 
 def test_no_event_after_the_stop_condition_is_applied() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 4), until=ToSeqno(Seqno(2)))
-    rig.core.accept(table(log(*(record(n, [insert(n)]) for n in range(2)))))
+    rig.accept(table(log(*(record(n, [insert(n)]) for n in range(2)))))
     assert not rig.core.done
-    rig.core.accept(table([encoded(record(n, [insert(n)])) for n in range(2, 5)], offset=3))
+    rig.accept(table([encoded(record(n, [insert(n)])) for n in range(2, 5)], offset=3))
     assert rig.core.done
     assert ids(target) == {0, 1, 2}
 
@@ -309,7 +349,7 @@ def test_parts_of_a_batch_in_any_order_are_applied_in_the_log_s() -> None:
     target = MemoryTarget()
     values = log(*(record(n, [insert(n)]) for n in range(5)))
     late, early = batch(values[3:], offset=3), batch(values[:3])
-    Rig(target, history([0], 4)).core.accept(pa.Table.from_batches([late, early]))
+    Rig(target, history([0], 4)).accept([late, early])
     assert target.log == ["stage", "commit 4"]
 
 
@@ -318,7 +358,7 @@ def test_null_values_are_fetched_in_their_turn(large: set[int]) -> None:
     target = MemoryTarget()
     values = log(*(record(n, [insert(n)]) for n in range(5)))
     rig = Rig(target, history([0], 4), large=values)
-    rig.core.accept(table([None if n in large else value for n, value in enumerate(values)]))
+    rig.accept(table([None if n in large else value for n, value in enumerate(values)]))
     assert ids(target) == set(range(5))
     assert [event.seqno for event in target.events] == list(range(5))
 
@@ -327,9 +367,9 @@ def test_an_event_waits_for_an_earlier_one_of_another_partition() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 1), partitions=2)
     begin = encoded(marker(1, 0, -1, log_id=LOG_ID))
-    rig.core.accept(table([begin, encoded(record(1, [insert(2)], prev_seqno=-1))], partition=1))
+    rig.accept(table([begin, encoded(record(1, [insert(2)], prev_seqno=-1))], partition=1))
     assert target.log == []
-    rig.core.accept(table([begin, encoded(record(0, [insert(1)]))]))
+    rig.accept(table([begin, encoded(record(0, [insert(1)]))]))
     assert target.log == ["stage", "commit 1"]
     assert target.position is not None
     assert target.position.offsets == {0: 2, 1: 2}
@@ -400,7 +440,7 @@ def test_any_batches_and_crashes_leave_the_state_of_the_log_at_the_target_s_seqn
         rig, at = Rig(target, data.draw(st.sampled_from([known, history([0], len(states) - 1)]))), 0
         while at < len(values):
             step = data.draw(st.integers(1, 4))
-            rig.core.accept(table(values[at : at + step], offset=at))
+            rig.accept(table(values[at : at + step], offset=at))
             at += step
             if target.position is not None:
                 found = target.tables.get("shop.orders", Keyed([0])).rows

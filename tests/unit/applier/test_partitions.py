@@ -16,11 +16,12 @@ from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.clock import SystemClock
 from connector.log.compact.scan import Messages
+from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
 from connector.log.reading.event_sequencer import EventSequencer
 from tests.support.fragments import batch, encoded, marker, record
 from tests.support.memory_target import MemoryTarget
-from tests.unit.applier.test_core import LOG_ID, TOPIC, history, ids, insert
+from tests.unit.applier.test_core import LOG_ID, TOPIC, Ranges, history, ids, insert
 
 
 @dataclass(slots=True)
@@ -75,15 +76,17 @@ class Topic:
         """Nothing is held."""
 
 
-def core_of(topic: Topic, target: MemoryTarget) -> tuple[ApplyCore, EventSequencer[Message, Messages]]:
+def core_of(topic: Topic, target: MemoryTarget) -> tuple[ApplyCore, EventSequencer[Message, Messages | Segment]]:
     position = target.claim("shop")
     known = history(topic.firsts, topic.last)
-    ledger = EventSequencer[Message, Messages](topic=TOPIC, partitions=topic.count, position=position, history=known)
+    ledger = EventSequencer[Message, Messages | Segment](
+        topic=TOPIC, partitions=topic.count, position=position, history=known
+    )
     core = ApplyCore(
         target,
         position,
         ledger,
-        PartitionBuffers(TOPIC, topic),
+        PartitionBuffers(TOPIC, topic, Ranges()),
         log_id=known.log_id,
         gtid_set="",
         topic=TOPIC,
@@ -92,12 +95,12 @@ def core_of(topic: Topic, target: MemoryTarget) -> tuple[ApplyCore, EventSequenc
     return core, ledger
 
 
-def read(topic: Topic, upto: list[int], since: list[int], large: bool) -> pa.Table:
+def read(topic: Topic, upto: list[int], since: list[int], large: bool) -> list[pa.RecordBatch]:
     parts = []
     for partition, (start, end) in enumerate(zip(since, upto, strict=True)):
         values = [None] * (end - start) if large else topic.values[partition][start:end]
         parts.append(batch(values, partition=partition, offset=start))
-    return pa.Table.from_batches(parts)
+    return [part for part in parts if part.num_rows]
 
 
 EVENTS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 9)), min_size=1, max_size=25)
@@ -154,7 +157,7 @@ def test_a_partition_ahead_is_full_until_half_of_it_is_applied(monkeypatch: pyte
     topic = Topic(2)
     for partition in [0] * 20 + [1] * 40:
         topic.event(partition)
-    size = read(topic, [0, 1], [0, 0], large=False).nbytes
+    size = read(topic, [0, 1], [0, 0], large=False)[0].nbytes
     target = MemoryTarget()
     core, _ = core_of(topic, target)
     monkeypatch.setattr(core_module, "WAITING_BYTES", 2 * 20 * size)
@@ -175,7 +178,7 @@ def test_a_full_partition_stays_full_until_half_of_its_share_is_left(monkeypatch
     topic = Topic(2)
     for partition in [0] + [1] * 11 + [0] + [1] * 8 + [0] + [1] * 9:
         topic.event(partition)
-    size = read(topic, [0, 2], [0, 1], large=False).nbytes  # of an event
+    size = read(topic, [0, 2], [0, 1], large=False)[0].nbytes  # of an event
     monkeypatch.setattr(core_module, "WAITING_BYTES", 2 * 20 * size)
     core, _ = core_of(topic, MemoryTarget())
     # The first event of a batch that must wait for partition 0 takes its batch out of the buffer.

@@ -22,7 +22,7 @@ def applied(*records: dict[str, Any], skip: int, until: int | None = None, done:
     last = None if until is None else ToSeqno(Seqno(until))
     values = log(*records)
     rig = Rig(target, history([0], records[-1]["seqno"]), skips=skips, until=last)
-    rig.core.accept(table(values))
+    rig.accept(table(values))
     return target
 
 

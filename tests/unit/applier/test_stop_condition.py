@@ -46,7 +46,7 @@ def test_messages_in_any_batches_end_exactly_at_the_stop_condition(
         rig, at = Rig(target, history(firsts, len(states) - 1), until=until), 0
         while at < len(values) and not rig.core.done:
             step = data.draw(st.integers(1, 12))
-            rig.core.accept(table(values[at : at + step], offset=at))
+            rig.accept(table(values[at : at + step], offset=at))
             at += step
     finally:
         core_module.STAGE_BYTES = kept  # type: ignore[misc]
@@ -64,7 +64,7 @@ def test_a_range_of_events_is_cut_by_each_stop_condition() -> None:
     for until in stop_conditions(3):
         target = MemoryTarget()
         rig = Rig(target, history([0], 5), until=until)
-        rig.core.accept(table(values))
+        rig.accept(table(values))
         assert ids(target) == {0, 1, 2, 3}
         assert rig.core.done
 
@@ -77,7 +77,7 @@ def test_a_large_event_beyond_the_stop_condition_leaves_nothing(monkeypatch: pyt
         rig = Rig(target, history([0], 1), until=until)
         for at, value in enumerate(log(record(0, [insert(1)]), *parts)):
             if not rig.core.done:
-                rig.core.accept(table([value], offset=at))
+                rig.accept(table([value], offset=at))
         assert rig.core.done
         assert (ids(target), target.position and target.position.seqno) == ({1}, 0)
         if isinstance(until, ToTime):
@@ -91,13 +91,13 @@ def test_a_position_within_an_event_or_in_an_earlier_file_ends_before_the_event(
     for until, last in ((ToEvent("binlog.000001", 1001), 1), (ToEvent("binlog.000001", 9999), 2)):
         target = MemoryTarget()
         rig = Rig(target, history([0], 3), until=until)
-        rig.core.accept(table(log(*records)))
+        rig.accept(table(log(*records)))
         assert target.position is not None
         assert (target.position.seqno, rig.core.done) == (last, True)
     far = [record(0, [insert(0)], event_id=f"binlog.000001:{500:016d};7"),
            record(1, [insert(1)], event_id=f"binlog.000001:{700:016d};7")]  # fmt: skip
     target = MemoryTarget()
-    Rig(target, history([0], 1), until=ToEvent("binlog.000001", 600)).core.accept(table(log(*far)))
+    Rig(target, history([0], 1), until=ToEvent("binlog.000001", 600)).accept(table(log(*far)))
     assert ids(target) == {0}
 
 
@@ -109,7 +109,7 @@ def test_binary_logs_are_compared_by_number_and_not_across_servers() -> None:
         record(3, [insert(3)], event_id=f"binlog.1000001:{500:016d};7"),
     ]
     target = MemoryTarget()
-    Rig(target, history([0], 3), until=ToEvent("binlog.1000000", 800)).core.accept(table(log(*records)))
+    Rig(target, history([0], 3), until=ToEvent("binlog.1000000", 800)).accept(table(log(*records)))
     assert ids(target) == {0, 1, 2}
 
 
@@ -117,7 +117,7 @@ def test_the_first_later_commit_time_ends_the_run_though_earlier_ones_follow() -
     times = [10, 30, 20, 40]
     target = MemoryTarget()
     records = [record(n, [insert(n)], commit_time=time) for n, time in enumerate(times)]
-    Rig(target, history([0], 3), until=ToTime(20)).core.accept(table(log(*records)))
+    Rig(target, history([0], 3), until=ToTime(20)).accept(table(log(*records)))
     assert ids(target) == {0}
 
 
@@ -131,7 +131,7 @@ def test_a_transaction_within_an_initial_load_ends_the_run_at_its_end() -> None:
     ]
     target = MemoryTarget()
     rig = Rig(target, history([0], 3), until=ToGtid(f"{UUID}:7"))
-    rig.core.accept(table(log(*records)))
+    rig.accept(table(log(*records)))
     assert target.position is not None
     assert (rig.core.done, target.position.seqno, target.position.consistent) == (True, 2, True)
 
@@ -142,14 +142,14 @@ def test_a_mariadb_gtid_missing_in_the_log_ends_before_the_next_of_its_domain() 
         target = MemoryTarget()
         records = [record(n, [insert(n)], gtid=one) for n, one in enumerate(gtids)]
         rig = Rig(target, history([0], 3, gtid_set="0-1-4"), until=ToGtid(until))
-        rig.core.accept(table(log(*records)))
+        rig.accept(table(log(*records)))
         assert (rig.core.done, target.position and target.position.seqno) == (True, last)
 
 
 @pytest.mark.parametrize("until", [ToSeqno(Seqno(4)), ToEvent("binlog.000001", 1004), ToTime(COMMITTED + 4)], ids=str)
 def test_a_target_beyond_the_stop_condition_is_refused(until: StopCondition) -> None:
     target = MemoryTarget()
-    Rig(target, history([0], 5)).core.accept(table(log(*(record(n, [insert(n)]) for n in range(6)))))
+    Rig(target, history([0], 5)).accept(table(log(*(record(n, [insert(n)]) for n in range(6)))))
     with pytest.raises(ConfigError) as raised:
         Rig(target, history([0], 5), until=until)
     assert raised.value.where["seqno"] == 5
@@ -172,7 +172,7 @@ def test_the_next_heartbeat_of_a_name_ends_the_run_and_an_applied_one_does_not_c
     for read, last, done in ((0, 1, True), (3, 4, True), (6, 5, False)):
         rig = Rig(target, history([0], 5), until=ToHeartbeat("mine"))
         assert not rig.core.done
-        rig.core.accept(table(values[read:], offset=read))  # from where the target is
+        rig.accept(table(values[read:], offset=read))  # from where the target is
         assert (rig.core.done, target.position and target.position.seqno) == (done, last)
         assert ids(target) == set(range(last + 1))
 

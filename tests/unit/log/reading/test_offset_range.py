@@ -103,7 +103,9 @@ def range_of(rest: list[Message]) -> EventRange[None] | None:
         return None
     one = rest[0][1]
     offsets = [offset for offset, _ in rest[:count]]
-    return EventRange(0, one.seqno, one.prev_seqno, one.last_barrier, offsets, offsets[-1] + 1, rest[count - 1][1], None)
+    return EventRange(
+        0, one.seqno, one.prev_seqno, one.last_barrier, offsets, offsets[-1] + 1, rest[count - 1][1], None
+    )
 
 
 def cuts(log: Log, step: int) -> list[tuple[int, int]]:
