@@ -32,8 +32,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # Code generation costs more than it saves for a projection of three columns in batches of a few rows (-25 ms).
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # An Arrow batch's binary column has 32-bit offsets: few messages per batch keep it far below 2 GiB.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "256",
+    # A row of a micro-batch has megabytes, and the heap holds an Arrow batch of them several times.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     # A task's result goes directly to the driver, not through the block manager and its sockets (-0.6 CPU s).
     "spark.task.maxDirectResultSize": "128m",
     # A batch passes through the driver's heap: a larger one is refused, and read again in smaller batches.

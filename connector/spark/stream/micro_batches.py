@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -135,9 +136,7 @@ class MicroBatches:
     def _accept(self, frame: DataFrame, _number: int) -> None:
         """Queue a batch. Spark calls this in a thread of its own; an exception ends the query."""
         try:
-            rows = zip(*frame.toArrow().columns, strict=True)
-            ordered = sorted(rows, key=lambda row: (row[0].as_py(), row[1].as_py()))
-            batch = Batch.of(part for _, _, parcel in ordered for part in unpacked(self._bytes(parcel)))
+            batch = Batch.of(part for parcel in self._parcels(frame.toArrow()) for part in unpacked(parcel))
             if batch.parts:
                 self._handover.put(batch)
         except Closed:
@@ -148,8 +147,15 @@ class MicroBatches:
             # character: a long text overflows the stack, and prints a thousand lines on the terminal.
             raise Reported from None
 
-    def _bytes(self, parcel: pa.BinaryScalar) -> pa.Buffer:
-        return opened(parcel.as_py()) if self._spooled else parcel.as_buffer()
+    def _parcels(self, rows: pa.Table) -> list[pa.Buffer]:
+        """Return the parcels of a batch, those of each partition in order."""
+        *places, contents = rows.columns
+        keys = zip(*(place.to_pylist() for place in places), strict=True)
+        ordered = sorted(zip(keys, contents, strict=True), key=lambda row: row[0])
+        if self._spooled:
+            return [opened(content.as_py()) for _, content in ordered]
+        tasks = groupby(ordered, key=lambda row: row[0][:2])
+        return [pa.py_buffer(b"".join(content.as_buffer() for _, content in pieces)) for _, pieces in tasks]
 
 
 def _failure(error: BaseException) -> BaseException:

@@ -1,7 +1,7 @@
-"""A task's result on its way to the driver: its parts as bytes, in a row of Spark or in a file.
+"""A task's result on its way to the driver: its parts as bytes, in rows of Spark or in a file.
 
-A row goes through the JVM's heap several times. Where executor and driver are one machine, the bytes are in a file of
-the session's private folder, which the driver maps, and the row has its path.
+A row goes through the JVM's heap several times, so a parcel goes in pieces. Where executor and driver are one machine,
+the bytes are in a file of the session's private folder, which the driver maps, and the row has its path.
 
 Segments are pickled: both processes run the same version of this package, and Spark's own rows are pickled, too.
 """
@@ -26,6 +26,7 @@ _MESSAGES: Final = b"messages"
 _PICKLED: Final = b"pickled "
 _ALIGNED: Final = 8  # bytes: Arrow reads numbers in place
 _PROTOCOL: Final = 5
+PIECE: Final = 4 << 20  # bytes of a row: Spark holds a row several times
 
 
 def packed(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
@@ -41,6 +42,19 @@ def packed(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
         yield _HEAD.pack(kind, len(content))
         yield content
         yield bytes(-len(content) % _ALIGNED)
+
+
+def in_pieces(parts: Iterable[Part]) -> Iterator[bytes]:
+    """Yield a parcel in pieces of about `PIECE` bytes."""
+    piece = bytearray()
+    for content in packed(parts):
+        for at in range(0, len(content), PIECE):
+            piece += content[at : at + PIECE]
+            if len(piece) >= PIECE:
+                yield bytes(piece)
+                piece = bytearray()
+    if piece:
+        yield bytes(piece)
 
 
 def unpacked(parcel: pa.Buffer) -> Iterator[Part]:

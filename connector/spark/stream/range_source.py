@@ -1,8 +1,8 @@
 """The event topic as a stream of Spark whose tasks read and compact: the micro-batches of the applier.
 
 Spark asks for offsets and ranges in a process beside the driver; tasks run in Python workers of the executors, which
-import this package. An offset of the stream is the end of each partition's range. A row is a parcel (`parcel`), or the
-path of one.
+import this package. An offset of the stream is the end of each partition's range. A row is a piece of a task's parcel
+(`parcel`), or the path of one.
 
 How much a micro-batch reads is in a file, which the applier replaces at any time (`Limits`).
 """
@@ -24,7 +24,7 @@ from connector.config.kafka import Kafka
 from connector.kafka.consumer import KafkaConsumer, OffsetMissing
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.spark import worker
-from connector.spark.stream.parcel import packed, spooled
+from connector.spark.stream.parcel import in_pieces, spooled
 from connector.spark.stream.range_task import Bounds, RangeTask
 
 NAME: Final = "thl_ranges"
@@ -110,7 +110,7 @@ class RangeSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns as Spark DDL."""
-        return "partition int, offset bigint, parcel binary"
+        return "partition int, offset bigint, number int, bytes binary"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
         """Return the reader for `spark.readStream`."""
@@ -189,9 +189,11 @@ class RangeStreamReader(DataSourceStreamReader):
         task = RangeTask(self._kafka, plan.topic, plan.compact, columns, plan.events, self._clock)
         for bounds in partition.ranges:
             parts = task.parts(bounds)
-            parcel = spooled(Path(plan.spool), parts) if plan.spool else b"".join(packed(parts))
-            row = [pa.array([bounds.partition], pa.int32()), pa.array([bounds.begin]), pa.array([parcel], pa.binary())]
-            yield pa.record_batch(row, ["partition", "offset", "parcel"])
+            pieces = (spooled(Path(plan.spool), parts),) if plan.spool else in_pieces(parts)
+            for number, piece in enumerate(pieces):
+                place = pa.array([bounds.partition], pa.int32()), pa.array([bounds.begin], pa.int64())
+                row = [*place, pa.array([number], pa.int32()), pa.array([piece], pa.binary())]
+                yield pa.record_batch(row, ["partition", "offset", "number", "bytes"])
 
     def stop(self) -> None:
         """End the connection."""

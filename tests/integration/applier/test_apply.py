@@ -250,6 +250,7 @@ def test_a_batch_that_does_not_fit_is_read_in_smaller_ones(
         return REFUSED(pace)
 
     monkeypatch.setattr(BatchSizer, "refused", told)
+    monkeypatch.setattr(spark, "slots", 0)  # as on a cluster, whose tasks' results go through the driver's heap
     log = LogWriter(config)
     log.online()
     log.events([create(0), *(record(n, [rows(n, value="x" * 200_000)], last_barrier=0) for n in range(1, 201))])
