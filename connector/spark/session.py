@@ -20,12 +20,13 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
-from py4j.protocol import Py4JError
+from py4j.protocol import INPUT_CONVERTER, Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 from connector.config.apply import Apply
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
@@ -57,6 +58,7 @@ class SparkRun:
     """
 
     def __init__(self, apply: Apply, name: str, *, jars: tuple[Path, ...] = (), own: bool = True) -> None:
+        _forget_numpy()
         self.folder = checkpoint.fresh(apply.checkpoint_dir)
         builder = SparkSession.builder.appName(name)
         settings = self._settings(apply, jars, own=own) | apply.spark
@@ -176,6 +178,13 @@ class RunningQuery:
             return
         finally:
             checkpoint.remove(self._folder)
+
+
+def _forget_numpy() -> None:
+    """Remove the converters of numpy's values, which never go to the JVM: a call would import pandas (0.8 s)."""
+    INPUT_CONVERTER[:] = [
+        known for known in INPUT_CONVERTER if not isinstance(known, NumpyArrayConverter | NumpyScalarConverter)
+    ]
 
 
 @cache
