@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
@@ -52,12 +52,22 @@ class SparkRun:
         name: name of the Spark application.
         jars: local jars of Spark's Kafka connector; without them Spark resolves the connector by its coordinates.
         own: True: this process starts Spark; False: spark-submit did, with its master, memory and JVM.
+        jvm_options: returns further options of the JVM for the class path before Spark's own jars, unless `apply.spark`
+            has the JVM's options.
 
     Raises:
         ConfigError: Spark does not start with these settings, or the folder is not safe from other users.
     """
 
-    def __init__(self, apply: Apply, name: str, *, jars: tuple[Path, ...] = (), own: bool = True) -> None:
+    def __init__(
+        self,
+        apply: Apply,
+        name: str,
+        *,
+        jars: tuple[Path, ...] = (),
+        own: bool = True,
+        jvm_options: Callable[[str], tuple[str, ...]] = lambda _: (),
+    ) -> None:
         _forget_numpy()
         self.folder = checkpoint.fresh(apply.checkpoint_dir)
         builder = SparkSession.builder.appName(name)
@@ -66,6 +76,9 @@ class SparkRun:
             if own:
                 _make_absolute(settings)
                 _put_beside(settings)
+                if _JVM_OPTIONS not in apply.spark:
+                    further = jvm_options(settings.get(CLASS_PATH, ""))
+                    settings[_JVM_OPTIONS] = " ".join([settings[_JVM_OPTIONS], *map(spark_settings.quoted, further)])
                 settings |= _start_jvm(settings, self.folder)
             for key, value in settings.items():
                 builder = builder.config(key, value)
