@@ -134,6 +134,7 @@ def apply(
     from connector.applier.applier import Applier
     from connector.clock import SystemClock
     from connector.errors import TargetUnavailable
+    from connector.fetching.class_archive import find_options
     from connector.kafka.handshake import warn_of_missing_log
     from connector.log.ids import Seqno
     from connector.spark.session import SparkRun
@@ -152,7 +153,8 @@ def apply(
     warn_of_missing_log(config)
     stop = Event()
     jars = () if submitted else _java_and_jars(config)
-    with SparkRun(config.apply, f"thl-apply-{config.service}", jars=jars, own=not submitted) as session:
+    name = f"thl-apply-{config.service}"
+    with SparkRun(config.apply, name, jars=jars, own=not submitted, jvm_options=find_options) as session:
         # Only now: Spark puts a handler of its own in place, which would break a batch in the middle.
         stop_at_signals(stop)
         with lag_monitor(config, clock):

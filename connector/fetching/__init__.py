@@ -11,6 +11,7 @@ everything works offline. No module here starts a server.
 - `apt`: packages of the distribution, unpacked.
 - `java`: Java.
 - `jars`: Kafka's jars, and those by which Spark reads Kafka.
+- `class_archive`: an archive of the classes that Spark's JVM loads.
 - `mysql_programs`: the programs of MySQL.
 - `mariadb_programs`: the programs of MariaDB.
 - `postgres_programs`: the programs of PostgreSQL.

@@ -28,6 +28,16 @@ def _spark() -> object:
     return spark_kafka_jars()
 
 
+def _class_archive() -> object:
+    from connector.fetching.class_archive import make
+
+    try:
+        return make()
+    except SandboxError as error:  # Spark starts without it, too
+        sys.stderr.write(f"{error}\n")
+        return None
+
+
 def _mysql() -> object:
     from connector.fetching.mysql_programs import mysql_programs
 
@@ -50,6 +60,7 @@ THINGS: Mapping[str, Callable[[], object]] = {
     "java": _java,
     "kafka": _kafka,
     "spark": _spark,
+    "class-archive": _class_archive,
     "mysql": _mysql,
     "postgres": _postgres,
     "mariadb": _mariadb,

@@ -11,6 +11,7 @@ partitions' ends finds its offsets, and executors read everything before it in o
 - `session`: a Spark session.
 - `settings`: its settings, with their reasons.
 - `checkpoint`: its private folders.
+- `training`: a run without Kafka, for the archive of the JVM's classes.
 - `source/`: the data source `thl`.
 - `stream/`: the applier's reading: micro-batch and continuous mode.
 - `debezium/`: rows as Debezium's messages.

@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
@@ -20,12 +20,13 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
-from py4j.protocol import Py4JError
+from py4j.protocol import INPUT_CONVERTER, Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 from connector.config.apply import Apply
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
@@ -51,12 +52,23 @@ class SparkRun:
         name: name of the Spark application.
         jars: local jars of Spark's Kafka connector; without them Spark resolves the connector by its coordinates.
         own: True: this process starts Spark; False: spark-submit did, with its master, memory and JVM.
+        jvm_options: returns further options of the JVM for the class path before Spark's own jars, unless `apply.spark`
+            has the JVM's options.
 
     Raises:
         ConfigError: Spark does not start with these settings, or the folder is not safe from other users.
     """
 
-    def __init__(self, apply: Apply, name: str, *, jars: tuple[Path, ...] = (), own: bool = True) -> None:
+    def __init__(
+        self,
+        apply: Apply,
+        name: str,
+        *,
+        jars: tuple[Path, ...] = (),
+        own: bool = True,
+        jvm_options: Callable[[str], tuple[str, ...]] = lambda _: (),
+    ) -> None:
+        _forget_numpy()
         self.folder = checkpoint.fresh(apply.checkpoint_dir)
         builder = SparkSession.builder.appName(name)
         settings = self._settings(apply, jars, own=own) | apply.spark
@@ -64,6 +76,9 @@ class SparkRun:
             if own:
                 _make_absolute(settings)
                 _put_beside(settings)
+                if _JVM_OPTIONS not in apply.spark:
+                    further = jvm_options(settings.get(CLASS_PATH, ""))
+                    settings[_JVM_OPTIONS] = " ".join([settings[_JVM_OPTIONS], *map(spark_settings.quoted, further)])
                 settings |= _start_jvm(settings, self.folder)
             for key, value in settings.items():
                 builder = builder.config(key, value)
@@ -182,6 +197,13 @@ class RunningQuery:
             return
         finally:
             checkpoint.remove(self._folder)
+
+
+def _forget_numpy() -> None:
+    """Remove the converters of numpy's values, which never go to the JVM: a call would import pandas (0.8 s)."""
+    INPUT_CONVERTER[:] = [
+        known for known in INPUT_CONVERTER if not isinstance(known, NumpyArrayConverter | NumpyScalarConverter)
+    ]
 
 
 @cache

@@ -160,5 +160,9 @@ def jvm_options(log4j: Path, folder: Path) -> str:
             for classes; no other user may write to it.
     """
     options = (*_JVM, f"{_LOGGING}{log4j}", f"-Djava.io.tmpdir={folder}", f"-Duser.dir={folder}")
-    # Quoted as Spark's launcher expects it.
-    return " ".join('"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"' for option in options)
+    return " ".join(map(quoted, options))
+
+
+def quoted(option: str) -> str:
+    """Return an option of the JVM, quoted as Spark's launcher expects it."""
+    return '"' + option.replace("\\", "\\\\").replace('"', '\\"') + '"'

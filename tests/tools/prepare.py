@@ -58,6 +58,8 @@ def plan(goal: str, venv: Path) -> list[Step]:
         steps += _fetch(python, _SERVERS, "connector.fetching.fetch")
     if goal == "fetch":
         steps += _fetch(python, _TEST_SERVERS | _OPTIONAL, "tests.support.servers.fetch")
+        command = [python, "-m", "connector.fetching.fetch", "class-archive"]
+        steps.append(Step("class archive", command, ["compiled modules", "spark packages", "java", "spark"], 25))
     return steps
 
 
