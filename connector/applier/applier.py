@@ -34,6 +34,7 @@ from connector.log.ids import Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.retrying import Stopped, retry
+from connector.spark.executors import Executors
 from connector.spark.session import SparkRun
 from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.load_monitor import LoadMonitor
@@ -79,6 +80,7 @@ class Applier:
     ) -> None:
         self._config = config
         self._session = session
+        self._executors = Executors(session, config, clock)
         self._clock = clock
         self._stop = stop
         self._until = ToSeqno(until) if isinstance(until, int) else until
@@ -104,6 +106,7 @@ class Applier:
         Raises:
             ConnectorError: an error that is not retryable, or that persisted after all retries.
         """
+        self._executors.prepare(self._stop)
         try:
             while not self._done and not self._stop.is_set():
                 self._retry(
@@ -127,6 +130,7 @@ class Applier:
 
     def _attempt(self) -> None:
         """Claim, verify the position, and stream. Returns also after a retryable error if there was progress."""
+        self._executors.check()
         target = self._opened()
         claimed = None
         try:
@@ -225,6 +229,7 @@ class Applier:
                     core.accept(batch)
                     stream.leave_out(core.full())
                     continue
+                self._executors.check()
                 tails.check(core.position.seqno)
                 if self._ended(core):
                     break
