@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotInTime
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, Final
@@ -36,6 +35,7 @@ LIBRARIES: Final[Mapping[str, str]] = {
 MODULES: Final = ("connector.log.compact.scan", "connector.spark.source.task")
 WAIT: Final = 0.2  # seconds between two looks at the executors at start
 SETTLED: Final = 1.0  # seconds without a new executor, after which the probe begins
+PROBE_SECONDS: Final = 60.0  # at least, for the probe: the first Python of an executor may start slowly
 CHECK_SECONDS: Final = 1.0  # between two looks while the applier runs
 _ROUNDS: Final = 3  # of the probe, until each executor has answered
 _GROUP: Final = "thl-probe"
@@ -77,7 +77,9 @@ class Executors:
         slots = 1 if self._dynamic() else self._wait(stop)
         if stop.is_set():
             return
-        found = self._probe(slots)
+        found = self._probe(slots, stop)
+        if stop.is_set():
+            return
         mine = probe.describe(MODULES, LIBRARIES, None)
         for other in found:
             compare(mine, other)
@@ -150,13 +152,13 @@ class Executors:
         """Return True if Spark starts and ends executors by load: having none is then no failure."""
         return self._session.spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
 
-    def _probe(self, slots: int) -> list[dict[str, Any]]:
-        """Return the description of each executor."""
+    def _probe(self, slots: int, stop: Event) -> list[dict[str, Any]]:
+        """Return the description of each executor; none once `stop` is set."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for _ in range(_ROUNDS):
             # As many tasks as fit at once: Spark deals them out to all executors.
-            found |= {(one["host"], one["folder"]): one for one in self._run(max(1, slots))}
-            if len(found) >= self._count():
+            found |= {(one["host"], one["folder"]): one for one in self._run(slots, stop)}
+            if stop.is_set() or len(found) >= self._count():
                 break
         return list(found.values())
 
@@ -166,7 +168,7 @@ class Executors:
             context: Any = self._session.spark.sparkContext._jsc.sc()
             return len(context.statusTracker().getExecutorInfos()) - 1
 
-    def _run(self, tasks: int) -> list[dict[str, Any]]:
+    def _run(self, tasks: int, stop: Event) -> list[dict[str, Any]]:
         """Describe the Python of so many tasks, in bounded time."""
         context = self._session.spark.sparkContext
         describe = probe.task(MODULES, LIBRARIES, as_options(self._config))
@@ -182,17 +184,26 @@ class Executors:
         # Spark sends the code of the probe itself: executors may not have its module.
         cloudpickle.register_pickle_by_value(probe)  # type: ignore[no-untyped-call]
         Thread(target=run, daemon=True, name=_GROUP).start()
-        try:
-            return answer.result(self._timeout)
-        except NotInTime:
+        began = self._clock.monotonic()
+        end = began + max(self._timeout, PROBE_SECONDS)
+        while not answer.done() and not stop.is_set() and self._clock.monotonic() < end:
+            wait([answer], WAIT)
+        if not answer.done():
             with suppress(Py4JError, OSError):
                 context.cancelJobGroup(_GROUP)
-            raise self._none("executors have not run a task") from None
-        except Exception as error:
+            if stop.is_set():
+                return []
+            raise SparkUnavailable(
+                f"executors do not finish a task that imports this package, for {end - began:g} s",
+                hint="the application's page in the master's web UI has the executors' logs",
+                master=self._config.apply.master,
+            )
+        if (error := answer.exception()) is not None:
             self._slots()  # raises if the cluster or the JVM has ended
             raise self._failed(error) from error
+        return answer.result()
 
-    def _failed(self, error: Exception) -> ConfigError:
+    def _failed(self, error: BaseException) -> ConfigError:
         """Return the error for a probe that no executor could run."""
         python, text = self._session.spark.sparkContext.pythonExec, str(error)
         if "PYTHON_VERSION_MISMATCH" in text:

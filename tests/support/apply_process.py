@@ -140,13 +140,17 @@ class Scene:
             (table,) = db.execute("SELECT target_name FROM thl_tables WHERE table_name = 'orders'").fetchone()
             return [row[0] for row in db.execute(f'SELECT id FROM "{table}" ORDER BY id')]
 
+    def log_tail(self) -> str:
+        """The end of what the processes printed."""
+        return "".join(process.log.read_text()[-3000:] for process in self.processes[:1])
+
     def reaches(self, seqno: int) -> None:
         for _ in attempts():
             applied = self.applied()
             if applied and applied[-1] >= seqno:
                 assert applied == list(range(seqno + 1))
                 return
-        raise AssertionError(f"{self.applied()[-3:]} of {seqno}\n" + (self.folder / "apply.log").read_text()[-3000:])
+        raise AssertionError(f"{self.applied()[-3:]} of {seqno}\n" + self.log_tail())
 
 
 def attempts(seconds: float = 90) -> Iterator[None]:
