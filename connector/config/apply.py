@@ -20,7 +20,7 @@ class Apply(Section):
     master: str = Field(
         "local[2]",
         description="Spark master for the session that `thl apply` starts: local[N], or a cluster's "
-        "(`spark://host:port`): docs/operations.md, On a cluster.",
+        "(`spark://host:port`): docs/cluster.md.",
     )
     executor_timeout: Seconds = Field(
         60.0,

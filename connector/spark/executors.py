@@ -43,7 +43,7 @@ _NO_PROGRAM: Final = re.compile(r'Cannot run program "[^"]*": [^\n]*')
 _ERROR: Final = re.compile(r"^[\w.]+(?:Error|Exception): .*", re.MULTILINE)  # the last line of a Python traceback
 _INSTALL: Final = (
     "install this package, as here, for the Python of the executors, or name another Python with apply.spark: "
-    "{spark.pyspark.python: PROGRAM}; docs/operations.md, On a cluster"
+    "{spark.pyspark.python: PROGRAM}; docs/cluster.md"
 )
 
 
