@@ -26,7 +26,7 @@ EXIT_CODES: Final[Mapping[int, str]] = MappingProxyType(
         8: "Source, log or target have different histories; `thl trapped`: there are trapped events.",
         9: "Source and target differ.",
         10: "A server of the sandbox cannot be fetched or started.",
-        11: "The Java process of Spark has ended.",
+        11: "The Java process of Spark has ended, or its cluster does not answer or gives no executor.",
         12: "The time of `--timeout` has passed.",
         13: "`thl verify`: no table differs, but not all captured tables were compared.",
         70: "A defect of this program; `THL_DEBUG=1` shows the traceback.",
@@ -235,6 +235,15 @@ class SandboxError(ConnectorError):
 
 class SparkGone(ConnectorError):
     """Raised when Spark's JVM has ended. Not retryable in this process: start the command again."""
+
+    exit_code = 11
+
+
+class SparkUnavailable(ConnectorError):
+    """Raised when Spark's cluster does not answer, gives no executor, or has ended the application.
+
+    Not retryable in this process, whose Spark session belongs to that cluster: start the command again.
+    """
 
     exit_code = 11
 

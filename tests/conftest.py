@@ -26,12 +26,13 @@ from tests.support.servers.environment import (
     postgres_for_tests,
 )
 from tests.support.servers.registry import RegistryServer, registry_jar
+from tests.support.servers.spark_cluster import SparkCluster
 
 # A machine that does something else meanwhile fails no test.
 settings.register_profile("thl", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("thl")
 
-_FIXTURES = {"mysql_server", "kafka_broker", "postgres_server", "mariadb_server", "registry_server"}
+_FIXTURES = {"mysql_server", "kafka_broker", "postgres_server", "mariadb_server", "registry_server", "spark_cluster"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -89,6 +90,13 @@ def postgres_server(servers_folder: Path) -> Iterator[DatabaseServer]:
 def kafka_broker(servers_folder: Path) -> Iterator[Broker]:
     with kafka_for_tests(servers_folder / "kafka") as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def spark_cluster(servers_folder: Path) -> Iterator[SparkCluster]:
+    """Two workers of one core. Executors find this package only where it is installed for their Python."""
+    with SparkCluster(servers_folder / "spark-cluster", environment={"PYTHONPATH": ""}) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -37,6 +37,7 @@ from connector.log.ids import Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.retrying import Stopped, retry
+from connector.spark.executors import Executors
 from connector.spark.session import SparkRun
 from connector.spark.stream.load_monitor import LoadMonitor
 from connector.spark.stream.micro_batches import Compaction
@@ -83,6 +84,7 @@ class Applier:
     ) -> None:
         self._config = config
         self._session = session
+        self._executors = Executors(session, config, clock)
         self._clock = clock
         self._stop = stop
         self._until = ToSeqno(until) if isinstance(until, int) else until
@@ -108,6 +110,7 @@ class Applier:
         Raises:
             ConnectorError: an error that is not retryable, or that persisted after all retries.
         """
+        self._executors.prepare(self._stop)
         try:
             while not self._done and not self._stop.is_set():
                 self._retry(
@@ -131,6 +134,7 @@ class Applier:
 
     def _attempt(self) -> None:
         """Claim, verify the position, and stream. Returns also after a retryable error if there was progress."""
+        self._executors.check()
         target = self._opened()
         claimed = None
         try:
@@ -236,6 +240,7 @@ class Applier:
                     core.accept(batch.parts)
                     stream.leave_out(core.full())
                     continue
+                self._executors.check()
                 tails.check(core.position.seqno)
                 if self._ended(core):
                     break

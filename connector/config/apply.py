@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from connector.config.section import Bytes, Properties, Section, read_secret_files
+from connector.config.section import Bytes, Properties, Seconds, Section, read_secret_files
 from connector.config.target_url import TargetUrl
 
 MetadataColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
@@ -17,7 +17,16 @@ ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 class Apply(Section):
     """Spark session, batch sizes and continuous mode of `thl apply`."""
 
-    master: str = Field("local[2]", description="Spark master for the session that `thl apply` starts.")
+    master: str = Field(
+        "local[2]",
+        description="Spark master for the session that `thl apply` starts: local[N], or a cluster's "
+        "(`spark://host:port`): docs/cluster.md.",
+    )
+    executor_timeout: Seconds = Field(
+        60.0,
+        description="On a cluster: seconds to wait for the master, and for executors with free cores, at start and "
+        "when all are lost; then the applier exits with 11.",
+    )
     batch_messages: int = Field(1000, ge=1, description="Messages in the first micro-batches (maxOffsetsPerTrigger).")
     batch_bytes: Bytes = Field(
         48 << 20,

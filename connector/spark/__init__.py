@@ -11,7 +11,11 @@ partitions' ends finds its offsets, and executors read everything before it in o
 - `session`: a Spark session.
 - `settings`: its settings, with their reasons.
 - `checkpoint`: its private folders.
+- `worker`: what makes a task of Spark's Python workers cheap.
 - `training`: a run without Kafka, for the archive of the JVM's classes.
+- `master`: the address of a cluster's master.
+- `executors`: a cluster's executors: waits for them, verifies them, notices when they are lost.
+- `probe`: what an executor reports of itself.
 - `source/`: the data source `thl`.
 - `stream/`: the applier's reading: micro-batch and continuous mode.
 - `debezium/`: rows as Debezium's messages.

@@ -12,7 +12,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -28,17 +28,22 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
+from connector.clock import SystemClock
 from connector.config.apply import Apply
-from connector.errors import BrokerUnavailable, ConfigError, SparkGone
+from connector.errors import BrokerUnavailable, ConfigError, SparkGone, SparkUnavailable
 from connector.redaction import is_secret, secrets_of
 from connector.spark import checkpoint, worker
 from connector.spark import settings as spark_settings
+from connector.spark.master import on_loopback, wait_for_master
 
 CLASS_PATH = "spark.driver.extraClassPath"
+_PYTHON = "spark.pyspark.python"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 # Settings that spark-submit needs before the JVM starts.
 _AT_START = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.", "spark.files", "spark.archives",
              "spark.app.name", "spark.yarn.", "spark.kubernetes.", "spark.kerberos.")  # fmt: skip
+_SPARKS_PYTHON = "python3"  # without PYSPARK_PYTHON
+_STOPPED = "stopped SparkContext"  # in the error of a call to it
 _STANDARD_ERROR = 2
 _NOISE = b"WARNING: Using incubator modules"
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
@@ -57,6 +62,7 @@ class SparkRun:
 
     Raises:
         ConfigError: Spark does not start with these settings, or the folder is not safe from other users.
+        SparkUnavailable: the cluster's master does not answer, or has ended the application already.
     """
 
     def __init__(
@@ -79,23 +85,25 @@ class SparkRun:
                 if _JVM_OPTIONS not in apply.spark:
                     further = jvm_options(settings.get(CLASS_PATH, ""))
                     settings[_JVM_OPTIONS] = " ".join([settings[_JVM_OPTIONS], *map(spark_settings.quoted, further)])
+                wait_for_master(settings["spark.master"], apply.executor_timeout, SystemClock())
                 settings |= _start_jvm(settings, self.folder)
             for key, value in settings.items():
                 builder = builder.config(key, value)
             self.spark = builder.getOrCreate()
-        except ConfigError:
+        except (ConfigError, SparkUnavailable):
             checkpoint.remove(self.folder)
             raise
         except Exception as error:
             checkpoint.remove(self.folder)
+            if _STOPPED in str(error):
+                _forget_stopped_context()
+                raise ended(apply.master) from error
             raise ConfigError(
                 f"Spark does not start: {_first_line(error)}", hint="see apply.* and apply.spark", master=apply.master
             ) from error
         # The number of parallel tasks in this JVM; 0 if tasks run in other processes.
         self.slots = _slots(self.spark.sparkContext.master or "")
-        if self.slots:
-            # Workers on this machine import the same modules.
-            self.spark.sparkContext.pythonExec = sys.executable
+        self.spark.sparkContext.pythonExec = self._python()
 
     @property
     def heap(self) -> int:
@@ -113,6 +121,18 @@ class SparkRun:
         """Return the number of tasks that run at once, here or in executors."""
         return self.slots or max(1, self.spark.sparkContext.defaultParallelism)
 
+    def _python(self) -> str:
+        """Return the Python program of workers.
+
+        In this process's JVM it is this program. Spark starts `python3` in executors, which may be another one than
+        this, unless PYSPARK_PYTHON names it; Spark reads `spark.pyspark.python` only under spark-submit.
+        """
+        context = self.spark.sparkContext
+        if self.slots:
+            return sys.executable
+        default = sys.executable if context.pythonExec == _SPARKS_PYTHON else context.pythonExec
+        return str(context.getConf().get(_PYTHON, default))
+
     def _settings(self, apply: Apply, jars: tuple[Path, ...], *, own: bool) -> dict[str, str]:
         chosen = dict(spark_settings.SETTINGS)
         if not own:
@@ -124,10 +144,10 @@ class SparkRun:
             "spark.driver.memory": apply.heap,
             "spark.driver.extraJavaOptions": spark_settings.jvm_options(log4j, _jvm_folder(apply.checkpoint_dir)),
         }
+        if on_loopback(apply.master):
+            chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         if apply.master.startswith("local"):
             chosen |= {
-                "spark.driver.host": "127.0.0.1",
-                "spark.driver.bindAddress": "127.0.0.1",
                 "spark.local.dir": str(self.folder / "local"),
                 "spark.python.daemon.module": worker.__name__,
             }
@@ -319,6 +339,16 @@ def gone() -> SparkGone:
     return SparkGone("Spark's JVM has ended", hint="see Spark's own messages above, if any; start thl apply again")
 
 
+def ended(master: str) -> SparkUnavailable:
+    """Return the error for an application that the cluster has ended, or never accepted."""
+    return SparkUnavailable(
+        "Spark's cluster has ended the application, or its master does not answer",
+        hint="see the logs of the master and of the workers: can executors start, and reach this machine "
+        "(spark.driver.host, spark.driver.port)? then start thl apply again",
+        master=master,
+    )
+
+
 def root_cause(error: object) -> str:
     """Return the error that ends a Python traceback in the text, or the last `Caused by` of Java, or the first line."""
     *_, traceback = str(error).rpartition("Traceback (most recent call last):\n")
@@ -326,6 +356,14 @@ def root_cause(error: object) -> str:
         return raised[0]
     causes = [line for line in str(error).splitlines() if line.startswith("Caused by: ")]
     return causes[-1].removeprefix("Caused by: ") if causes else _first_line(error)
+
+
+def _forget_stopped_context() -> None:
+    """Let go of a context that the cluster stopped while it started: a later session would be given it."""
+    context = SparkContext._active_spark_context
+    if context is not None:
+        with suppress(Py4JError, OSError):
+            context.stop()
 
 
 def _first_line(error: object) -> str:

@@ -127,6 +127,9 @@ logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
 logger.utils.name = org.apache.spark.util.Utils
 logger.utils.level = off
+# The stack of an application that the cluster ended; its reason is another message.
+logger.inbox.name = org.apache.spark.rpc.netty.Inbox
+logger.inbox.level = off
 logger.py4j.name = py4j
 logger.py4j.level = off
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,10 +36,10 @@ def test_unavailable_target_is_retried_as_often_as_configured(retries: int, monk
         asked.append(1)
         raise TargetUnavailable("it does not answer")
 
-    no_session: Any = None
+    session: Any = SimpleNamespace(slots=2)  # as of local[2], and not used before the target answers
     config = Config(target=TargetSection(url=SecretStr("sqlite:///x.db"), retries=retries))
     with pytest.raises(TargetUnavailable):
-        Applier(config, no_session, SystemClock(), Event(), opened=gone).run()
+        Applier(config, session, SystemClock(), Event(), opened=gone).run()
     assert len(asked) == retries + 1
 
 
