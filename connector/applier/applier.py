@@ -39,9 +39,9 @@ from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.retrying import Stopped, retry
 from connector.spark.executors import Executors
 from connector.spark.session import SparkRun
+from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.load_monitor import LoadMonitor
 from connector.spark.stream.micro_batches import Compaction
-from connector.spark.stream.range_source import EARLIEST
 from connector.spark.stream.stream import LogStream
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.signal_table import Request, SignalTable

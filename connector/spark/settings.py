@@ -32,8 +32,6 @@ SETTINGS: Final[Mapping[str, str]] = {
     # Code generation costs more than it saves for a projection of three columns in batches of a few rows (-25 ms).
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # A row of a micro-batch has megabytes, and the heap holds an Arrow batch of them several times.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     # A task's result goes directly to the driver, not through the block manager and its sockets (-0.6 CPU s).
     "spark.task.maxDirectResultSize": "128m",
     # A batch passes through the driver's heap: a larger one is refused, and read again in smaller batches.
@@ -52,8 +50,6 @@ SETTINGS: Final[Mapping[str, str]] = {
     # (Micro-batches hardly use this buffer: they have no workers and few files.)
     "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
     "spark.buffer.size": "2",
-    # The same of Arrow's streams: micro-batches.
-    "spark.sql.execution.pandas.udf.buffer.size": "65536",
     # Messages that are read and not sent yet: few, because a message may be as large as a row.
     "spark.sql.streaming.continuous.executorQueueSize": _QUEUE,
     # Names whose values are hidden in event logs, the web UI and plans; Spark's own list lacks Kafka's names.
@@ -101,9 +97,6 @@ CONTINUOUS: Final[Mapping[str, str]] = {
 # At the end of an epoch Spark writes its offsets, which are never read, and starts new tasks.
 EPOCH: Final = "24 hours"
 
-_TASKS: Final = 4  # number of tasks of a full batch, each for a range of a partition
-_FEW: Final = 250  # number of messages below which a second task does not pay
-
 # Starts faster and has fewer threads; the optimising compiler costs more CPU than it saves in five million rows.
 _JVM: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LOGGING: Final = "-Dlog4j2.configurationFile="
@@ -143,15 +136,6 @@ def continuous_heap(partitions: int, largest: int) -> int:
         largest: maximum bytes of a message.
     """
     return int((_QUEUED * partitions * largest + _OWN) / _OLD)
-
-
-def batching(messages: int, poll: int) -> dict[str, str]:
-    """Return the options of Kafka's source for the maximum number of messages of a batch and of a poll."""
-    return {
-        "kafka.max.poll.records": str(poll),
-        "maxOffsetsPerTrigger": str(messages),
-        "maxRecordsPerPartition": str(max(_FEW, -(-messages // _TASKS))),
-    }
 
 
 def jvm_options(log4j: Path, folder: Path) -> str:

@@ -61,7 +61,9 @@ def _read_batches(session: SparkRun) -> None:
     came = Event()
 
     def accept(frame: DataFrame, number: int) -> None:
-        if frame.toArrow().num_rows and number:
+        plan: Any = frame._jdf.queryExecution().toRdd()
+        tasks = session.spark.sparkContext.parallelize([[number]], 1)
+        if len(plan.partitions()) and tasks.mapPartitions(list).collect() and number:
             came.set()
 
     source = session.spark.readStream.format("rate-micro-batch").options(rowsPerBatch="10", numPartitions="1").load()
@@ -82,7 +84,7 @@ def _find_no_broker(session: SparkRun) -> None:
         bound.bind(("127.0.0.1", 0))
         server = f"127.0.0.1:{bound.getsockname()[1]}"
         options = {
-            **spark_settings.OPTIONS, **spark_settings.batching(1000, 100), **_TIMEOUTS,
+            **spark_settings.OPTIONS, "maxOffsetsPerTrigger": "1000", **_TIMEOUTS,
             "kafka.bootstrap.servers": server, "assign": '{"t":[0]}', "startingOffsets": '{"t":{"0":-2}}',
         }  # fmt: skip
         frame = session.spark.readStream.format("kafka").options(**options).load()

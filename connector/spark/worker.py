@@ -30,7 +30,7 @@ def _nothing(_importer: zipimport.zipimporter) -> None:
 if __name__ == "__main__":
     from pyspark import daemon
 
-    import connector.spark.stream.range_source
+    import connector.spark.stream.range_task
     import connector.spark.stream.socket_sink  # noqa: F401 (for the workers)
 
     prepare()

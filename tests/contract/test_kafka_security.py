@@ -25,7 +25,7 @@ from connector.kafka.transactions import Transactions
 from connector.log.epochs.control import OfflineRequest
 from connector.log.ids import Epoch
 from connector.spark.session import SparkRun
-from connector.spark.stream.range_source import EARLIEST
+from connector.spark.stream.kafka_source import EARLIEST
 from tests.contract.test_publish_log import Log, position_of
 from tests.support.certificates import write_certificates
 from tests.support.producing import until

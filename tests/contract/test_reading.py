@@ -27,9 +27,9 @@ from connector.spark import settings as spark_settings
 from connector.spark.session import SparkRun
 from connector.spark.stream import load_monitor
 from connector.spark.stream.continuous import Continuous
+from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.micro_batches import MicroBatches
 from connector.spark.stream.parts import Batch, begin_of, partition_of
-from connector.spark.stream.range_source import EARLIEST
 from connector.spark.stream.socket_sink import SocketSink
 from connector.spark.stream.stream import LogStream, Mode
 from tests.support.log_writer import LogWriter

@@ -13,9 +13,9 @@ from connector.config.apply import Apply
 from connector.config.kafka import Kafka
 from connector.fetching.jars import spark_kafka_jars
 from connector.spark.session import SparkRun
+from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.micro_batches import MESSAGES, MicroBatches
-from connector.spark.stream.range_source import Limits
 
 Reader = Callable[[SparkRun, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
 
@@ -37,8 +37,8 @@ def end_jvm() -> None:
 
 
 def in_batches(spark: SparkRun, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> MicroBatches:
-    limits = Limits(messages=50)
-    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, limits=limits, queue_batches=2, compaction=MESSAGES)
+    sizer = BatchSizer(50, 1 << 20)
+    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, sizer=sizer, queue_batches=2, compaction=MESSAGES)
 
 
 def continuously(spark: SparkRun, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> Continuous:

@@ -1,7 +1,7 @@
-"""Sizes micro-batches: as many messages as fit in a batch's bytes.
+"""Sizes what is read at once: as many messages as fit in the bytes of `apply.batch_bytes`.
 
-Spark's offsets limit the number of messages, but memory limits bytes, and a message has from 300 bytes (a short
-transaction) to 64 KiB (a long one). So the number follows the size of the messages.
+Offsets count messages, but memory limits bytes, and a message has from 300 bytes (a short transaction) to 64 KiB (a
+long one). So the number follows the size of the messages.
 """
 
 from __future__ import annotations

@@ -1,34 +1,37 @@
 """Micro-batch mode: Spark's tasks read the log in micro-batches, up to a limit, and compact what they read.
 
-`foreachBatch` calls back in a thread of py4j in this process. That thread collects the parcels of the tasks and queues
-their parts, so that Spark reads the next batch while this one is applied.
+`foreachBatch` calls back in a thread of py4j in this process. That thread has the tasks read the batch's offsets, in
+slices that fit into memory, and queues what they have made of them, so that the next slice is read while this one is
+applied.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from connector.config.kafka import Kafka
-from connector.errors import BrokerUnavailable
+from connector.errors import BrokerUnavailable, SparkGone
+from connector.log.compact.metadata_columns import metadata_columns
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering, gone, root_cause
+from connector.spark.stream.batch_sizer import MOST, BatchSizer
 from connector.spark.stream.handover import Closed, Handover
-from connector.spark.stream.parcel import opened, unpacked
+from connector.spark.stream.kafka_source import bounds_of, offsets_stream
+from connector.spark.stream.parcel import Piece, parcels, unpacked
 from connector.spark.stream.parts import Batch
-from connector.spark.stream.range_source import NAME, Limits, Plan, RangeSource
+from connector.spark.stream.range_task import Bounds, RangeTask, shared
 
 HANDOVER_BYTES: Final = 64 << 20  # maximum bytes of queued batches
+SHARES: Final = 16  # of what is read at once: below one a further task does not pay
 
 
 class TooLarge(Exception):
@@ -64,8 +67,8 @@ class MicroBatches:
         session: the session.
         kafka: brokers and their properties.
         topic: the event topic.
-        offsets: partition → first offset, for every partition of the topic; EARLIEST for its beginning.
-        limits: how much the first batches read.
+        offsets: partition → first offset, for every partition to read; EARLIEST for its beginning.
+        sizer: decides how much is read at once; outlives this reader.
         queue_batches: maximum number of batches that wait for the applier.
         compaction: what tasks do.
 
@@ -81,30 +84,27 @@ class MicroBatches:
         *,
         topic: str,
         offsets: Mapping[int, int],
-        limits: Limits,
+        sizer: BatchSizer,
         queue_batches: int,
         compaction: Compaction,
     ) -> None:
-        self._folder = Path(tempfile.mkdtemp(dir=session.folder))
-        self._file = self._folder / "limits"
-        self.limits = limits
-        limits.write(self._file)
-        # Executors on other machines do not see this one's files.
-        self._spooled = session.slots > 0
-        plan = Plan(
-            topic=topic,
-            offsets=offsets,
-            compact=compaction.tasks,
-            columns=compaction.columns,
-            events=compaction.events,
-            tasks=session.tasks,
-            limits=str(self._file),
-            spool=str(self._folder) if self._spooled else "",
-        )
+        self._session = session
+        self._sizer = sizer
+        self._begun: set[int] = set()  # partitions of which something was read
         self._handover = Handover(queue_batches, HANDOVER_BYTES)
+        # Executors on other machines do not see this one's files.
+        self._folder = Path(tempfile.mkdtemp(dir=session.folder)) if session.slots else None
+        self._task = RangeTask(
+            kafka,
+            topic,
+            compaction.tasks,
+            metadata_columns(compaction.columns),
+            compaction.events,
+            self._folder,
+        )
         with answering():
-            session.spark.dataSource.register(RangeSource)
-            frame = session.spark.readStream.format(NAME).options(**plan.options(kafka)).load()
+            options = {"maxOffsetsPerTrigger": str(MOST)}
+            frame = offsets_stream(session, kafka, topic=topic, offsets=offsets, options=options)
             writer = frame.writeStream.options(**spark_settings.NO_LOG).foreachBatch(self._accept)
         self._query = RunningQuery(session, writer)
 
@@ -112,33 +112,27 @@ class MicroBatches:
         """Return the next batch; None if none comes within `timeout` seconds.
 
         Raises:
-            TooLarge: a batch does not fit.
             BrokerUnavailable: Spark could not read.
-            SparkGone: the session's JVM has ended.
+            SparkGone: the session's JVM has ended, or one message is too large for it.
         """
         batch = self._handover.get(timeout)
         if batch is None:
             self._query.check()
         return batch
 
-    def limit(self, limits: Limits) -> None:
-        """Limit the batches that are not planned yet."""
-        if limits != self.limits:
-            self.limits = limits
-            limits.write(self._file)
-
     def stop(self) -> None:
         """Stop the query; a batch that waits for room is dropped."""
         self._handover.close()
         self._query.stop()
-        checkpoint.remove(self._folder)
+        if self._folder is not None:
+            checkpoint.remove(self._folder)
 
     def _accept(self, frame: DataFrame, _number: int) -> None:
-        """Queue a batch. Spark calls this in a thread of its own; an exception ends the query."""
+        """Read and queue a batch. Spark calls this in a thread of its own; an exception ends the query."""
         try:
-            batch = Batch.of(part for parcel in self._parcels(frame.toArrow()) for part in unpacked(parcel))
-            if batch.parts:
-                self._handover.put(batch)
+            for batch in self._slices(self._joined(bounds_of(frame))):
+                if batch.parts:
+                    self._handover.put(batch)
         except Closed:
             return
         except BaseException as error:  # noqa: BLE001 (the applier gets it in full)
@@ -147,23 +141,53 @@ class MicroBatches:
             # character: a long text overflows the stack, and prints a thousand lines on the terminal.
             raise Reported from None
 
-    def _parcels(self, rows: pa.Table) -> list[pa.Buffer]:
-        """Return the parcels of a batch, those of each partition in order."""
-        *places, contents = rows.columns
-        keys = zip(*(place.to_pylist() for place in places), strict=True)
-        ordered = sorted(zip(keys, contents, strict=True), key=lambda row: row[0])
-        if self._spooled:
-            return [opened(content.as_py()) for _, content in ordered]
-        tasks = groupby(ordered, key=lambda row: row[0][:2])
-        return [pa.py_buffer(b"".join(content.as_buffer() for _, content in pieces)) for _, pieces in tasks]
+    def _joined(self, bounds: list[Bounds]) -> list[Bounds]:
+        """Return a batch's ranges, one for each partition."""
+        found: dict[int, Bounds] = {}
+        for one in sorted(bounds, key=lambda one: one.begin):
+            first = found.setdefault(one.partition, replace(one, first=one.partition not in self._begun))
+            found[one.partition] = replace(first, end=one.end)
+        self._begun |= found.keys()
+        return list(found.values())
+
+    def _slices(self, rest: list[Bounds]) -> Iterator[Batch]:
+        """Yield what tasks have made of a batch's ranges, slice by slice; each has a share of every partition."""
+        while rest:
+            count = -(-sum(map(len, rest)) // self._sizer.messages)
+            slices = [list(one.divided(count)) for one in rest]
+            try:
+                pieces = self._read([one[0] for one in slices])
+            except TooLarge:
+                if not self._sizer.refused():
+                    raise SparkGone("one message does not fit into Spark's memory", hint="raise apply.heap") from None
+                continue
+            batch = Batch.of((part for one in parcels(pieces, self._folder) for part in unpacked(one)), full=count > 1)
+            self._sizer.seen(batch.messages, batch.size)
+            rest = [one for parts in slices if len(one := _after(parts))]
+            yield batch
+
+    def _read(self, bounds: list[Bounds]) -> list[Piece]:
+        """Have tasks read ranges."""
+        offsets = sum(map(len, bounds))
+        tasks = shared(bounds, max(-(-offsets // self._session.tasks), self._sizer.messages // SHARES))
+        context = self._session.spark.sparkContext
+        try:
+            return context.parallelize(tasks, len(tasks)).mapPartitions(self._task).collect()
+        except Exception as error:
+            if "spark.driver.maxResultSize" in str(error):
+                raise TooLarge from error
+            raise
+
+
+def _after(parts: list[Bounds]) -> Bounds:
+    """Return a partition's range without its first part."""
+    return replace(parts[0], begin=parts[0].end, end=parts[-1].end, first=parts[0].first and not len(parts[0]))
 
 
 def _failure(error: BaseException) -> BaseException:
     """Convert the error that ended a batch to an error of this connector."""
     if isinstance(error, Py4JNetworkError | OSError):
         return gone()
-    if "spark.driver.maxResultSize" in str(error):
-        return TooLarge()
     if isinstance(error, Py4JError | PySparkException):
         failure = BrokerUnavailable(
             "Spark could not read a batch",

@@ -1,9 +1,9 @@
-"""A task's result on its way to the driver: its parts as bytes, in rows of Spark or in a file.
+"""A task's result on its way to the driver: its parts as bytes, through Spark or in a file.
 
-A row goes through the JVM's heap several times, so a parcel goes in pieces. Where executor and driver are one machine,
-the bytes are in a file of the session's private folder, which the driver maps, and the row has its path.
+What goes through Spark is in the JVM's heap several times, so a parcel goes in pieces. Where executor and driver are
+one machine, the bytes are in a file of the session's private folder, which the driver maps, and the piece has its path.
 
-Segments are pickled: both processes run the same version of this package, and Spark's own rows are pickled, too.
+Segments are pickled, as all is that Spark's Python workers return; both processes run the same version of this package.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import pickle
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -26,7 +27,22 @@ _MESSAGES: Final = b"messages"
 _PICKLED: Final = b"pickled "
 _ALIGNED: Final = 8  # bytes: Arrow reads numbers in place
 _PROTOCOL: Final = 5
-PIECE: Final = 4 << 20  # bytes of a row: Spark holds a row several times
+PIECE: Final = 4 << 20  # bytes
+
+
+class Piece(NamedTuple):
+    """A piece of a parcel.
+
+    Args:
+        partition, begin: the first offset of the task's range.
+        number: 0, 1 … within the parcel.
+        content: bytes of the parcel, or the path of its file.
+    """
+
+    partition: int
+    begin: int
+    number: int
+    content: bytes
 
 
 def packed(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
@@ -79,7 +95,19 @@ def spooled(folder: Path, parts: Iterable[Part]) -> bytes:
     return os.fsencode(path)
 
 
-def opened(path: bytes) -> pa.Buffer:
+def parcels(pieces: Iterable[Piece], folder: Path | None) -> Iterator[pa.Buffer]:
+    """Yield the parcels of a batch, those of each partition in order.
+
+    Args:
+        pieces: all pieces of some tasks.
+        folder: the folder of parcels' files; None: the pieces have the bytes.
+    """
+    for _, same in groupby(sorted(pieces), key=lambda piece: piece[:2]):
+        contents = [piece.content for piece in same]
+        yield pa.py_buffer(b"".join(contents)) if folder is None else _opened(contents[0])
+
+
+def _opened(path: bytes) -> pa.Buffer:
     """Map a parcel's file, which is gone when nothing refers to its bytes any more."""
     name = os.fsdecode(path)
     with pa.memory_map(name) as file:

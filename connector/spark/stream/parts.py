@@ -49,16 +49,18 @@ class Batch:
         parts: the parts; none is empty.
         messages: the number of their messages.
         size: the bytes of their messages.
+        full: there were more messages than are read at once.
     """
 
     parts: Sequence[Part]
     messages: int
     size: int
+    full: bool = False
 
     @classmethod
-    def of(cls, parts: Iterable[Part]) -> Batch:
+    def of(cls, parts: Iterable[Part], *, full: bool = False) -> Batch:
         """The batch of some parts."""
         found = [part for part in parts if not isinstance(part, pa.RecordBatch) or part.num_rows]
         messages = sum(part.num_rows if isinstance(part, pa.RecordBatch) else part.messages for part in found)
         size = sum(part.nbytes if isinstance(part, pa.RecordBatch) else part.size for part in found)
-        return cls(found, messages, size)
+        return cls(found, messages, size, full)

@@ -1,17 +1,20 @@
-"""Reads one offset range in a Python worker of Spark, and reduces it to segments. It has no effects."""
+"""Reads offset ranges in a Python worker of Spark, and reduces them to segments. A task has no effects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
-from connector.clock import Clock
+from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.errors import LogDamaged
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
+from connector.spark import worker
+from connector.spark.stream.parcel import Piece, in_pieces, spooled
 from connector.spark.stream.parts import Part
 from connector.spark.stream.segment_builder import SegmentBuilder
 
@@ -35,10 +38,20 @@ class Bounds:
     end: int
     first: bool = False
 
+    def __len__(self) -> int:
+        """The number of offsets."""
+        return self.end - self.begin
+
+    def divided(self, count: int) -> Iterator[Bounds]:
+        """Yield the range in so many parts of about equal length; some may be empty."""
+        at = [self.begin + len(self) * number // count for number in range(count + 1)]
+        for number in range(count):
+            yield replace(self, begin=at[number], end=at[number + 1], first=self.first and number == 0)
+
 
 @dataclass(frozen=True, slots=True)
 class RangeTask:
-    """Reads ranges of one log.
+    """Reads ranges of one log; pickled on its way to the workers.
 
     Args:
         kafka: the brokers and their properties.
@@ -46,7 +59,7 @@ class RangeTask:
         compact: false: all messages stay messages.
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
-        clock: the clock for timeouts.
+        spool: the folder of parcels' files; None: parcels go through Spark.
     """
 
     kafka: Kafka
@@ -54,7 +67,20 @@ class RangeTask:
     compact: bool
     columns: MetadataColumns | None
     events: bool
-    clock: Clock
+    spool: Path | None
+
+    def __call__(self, tasks: Iterable[Sequence[Bounds]]) -> Iterator[Piece]:
+        """Yield the pieces of the parcels of some tasks; called by Spark in a worker.
+
+        Raises:
+            BrokerUnavailable: the brokers do not answer, or no longer have the messages.
+        """
+        worker.prepare()
+        for bounds in (bounds for task in tasks for bounds in task):
+            parts = self.parts(bounds)
+            contents = in_pieces(parts) if self.spool is None else (spooled(self.spool, parts),)
+            for number, content in enumerate(contents):
+                yield Piece(bounds.partition, bounds.begin, number, content)
 
     def parts(self, bounds: Bounds) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets.
@@ -63,7 +89,7 @@ class RangeTask:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
         """
         builder = SegmentBuilder(self.topic, bounds.partition, self.columns, events=self.events)
-        compact, alone = self.compact, bounds.first
+        alone = bounds.first
         size = 0
         reader = self._reader()
         try:
@@ -74,7 +100,7 @@ class RangeTask:
                     yield Unread(bounds.partition, begin, bounds.end, bounds.end - begin, 0)
                     return
                 size += batch.nbytes
-                if not compact:
+                if not self.compact:
                     yield batch
                     continue
                 try:
@@ -99,5 +125,29 @@ class RangeTask:
 
     def _reader(self) -> RangeReader:
         if self._brokers not in _readers:
-            _readers[self._brokers] = RangeReader(self.kafka, self.topic, self.clock)
+            _readers[self._brokers] = RangeReader(self.kafka, self.topic, SystemClock())
         return _readers[self._brokers]
+
+
+def shared(bounds: Iterable[Bounds], most: int) -> list[list[Bounds]]:
+    """Share ranges among tasks.
+
+    Args:
+        bounds: the ranges; those of a partition in order.
+        most: maximum number of offsets of a task.
+
+    Returns:
+        The ranges of each task; a small partition's range stays whole.
+    """
+    tasks: list[list[Bounds]] = []
+    room = 0
+    for one in bounds:
+        for part in one.divided(-(-len(one) // most) or 1):
+            if not len(part):
+                continue
+            if len(part) > room:
+                tasks.append([])
+                room = most
+            tasks[-1].append(part)
+            room -= len(part)
+    return tasks

@@ -24,16 +24,15 @@ from typing import Final, Self
 from connector import metrics
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, ConfigError, SparkGone
+from connector.errors import BrokerUnavailable, ConfigError
 from connector.kafka.consumer import KafkaConsumer
 from connector.spark.session import SparkRun
 from connector.spark.settings import continuous_heap
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.load_monitor import LoadMonitor
-from connector.spark.stream.micro_batches import MESSAGES, Compaction, MicroBatches, TooLarge
+from connector.spark.stream.micro_batches import MESSAGES, Compaction, MicroBatches
 from connector.spark.stream.parts import Batch, Part, end_of, partition_of, since
-from connector.spark.stream.range_source import Limits
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -127,11 +126,8 @@ class LogStream:
         """
         if self._change_mode():
             return None
-        if isinstance(self._stream, Continuous):
-            batch = self._stream.next(timeout)
-            self._count(batch)
-        else:
-            batch = self._micro_batch(self._stream, timeout)
+        batch = self._stream.next(timeout)
+        self._count(batch)
         return None if batch is None else self._unseen(batch)
 
     def leave_out(self, partitions: frozenset[int]) -> None:
@@ -144,10 +140,7 @@ class LogStream:
             return
         LOG.debug("some partitions wait for others", extra={"left_out": sorted(partitions)})
         self._left_out = partitions
-        if isinstance(self._stream, MicroBatches):
-            self._stream.limit(self._limits())
-        else:
-            self._to_micro_batches()
+        self._to_micro_batches()
 
     def _change_mode(self) -> bool:
         """Change the mode if the load requires it: all transitions except that of `leave_out`.
@@ -225,27 +218,12 @@ class LogStream:
         self._gauge.set(isinstance(stream, Continuous))
         LOG.debug("reading on", extra={"by": type(stream).__name__, "offsets": self._offsets})
 
-    def _micro_batch(self, stream: MicroBatches, timeout: float) -> Batch | None:
-        try:
-            batch = stream.next(timeout)
-        except TooLarge:
-            if not self._sizer.refused():
-                raise SparkGone("one message does not fit into Spark's memory", hint="raise apply.heap") from None
-            self._to_micro_batches()
-            return None
-        # Offsets without a message (ends of Kafka transactions) count in the limit.
-        self._count(batch, full=batch is not None and 2 * batch.messages > stream.limits.messages)
-        if batch is not None:
-            self._sizer.seen(batch.messages, batch.size)
-            stream.limit(self._limits())
-        return batch
-
-    def _count(self, batch: Batch | None, *, full: bool = False) -> None:
+    def _count(self, batch: Batch | None) -> None:
         now = self._clock.monotonic()
         if batch is None:
             self._load.seen(now)
         else:
-            self._load.seen(now, batch.messages, batch.size, full=full)
+            self._load.seen(now, batch.messages, batch.size, full=batch.full)
 
     def _unseen(self, batch: Batch) -> Batch | None:
         """Return what the other mode's query has not returned already; move the offsets after it."""
@@ -256,9 +234,6 @@ class LogStream:
                 self._offsets[number] = end_of(new)
                 parts.append(new)
         return Batch.of(parts) if parts else None
-
-    def _limits(self) -> Limits:
-        return Limits(messages=self._sizer.messages, left_out=tuple(sorted(self._left_out)))
 
     def _slots_suffice(self) -> bool:
         """Return True if this process's JVM has a task slot for each partition and one for micro-batches."""
@@ -293,8 +268,8 @@ class LogStream:
             self._session,
             self._config.kafka,
             topic=self._config.topic,
-            offsets=self._offsets,
-            limits=self._limits(),
+            offsets={number: at for number, at in self._offsets.items() if number not in self._left_out},
+            sizer=self._sizer,
             queue_batches=self._config.apply.queue_batches,
             compaction=self._compaction,
         )
