@@ -7,6 +7,7 @@ folder.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import shlex
@@ -18,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from py4j.protocol import INPUT_CONVERTER, Py4JError
 from pyspark import SparkConf, SparkContext
@@ -35,6 +36,8 @@ from connector.redaction import is_secret, secrets_of
 from connector.spark import checkpoint, worker
 from connector.spark import settings as spark_settings
 from connector.spark.master import on_loopback, wait_for_master
+
+LOG: Final = logging.getLogger(__name__)
 
 CLASS_PATH = "spark.driver.extraClassPath"
 _PYTHON = "spark.pyspark.python"
@@ -104,6 +107,8 @@ class SparkRun:
         # The number of parallel tasks in this JVM; 0 if tasks run in other processes.
         self.slots = _slots(self.spark.sparkContext.master or "")
         self.spark.sparkContext.pythonExec = self._python()
+        # The server of accumulators would print a traceback when the JVM ends before it.
+        self.spark.sparkContext._accumulatorServer.handle_error = _unanswered  # type: ignore[method-assign,assignment]
 
     @property
     def heap(self) -> int:
@@ -224,6 +229,11 @@ def _forget_numpy() -> None:
     INPUT_CONVERTER[:] = [
         known for known in INPUT_CONVERTER if not isinstance(known, NumpyArrayConverter | NumpyScalarConverter)
     ]
+
+
+def _unanswered(_request: object, _address: object) -> None:
+    """Note that the JVM ended a connection; whoever waits for the JVM reports it."""
+    LOG.debug("a connection of Spark's JVM has ended", exc_info=True)
 
 
 @cache

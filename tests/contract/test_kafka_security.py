@@ -26,6 +26,7 @@ from connector.log.epochs.control import OfflineRequest
 from connector.log.ids import Epoch
 from connector.spark.session import SparkRun
 from connector.spark.stream.kafka_source import EARLIEST
+from connector.spark.stream.parts import Batch
 from tests.contract.test_publish_log import Log, position_of
 from tests.support.certificates import write_certificates
 from tests.support.producing import until
@@ -81,19 +82,21 @@ def test_a_log_is_written_and_read_over_tls(config: Config) -> None:
 @pytest.mark.parametrize("opened", READERS)
 def test_spark_reads_the_same_as_a_consumer(config: Config, spark: SparkRun, opened: Reader) -> None:
     stream = opened(spark, config.kafka, config.topic, OFFSETS)
-    found: list[pa.Table] = []
+    found: list[Batch] = []
 
     def whole() -> bool:
         batch = stream.next(0.2)
         found.extend([] if batch is None else [batch])
-        return sum(each.num_rows for each in found) >= 4  # two markers, two events
+        return sum(each.messages for each in found) >= 4  # two markers, two events
 
     try:
         until(whole)
     finally:
         stream.stop()
 
-    rows = pa.concat_tables(found).to_pylist()
+    parts = [part for batch in found for part in batch.parts]
+    rows = [row for part in parts if isinstance(part, pa.RecordBatch) for row in part.to_pylist()]
+    assert rows
     with LargeMessages(config.kafka, config.topic) as large:
         for row in rows:
             assert large.fetch(row["partition"], row["offset"])["value"][0].as_py() == row["value"]

@@ -13,9 +13,10 @@ FAILURE = ValueError("a plan " * 20_000)
 
 
 class Frame:
-    """A batch that cannot be collected; the error is as long as a plan is."""
+    """A batch whose plan cannot be made; the error is as long as a plan is."""
 
-    def toArrow(self) -> None:  # noqa: N802 (Spark's name)
+    @property
+    def _jdf(self) -> None:
         raise FAILURE
 
 
