@@ -8,6 +8,7 @@
 - `handshake`: proves that a position lies on the log's history.
 - `trapped`: events that the source lacks.
 - `arrow_reader`: messages as Arrow batches.
+- `range_reader`: reads ranges of offsets.
 - `large_messages`: messages that Spark does not carry.
 - `transactions`: the transactional producer.
 - `requests`: requests to a producer to go offline.

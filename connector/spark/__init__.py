@@ -11,7 +11,6 @@ partitions' ends finds its offsets, and executors read everything before it in o
 - `session`: a Spark session.
 - `settings`: its settings, with their reasons.
 - `checkpoint`: its private folders.
-- `worker`: what makes a task of Spark's Python workers cheap.
 - `training`: a run without Kafka, for the archive of the JVM's classes.
 - `master`: the address of a cluster's master.
 - `executors`: a cluster's executors: waits for them, verifies them, notices when they are lost.

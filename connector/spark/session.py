@@ -33,12 +33,13 @@ from connector.clock import SystemClock
 from connector.config.apply import Apply
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone, SparkUnavailable
 from connector.redaction import is_secret, secrets_of
-from connector.spark import checkpoint, worker
+from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
 from connector.spark.master import on_loopback, wait_for_master
 
 LOG: Final = logging.getLogger(__name__)
 
+_DAEMON = "connector.spark.stream.worker"
 CLASS_PATH = "spark.driver.extraClassPath"
 _PYTHON = "spark.pyspark.python"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
@@ -154,7 +155,7 @@ class SparkRun:
         if apply.master.startswith("local"):
             chosen |= {
                 "spark.local.dir": str(self.folder / "local"),
-                "spark.python.daemon.module": worker.__name__,
+                "spark.python.daemon.module": _DAEMON,
             }
         if jars:
             chosen["spark.jars"] = ",".join(map(str, jars))

@@ -6,6 +6,7 @@
 - `table_images`: the images of its net changes; compiled.
 - `merge_partial`: the same for tables whose images lack columns; compiled.
 - `key_order`: puts net changes in the order of their keys; compiled.
+- `segment`: whole events of a partition, reduced to net changes by a task.
 - `net_changes`: the net changes, as a target gets them.
 - `metadata_columns`: columns of a target with the transaction that wrote a row.
 - `metadata_values`: the values of those columns for one event; compiled.

@@ -13,7 +13,7 @@ from connector.errors import LogDamaged
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
-from connector.spark import worker
+from connector.spark.stream import worker
 from connector.spark.stream.parcel import Piece, in_pieces, spooled
 from connector.spark.stream.parts import Part
 from connector.spark.stream.segment_builder import SegmentBuilder
