@@ -191,7 +191,7 @@ def _failure(error: BaseException) -> BaseException:
     if isinstance(error, Py4JError | PySparkException):
         failure = BrokerUnavailable(
             "Spark could not read a batch",
-            hint="are the brokers of kafka.bootstrap up? does the batch fit (apply.batch_messages, apply.heap)?",
+            hint="are the brokers of kafka.bootstrap up? does the batch fit (apply.batch_bytes, apply.heap)?",
             cause=root_cause(error),
         )
         failure.__cause__ = error

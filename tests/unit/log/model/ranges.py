@@ -1,4 +1,7 @@
-"""Messages given to an `EventSequencer` as readers do: ranges at once, others one by one."""
+"""Messages given to an `EventSequencer` as readers do: ranges of whole events at once, others one by one.
+
+A scan makes ranges of events of one fragment each, a task of Spark also of events of several fragments.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,11 @@ def accept_in_ranges(sequencer: EventSequencer[Any, Any], partition: int, messag
     """
     at = in_ranges = 0
     while at < len(messages):
-        end = at + 1
-        while end < len(messages) and _follows(messages[end - 1], messages[end]):
-            end += 1
-        if end - at > 1 and sequencer.accept_range(_range(partition, messages[at:end])):
-            in_ranges += end - at
-            at = end
+        events = _whole_events(messages[at:])
+        count = sum(map(len, events))
+        if count > 1 and sequencer.accept_range(_range(partition, events)):
+            in_ranges += count
+            at += count
             continue
         offset, header, body = messages[at]
         sequencer.accept(header, partition, offset, body)
@@ -34,19 +36,57 @@ def accept_in_ranges(sequencer: EventSequencer[Any, Any], partition: int, messag
     return in_ranges
 
 
-def _follows(before: Message, after: Message) -> bool:
-    return after[0] > before[0] and rule.follows(before[1], after[1])
+def _whole_events(messages: Sequence[Message]) -> list[Sequence[Message]]:
+    """The whole events, each the next after the one before, with which messages begin."""
+    events: list[Sequence[Message]] = []
+    at = 0
+    while (end := _end_of_event(messages, at)) and (not events or _follows(events[-1], messages[at:end])):
+        events.append(messages[at:end])
+        at = end
+    return events
 
 
-def _range(partition: int, messages: Sequence[Message]) -> EventRange[Any]:
-    first = messages[0][1]
+def _end_of_event(messages: Sequence[Message], at: int) -> int:
+    """The index after the whole event that begins at one; 0 if none does."""
+    for end in range(at, len(messages)):
+        offset, header, _ = messages[end]
+        before = messages[end - 1] if end > at else None
+        if (
+            not rule.rows_alone(header)
+            or header.fragno != end - at
+            or (before and not _continues(before, offset, header))
+        ):
+            return 0
+        if header.last_frag:
+            return end + 1
+    return 0
+
+
+def _continues(before: Message, offset: int, header: FragmentHeader) -> bool:
+    last = before[1]
+    return (
+        offset > before[0]
+        and header.rows >= last.rows
+        and (header.seqno, header.epoch) == (last.seqno, last.epoch)
+        and (header.prev_seqno, header.last_barrier) == (last.prev_seqno, last.last_barrier)
+    )
+
+
+def _follows(before: Sequence[Message], after: Sequence[Message]) -> bool:
+    plain = len(before) == len(after) == 1
+    linked = rule.follows if plain else rule.linked
+    return after[0][0] > before[-1][0] and linked(before[-1][1], after[0][1])
+
+
+def _range(partition: int, events: Sequence[Sequence[Message]]) -> EventRange[Any]:
+    first, last = events[0][0][1], events[-1][-1]
     return EventRange(
         partition,
         first.seqno,
         first.prev_seqno,
         first.last_barrier,
-        [offset for offset, _, _ in messages],
-        messages[-1][0] + 1,
-        messages[-1][1],
-        [(header, body) for _, header, body in messages],
+        [event[0][0] for event in events],
+        last[0] + 1,
+        last[1],
+        [(event[-1][1], [body for _, _, body in event]) for event in events],
     )

@@ -49,7 +49,7 @@ def flat(sequencer: EventSequencer[Any, Any]) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for item in sequencer.release():
         if isinstance(item, EventRange):
-            found += [(one.seqno, one.epoch, one, [body], True, True) for one, body in item.body]
+            found += [(one.seqno, one.epoch, one, bodies, True, True) for one, bodies in item.body]
         elif isinstance(item, Voided):
             found.append((item.seqno,))
         else:

@@ -209,8 +209,8 @@ class Applier:
                 self.forget()
                 continue
             if isinstance(item, EventRange):
-                for header, piece in item.body:
-                    self._ready.append((Applied(header.seqno, header.epoch, (piece,)), header.event_id or ""))
+                for header, pieces in item.body:
+                    self._ready.append((Applied(header.seqno, header.epoch, tuple(pieces)), header.event_id or ""))
                 continue
             self._parts += item.bodies
             if item.complete:
