@@ -142,7 +142,7 @@ class SegmentBuilder:
 
     def _fragment(self, fragment: _Fragment) -> None:
         """Add a message that is not a whole event of rows."""
-        message, header = fragment.message, fragment.message.header
+        header = fragment.message.header
         if not self._continues(header):
             self._give_up_event()
         if not rows_alone(header) or (header.fragno and not self._event):

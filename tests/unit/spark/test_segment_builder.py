@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Generator, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import pyarrow as pa
@@ -170,6 +171,18 @@ DDL: Final[Record] = {"kind": "ddl", "shard": "#UNKNOWN"}
             [record(3, [insert(3)], last_frag=False), record(3, [insert(4)], epoch=2, fragno=1, rows=2)],
             {},
             id="fragment of another epoch",
+        ),
+        *(
+            pytest.param(
+                [record(3, [insert(3)], last_frag=False), record(3, [insert(4)], fragno=1, **({"rows": 2} | wrong))],
+                {},
+                id=f"fragments that differ in {name}",
+            )
+            for name, wrong in {
+                "barrier": {"last_barrier": 1},
+                "predecessor": {"prev_seqno": 1},
+                "rows": {"rows": 0},
+            }.items()
         ),
         pytest.param([record(3, [insert(3)], last_frag=False)], {"first": 3}, id="given up without its end"),
     ],
@@ -349,7 +362,7 @@ def test_contradiction_leaves_the_offsets_unread_and_the_core_raises_its_error(f
     records = [record(1, [insert(1)]), *in_fragments(2, fragments), *twice, *events(2, 4)]
     end = 2 + 1 + 2 * fragments
     parts = built(records, offset=2, events=True)
-    unread, *rest = parts
+    unread = parts[0]
     assert isinstance(unread, Unread)
     assert (unread.begin, unread.messages) == (2, unread.end - 2)
     assert unread.end >= end
@@ -359,12 +372,12 @@ def test_contradiction_leaves_the_offsets_unread_and_the_core_raises_its_error(f
     ranges = Ranges()
     ranges.values = {(0, 2 + n): value for n, value in enumerate(values)}
     where = []
-    for given in ([batch(values, offset=2)], parts):
+    for read in ([batch(values, offset=2)], parts):
         target = MemoryTarget()
         made = core(target, ranges)
         made.accept([batch(log(record(0)))])
         with breaks(Rule.KEY_EXISTS) as raised:
-            made.accept(given)
+            made.accept(read)
         where.append(raised.value.where)
     assert where[0] == where[1]
 
@@ -453,19 +466,20 @@ def test_batches_cut_into_tasks_leave_what_their_messages_leave(
     ranges.values = {(0, offset): value for offset, value in enumerate(values)}
     by_messages, by_tasks = Filling(key), Filling(key)
     cores = core(by_messages, ranges, columns), core(by_tasks, ranges, columns)
-    begun, kept = False, segment_builder.COMMIT_ROWS
+    kept = segment_builder.COMMIT_ROWS
     segment_builder.COMMIT_ROWS = data.draw(st.sampled_from([1, 3, kept]))  # type: ignore[misc]
     try:
-        for at, end in zip(batches, batches[1:], strict=False):
-            cores[0].accept([batch(values[at:end], offset=at)])
+        for begin, end in pairwise(batches):
+            cores[0].accept([batch(values[begin:end], offset=begin)])
             parts: list[Part] = []
+            at = begin
             while at < end:
                 upto = data.draw(st.integers(at + 1, end))
                 builder = SegmentBuilder(TOPIC, 0, columns, events=True)
                 while at < upto:
                     to = data.draw(st.integers(at + 1, upto))
-                    builder.add(batch(values[at:to], offset=at), alone=not begun)
-                    begun, at = True, to
+                    builder.add(batch(values[at:to], offset=at), alone=at == 0)
+                    at = to
                 parts += builder.finish()
             cores[1].accept(data.draw(st.permutations(parts)))
             assert applied(by_tasks) == applied(by_messages)
