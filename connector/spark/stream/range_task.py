@@ -43,8 +43,8 @@ class Bounds:
         return self.end - self.begin
 
     def divided(self, count: int) -> Iterator[Bounds]:
-        """Yield the range in so many parts of about equal length; some may be empty."""
-        at = [self.begin + len(self) * number // count for number in range(count + 1)]
+        """Yield the range in so many parts of about equal length; some may be empty, but the first only if all are."""
+        at = [self.begin + -(-len(self) * number // count) for number in range(count + 1)]
         for number in range(count):
             yield replace(self, begin=at[number], end=at[number + 1], first=self.first and number == 0)
 

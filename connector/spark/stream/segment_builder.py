@@ -88,13 +88,14 @@ class SegmentBuilder:
             alone: true: the first message stays one.
 
         Raises:
-            LogDamaged: they are not messages of a log.
+            LogDamaged: they are not messages of a log; nothing of the batch was added.
         """
         index = 0
+        first, batch = batch, batch.slice(int(alone))
+        scanned = self._scanner.scan(batch)
         if alone:
-            self._stay(batch, 0, 1)
-            batch = batch.slice(1)
-        for messages in self._scanner.scan(batch):
+            self._stay(first, 0, 1)
+        for messages in scanned:
             count = len(messages)
             if count > 1 or is_plain(messages.header(0)):
                 self._give_up_event()
@@ -141,7 +142,7 @@ class SegmentBuilder:
 
     def _fragment(self, fragment: _Fragment) -> None:
         """Add a message that is not a whole event of rows."""
-        message, header = fragment.message, fragment.message.header
+        header = fragment.message.header
         if not self._continues(header):
             self._give_up_event()
         if not rows_alone(header) or (header.fragno and not self._event):
@@ -151,7 +152,7 @@ class SegmentBuilder:
         self._event.append(fragment)
         if header.last_frag:
             self._whole_event()
-        elif message.size + sum(one.message.size for one in self._event) > LARGE_EVENT:
+        elif sum(one.message.size for one in self._event) > LARGE_EVENT:
             self._give_up_event()
 
     def _continues(self, header: FragmentHeader) -> bool:

@@ -1,0 +1,137 @@
+"""A task's parts come out of their parcel as they went in, whole or in pieces, through Spark or in a file."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.log.compact.segment import Segment, Unread
+from connector.spark.stream import parcel
+from connector.spark.stream.parcel import Piece, in_pieces, packed, parcels, spooled, unpacked
+from connector.spark.stream.parts import Part
+from connector.spark.stream.segment_builder import SegmentBuilder
+from tests.support.fragments import batch, encoded, record
+from tests.unit.applier.test_core import TOPIC, insert
+
+
+def segment(first: int, count: int, partition: int = 0) -> Segment:
+    builder = SegmentBuilder(TOPIC, partition, events=True)
+    values = [encoded(record(seqno, [insert(seqno)])) for seqno in range(first, first + count)]
+    builder.add(batch(values, partition=partition, offset=first))
+    (made,) = builder.finish()
+    assert isinstance(made, Segment)
+    return made
+
+
+SEGMENT = segment(5, 3)
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> list[Part]:
+    """Any parts, messages mostly as slices of a batch."""
+    found: list[Part] = []
+    for _ in range(draw(st.integers(0, 5))):
+        values = draw(st.lists(st.none() | st.binary(max_size=20), max_size=5))
+        whole = batch(values, offset=draw(st.integers(0, 2**40)))
+        first = draw(st.integers(0, len(values)))
+        part: Part = draw(
+            st.sampled_from([whole.slice(first), whole.slice(0, first), Unread(0, 3, 9, 4, 500), SEGMENT])
+        )
+        found.append(part)
+    return found
+
+
+def same(found: Sequence[Part], expected: Sequence[Part]) -> bool:
+    """Return whether parts are equal, with their kinds."""
+    return [type(one) for one in found] == [type(one) for one in expected] and all(
+        one.equals(other) if isinstance(one, pa.RecordBatch) else one == other
+        for one, other in zip(found, expected, strict=True)
+    )
+
+
+def whole(*contents: bytes | pa.Buffer) -> pa.Buffer:
+    return pa.py_buffer(b"".join(contents))
+
+
+@given(parts())
+def test_parts_of_a_parcel_are_those_that_were_packed(made: list[Part]) -> None:
+    found = list(unpacked(whole(*packed(made))))
+    assert same(found, made)
+    for part in found:
+        if isinstance(part, pa.RecordBatch):
+            part.validate(full=True)
+
+
+@settings(max_examples=50)
+@given(st.lists(parts(), max_size=4), st.integers(1, 200), st.randoms())
+def test_pieces_in_any_order_give_the_parcels_of_each_partition_in_order(
+    tasks: list[list[Part]], size: int, random: st.DataObject
+) -> None:
+    pieces = []
+    kept, parcel.PIECE = parcel.PIECE, size  # type: ignore[misc]
+    try:
+        for number, made in enumerate(tasks):
+            contents = list(in_pieces(made))
+            assert b"".join(contents) == b"".join(packed(made))
+            assert all(size <= len(one) < 2 * size for one in contents[:-1])
+            # Two partitions, whose ranges have the same offsets; more than ten pieces.
+            pieces += [Piece(number % 2, number // 2, n, content) for n, content in enumerate(contents)]
+    finally:
+        parcel.PIECE = kept  # type: ignore[misc]
+    random.shuffle(pieces)  # type: ignore[attr-defined]
+    found = [list(unpacked(one)) for one in parcels(pieces, None)]
+    expected = [made for made in tasks[::2] + tasks[1::2] if made]
+    assert len(found) == len(expected)
+    assert all(map(same, found, expected))
+
+
+def test_numbers_in_a_parcel_are_where_arrow_reads_them_in_place() -> None:
+    made = [Unread(0, 3, 9, 4, 500), batch([b"x"]), SEGMENT, batch([b"y"] * 3)]
+    parcel_ = whole(*packed(made))
+    found = [part for part in unpacked(parcel_) if isinstance(part, pa.RecordBatch)]
+    for part in found:
+        address = part["offset"].buffers()[1].address
+        assert parcel_.address <= address < parcel_.address + len(parcel_)
+        assert (address - parcel_.address) % 8 == 0
+
+
+def test_a_task_without_messages_has_a_parcel_without_parts(tmp_path: Path) -> None:
+    """Kafka's transaction markers, and what was aborted, have offsets and no messages."""
+    assert list(in_pieces([])) == []
+    assert list(parcels([], None)) == []
+    (found,) = parcels([Piece(0, 0, 0, spooled(tmp_path, []))], tmp_path)
+    assert list(unpacked(found)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parcels_in_files_are_read_in_order_and_removed(tmp_path: Path) -> None:
+    tasks: list[list[Part]] = [[batch([b"a", None])], [segment(5, 2, partition=1), Unread(1, 7, 9, 1, 80)], [SEGMENT]]
+    places = [(0, 0), (1, 5), (0, 2)]
+    pieces = [Piece(*place, 0, spooled(tmp_path, made)) for place, made in zip(places, tasks, strict=True)]
+    assert len(list(tmp_path.iterdir())) == 3
+    found = [list(unpacked(one)) for one in parcels(reversed(pieces), tmp_path)]
+    assert list(tmp_path.iterdir()) == []
+    gc.collect()
+    assert all(map(same, found, [tasks[0], tasks[2], tasks[1]]))
+
+
+def test_messages_share_the_memory_of_their_file(tmp_path: Path) -> None:
+    (parcel_,) = parcels([Piece(0, 0, 0, spooled(tmp_path, [batch([b"a" * 5_000])]))], tmp_path)
+    (part,) = unpacked(parcel_)
+    assert isinstance(part, pa.RecordBatch)
+    address = part["value"].buffers()[2].address
+    assert parcel_.address <= address < parcel_.address + len(parcel_)
+
+
+def test_messages_in_other_columns_are_refused() -> None:
+    other = batch([b"a"]).rename_columns(["partition", "offset", "key"])
+    small = pa.RecordBatch.from_pydict({"partition": [1], "offset": [2], "value": [b"a"]})
+    for wrong in (other, small):
+        with pytest.raises(ValueError, match="messages in columns"):
+            list(packed([wrong]))
