@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import Value
 from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.compact.scan import Messages
@@ -85,17 +86,17 @@ class Compacted:
         self.rows = 0
         self.size = 0
 
-    def add(self, before: Sequence[NetChanges], segment: Segment) -> None:
+    def add(self, before: Compactor, segment: Segment) -> None:
         """Add a segment.
 
         Args:
-            before: net changes that precede it.
+            before: has the net changes that precede it; is drained.
             segment: the segment.
         """
-        self._changes += before
+        self.rows += before.rows + segment.rows
+        self.size += before.size + segment.size
+        self._changes += before.drain()
         self._changes += segment.changes
-        self.rows += segment.rows
-        self.size += segment.size
 
     def drain(self) -> list[NetChanges]:
         """Drain them, in the order in which to apply them."""

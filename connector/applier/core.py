@@ -213,7 +213,7 @@ class ApplyCore:
 
     def _apply_segment(self, segment: Segment) -> None:
         """Apply whole events that a task has compacted."""
-        self._compacted.add(self._compactor.drain(), segment)
+        self._compacted.add(self._compactor, segment)
         self._open.events.add_segment(segment)
         self._next.add_gtids(segment.gtids)
         last = segment.header.seqno

@@ -1,4 +1,4 @@
-"""Ranges of offsets on a real Kafka: Spark decides them, workers read them and leave the driver what they do not read."""
+"""Ranges of offsets on a real Kafka: Spark decides them, workers read them or leave them to the driver."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -133,6 +133,7 @@ def test_a_range_that_is_left_in_the_middle_does_not_disturb_the_next(config: Co
     LogWriter(config).raw(*numbers(*range(2_000)))
     with closing(reader.batches(0, 0, 2_000)) as batches:
         assert next(batches).num_rows < 2_000
+    assert reader._consumer._consumer.assignment() == []  # nothing more is fetched
     assert read(reader, 3, 8) == [3, 4, 5, 6, 7]
 
 
@@ -153,8 +154,8 @@ def test_a_range_beyond_the_partition_s_end_is_refused(
     LogWriter(config).raw(*numbers(*range(5)))
     monkeypatch.setattr(range_reader, "PATIENCE", 0.5)
     with pytest.raises(BrokerUnavailable) as refused:
-        read(reader, 0, 7)
-    assert refused.value.where == {"at": f"{config.topic}-0", "begin": 0, "end": 7}
+        read(reader, 1, 7)
+    assert refused.value.where == {"at": f"{config.topic}-0", "begin": 1, "end": 7}
 
 
 def task(config: Config, **fields: Any) -> RangeTask:
@@ -212,16 +213,12 @@ def test_what_a_task_has_no_memory_for_is_applied_from_the_driver(
     *before, unread = parts
     assert isinstance(unread, Unread)
     assert (unread.end, unread.begin > 900) == (end, True)
-    assert all(end_of(one) <= begin_of(other) for one, other in zip(parts, parts[1:], strict=False))
+    assert all(end_of(one) <= begin_of(other) for one, other in pairwise(parts))
     assert any(isinstance(part, Segment) for part in before) == compact
     monkeypatch.setattr("connector.applier.partition_buffers.READ_BYTES", 200_000)
     assert (
         applied(config, [whole]) == applied(config, [before, [unread]]) == applied(config, [parts]) == set(range(3_000))
     )
-
-
-def read_offsets(parts: list[Part]) -> list[int]:
-    return [offset for part in parts if isinstance(part, pa.RecordBatch) for offset in part["offset"].to_pylist()]
 
 
 @pytest.mark.parametrize("damaged", [0, 1, 40])
@@ -235,7 +232,7 @@ def test_messages_that_are_no_log_are_left_to_the_driver_which_refuses_them(conf
     at = end - 2
     parts = list(task(config).parts(Bounds(0, 0, end, first=True)))
     assert isinstance(parts[-1], Unread)
-    assert all(end_of(one) <= begin_of(other) for one, other in zip(parts, parts[1:], strict=False))
+    assert all(end_of(one) <= begin_of(other) for one, other in pairwise(parts))
     with pytest.raises(LogDamaged) as refused:
         applied(config, [parts])
     assert refused.value.where["at"] == f"{config.topic}-0@{at}"
@@ -313,4 +310,4 @@ def test_bounds_are_the_offsets_of_spark_s_batch(config: Config, tmp_path: Path,
     for partition, same in groupby(sorted(found), itemgetter(0)):
         ranges = list(same)
         assert (ranges[0][1], ranges[-1][2]) == ((0, 201), (3, 101))[partition]
-        assert all(one[2] == other[1] for one, other in zip(ranges, ranges[1:], strict=False))
+        assert all(one[2] == other[1] for one, other in pairwise(ranges))

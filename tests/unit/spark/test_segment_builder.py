@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from connector.applier import core as core_module
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.partition_buffers import Ranges as RangesProtocol
@@ -232,6 +233,17 @@ def test_event_above_the_limit_stays_messages_whole(monkeypatch: pytest.MonkeyPa
     begun(target).accept(built(records, offset=2, events=True))
     assert target.position is not None
     assert target.position.seqno == 4
+
+
+def test_rows_of_messages_before_a_segment_count_for_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_builder, "LARGE_EVENT", 0)
+    parts = built([*in_fragments(1, 2), *events(1, 2), *in_fragments(3, 2), *events(1, 4)], offset=2, events=True)
+    assert len(segments(parts)) == 2
+    target = MemoryTarget()
+    made = begun(target)
+    monkeypatch.setattr(core_module, "COMMIT_ROWS", 3)
+    made.accept(parts)
+    assert [one for one in target.log if one != "stage"] == ["commit 0", "commit 2", "commit 4"]
 
 
 def test_first_message_of_a_stream_stays_one() -> None:
