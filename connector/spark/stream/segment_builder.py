@@ -22,7 +22,7 @@ from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, Segment, Un
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
-from connector.log.ids import Seqno
+from connector.log.ids import Kind, Seqno
 from connector.log.reading.event_range import is_plain, linked, rows_alone
 from connector.spark.stream.parts import Part
 
@@ -85,19 +85,22 @@ class SegmentBuilder:
 
         Args:
             batch: columns partition, offset, value, without a null.
-            alone: true: the first message stays one.
+            alone: true: the first message of an event stays one, and the markers before it.
 
         Raises:
             LogDamaged: they are not messages of a log; nothing of the batch was added.
         """
         index = 0
-        first, batch = batch, batch.slice(int(alone))
-        scanned = self._scanner.scan(batch)
-        if alone:
-            self._stay(first, 0, 1)
-        for messages in scanned:
-            count = len(messages)
-            if count > 1 or is_plain(messages.header(0)):
+        for found in self._scanner.scan(batch):
+            messages, count = found, len(found)
+            if alone:
+                self._stay(batch, index, index + 1)
+                alone = messages.header(0).kind is Kind.EPOCH
+                if count == 1:
+                    index += 1
+                    continue
+                messages = messages.since(1)
+            if len(messages) > 1 or is_plain(messages.header(0)):
                 self._give_up_event()
                 self._whole_events(messages)
             else:

@@ -116,6 +116,11 @@ def row_parts(seqno: int, count: int) -> list[Record]:
     ]
 
 
+def applied_seqno(target: MemoryTarget) -> int:
+    assert target.position is not None
+    return target.position.seqno
+
+
 def applied(target: MemoryTarget) -> tuple[object, ...]:
     tables = {name: table.rows for name, table in target.tables.items()}
     return tables, target.position, target.statements, target.events
@@ -250,6 +255,17 @@ def test_first_message_of_a_stream_stays_one() -> None:
     assert shape(built(events(3), alone=True)) == [("messages", 0, 1), ("segment", 1, 3)]
     assert shape(built(events(1), alone=True)) == [("messages", 0, 1)]
     assert shape(built(events(3), alone=True, cut=1)) == [("messages", 0, 1), ("segment", 1, 3)]
+
+
+def test_log_s_first_event_stays_a_message_beside_its_marker_and_the_rest_counts() -> None:
+    values = log(*(record(seqno, [insert(seqno)]) for seqno in range(4)))
+    builder = SegmentBuilder(TOPIC, 0)
+    builder.add(batch(values), alone=True)
+    parts = builder.finish()
+    assert shape(parts) == [("messages", 0, 2), ("segment", 2, 5)]
+    target = MemoryTarget()
+    core(target, NoRanges()).accept(parts)
+    assert applied_seqno(target) == 3
 
 
 @pytest.mark.parametrize(
