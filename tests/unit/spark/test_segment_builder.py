@@ -259,7 +259,7 @@ def test_first_message_of_a_stream_stays_one() -> None:
 
 def test_log_s_first_event_stays_a_message_beside_its_marker_and_the_rest_counts() -> None:
     values = log(*(record(seqno, [insert(seqno)]) for seqno in range(4)))
-    builder = SegmentBuilder(TOPIC, 0)
+    builder = SegmentBuilder(TOPIC, 0, events=True)
     builder.add(batch(values), alone=True)
     parts = builder.finish()
     assert shape(parts) == [("messages", 0, 2), ("segment", 2, 5)]

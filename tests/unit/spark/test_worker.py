@@ -14,7 +14,7 @@ import gc, importlib, json, sys
 archive, prepared = sys.argv[1], sys.argv[2] == "prepared"
 sys.path.insert(0, archive)
 import module_of_zip
-from connector.spark import worker
+from connector.spark.stream import worker
 
 if prepared:
     worker.prepare()
