@@ -119,8 +119,8 @@ class ApplyCore:
             for partition in next_:
                 polled = buffers.poll(partition)
                 if isinstance(polled, Segment):
-                    if self._divided(polled) or not sequencer.accept_range(polled.event_range()):
-                        buffers.divide(polled)
+                    if self._needed_one_by_one(polled) or not sequencer.accept_range(polled.event_range()):
+                        buffers.read_again(polled)
                     else:
                         size += polled.size
                     continue
@@ -160,7 +160,7 @@ class ApplyCore:
             messages = messages.since(1)
         return single
 
-    def _divided(self, segment: Segment) -> bool:
+    def _needed_one_by_one(self, segment: Segment) -> bool:
         """Return whether something happens within a segment, so that its events are needed one by one."""
         last = segment.header.seqno
         return (

@@ -79,7 +79,7 @@ class PartitionBuffers:
         """Release prefetched large messages until the next batch."""
         self._large.rest()
 
-    def divide(self, segment: Segment) -> None:
+    def read_again(self, segment: Segment) -> None:
         """Put the messages of a segment before what waits, because the segment does not count as a whole."""
         unread = Unread(segment.partition, segment.begin, segment.end, segment.messages, segment.size)
         self._parts.setdefault(segment.partition, deque()).appendleft(unread)

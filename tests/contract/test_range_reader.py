@@ -30,9 +30,9 @@ from connector.log.compact.segment import Segment, Unread
 from connector.log.format.message import Message
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.spark.stream import range_task
-from connector.spark.stream.kafka_source import EARLIEST, bounds_of, offsets_stream
+from connector.spark.stream.kafka_source import EARLIEST, offsets_stream, ranges_of
 from connector.spark.stream.parts import Part, begin_of, end_of
-from connector.spark.stream.range_task import Bounds, RangeTask
+from connector.spark.stream.range_task import RangeTask, TaskRange
 from tests.support.fragments import change, record
 from tests.support.log_writer import LogWriter
 from tests.support.memory_target import MemoryTarget
@@ -206,10 +206,10 @@ def test_what_a_task_has_no_memory_for_is_applied_from_the_driver(
     config: Config, monkeypatch: pytest.MonkeyPatch, *, compact: bool
 ) -> None:
     end = written(config, 3_000)
-    whole = list(task(config, compact=compact).parts(Bounds(0, 0, end, first=True)))
+    whole = list(task(config, compact=compact).parts(TaskRange(0, 0, end, first=True)))
     assert not [part for part in whole if isinstance(part, Unread)]
-    monkeypatch.setattr(range_task, "TASK_BYTES", 1 << 20)
-    parts = list(task(config, compact=compact).parts(Bounds(0, 0, end, first=True)))
+    monkeypatch.setattr(range_task, "JVM_BYTES", 1 << 20)
+    parts = list(task(config, compact=compact).parts(TaskRange(0, 0, end, first=True)))
     *before, unread = parts
     assert isinstance(unread, Unread)
     assert (unread.end, unread.begin > 900) == (end, True)
@@ -230,7 +230,7 @@ def test_messages_that_are_no_log_are_left_to_the_driver_which_refuses_them(conf
     with closing(consumer.KafkaConsumer(config.kafka, f"{config.topic}.end")) as ends:
         end = ends.bounds(config.topic, 0)[1]
     at = end - 2
-    parts = list(task(config).parts(Bounds(0, 0, end, first=True)))
+    parts = list(task(config).parts(TaskRange(0, 0, end, first=True)))
     assert isinstance(parts[-1], Unread)
     assert all(end_of(one) <= begin_of(other) for one, other in pairwise(parts))
     with pytest.raises(LogDamaged) as refused:
@@ -240,7 +240,7 @@ def test_messages_that_are_no_log_are_left_to_the_driver_which_refuses_them(conf
 
 def test_a_task_without_compaction_returns_messages(config: Config) -> None:
     end = written(config, 300)
-    parts = list(task(config, compact=False).parts(Bounds(0, 0, end)))
+    parts = list(task(config, compact=False).parts(TaskRange(0, 0, end)))
     assert all(isinstance(part, pa.RecordBatch) for part in parts)
     assert applied(config, [parts]) == set(range(300))
 
@@ -248,20 +248,20 @@ def test_a_task_without_compaction_returns_messages(config: Config) -> None:
 def test_a_worker_reads_with_one_reader_until_it_fails(config: Config) -> None:
     end = written(config, 100)
     one = task(config)
-    list(one.parts(Bounds(0, 0, end)))
+    list(one.parts(TaskRange(0, 0, end)))
     (first,) = range_task._readers.values()
-    list(task(config, compact=False).parts(Bounds(0, 2, end)))
+    list(task(config, compact=False).parts(TaskRange(0, 2, end)))
     assert list(range_task._readers.values()) == [first]
     with pytest.raises(BrokerUnavailable):
-        list(one.parts(Bounds(0, 5_000, 5_001)))
+        list(one.parts(TaskRange(0, 5_000, 5_001)))
     assert not range_task._readers
-    assert end_of(list(one.parts(Bounds(0, 0, end)))[-1]) <= end
+    assert end_of(list(one.parts(TaskRange(0, 0, end)))[-1]) <= end
     (second,) = range_task._readers.values()
     assert second is not first
     other = task(
         config.model_copy(update={"kafka": config.kafka.model_copy(update={"properties": {"linger.ms": "1"}})})
     )
-    list(other.parts(Bounds(0, 2, end)))
+    list(other.parts(TaskRange(0, 2, end)))
     assert len(range_task._readers) == 2
 
 
@@ -269,13 +269,13 @@ def test_a_task_that_is_ended_in_the_middle_leaves_no_reader(config: Config, mon
     ignored: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     end = written(config, 3_000)
-    parts = task(config, compact=False).parts(Bounds(0, 0, end))
+    parts = task(config, compact=False).parts(TaskRange(0, 0, end))
     next(parts)
     parts.close()  # type: ignore[attr-defined]
     del parts
     assert not range_task._readers
     assert ignored == []
-    assert applied(config, [list(task(config).parts(Bounds(0, 0, end)))]) == set(range(3_000))
+    assert applied(config, [list(task(config).parts(TaskRange(0, 0, end)))]) == set(range(3_000))
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_bounds_are_the_offsets_of_spark_s_batch(config: Config, tmp_path: Path,
     found: list[tuple[int, int, int]] = []
 
     def accept(frame: DataFrame, _number: int) -> None:
-        bounds = bounds_of(frame)
+        bounds = ranges_of(frame)
         rows = {(row.partition, row.offset) for row in frame.select("partition", "offset").collect()}
         committed = {0: 200, 1: 90}
         within = [(one.partition, at) for one in bounds for at in range(one.begin, one.end)]

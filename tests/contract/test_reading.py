@@ -35,7 +35,7 @@ from connector.spark.stream.stream import LogStream, Mode
 from tests.support.log_writer import LogWriter
 from tests.support.producing import until
 from tests.support.servers.environment import Broker
-from tests.support.spark import READERS, Reader, continuously, session
+from tests.support.spark import READERS, Reader, continuously, in_batches, session
 
 pytestmark = pytest.mark.servers
 
@@ -245,6 +245,24 @@ def test_a_slow_applier_holds_spark_back_and_loses_nothing(config: Config, spark
     finally:
         stream.stop()
     assert numbers(found) == [list(range(600))]
+
+
+def test_a_worker_without_room_ends_the_stream_with_the_remedy(config: Config, spark: SparkRun) -> None:
+    log = Log(config)
+    log.add(10)
+    stream = in_batches(spark, config.kafka, config.topic, {0: EARLIEST})
+    try:
+        assert numbers(read(stream, 10)) == [list(range(10))]
+        folder = stream._folder
+        assert folder is not None
+        folder.rename(folder.with_suffix(".gone"))
+        log.add(10)
+        with pytest.raises(ConfigError) as refused:
+            until(lambda: stream.next(0.2) is not None)
+        assert "apply.checkpoint_dir" in refused.value.hint
+        assert refused.value.where == {"folder": str(folder)}
+    finally:
+        stream.stop()
 
 
 def test_a_stream_from_deleted_offsets_ends(config: Config, spark: SparkRun, reader: Reader) -> None:

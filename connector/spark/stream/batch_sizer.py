@@ -35,6 +35,7 @@ class BatchSizer:
             size: bytes of its messages.
         """
         if messages:
+            self._most = min(MOST, 2 * self._most)
             fitting = max(FEWEST, self._size * messages // max(1, size))
             self.messages = min(self._most, fitting, GROWTH * max(messages, FEWEST))
 

@@ -17,7 +17,7 @@ from connector.config.kafka import Kafka
 from connector.kafka.large_messages import LARGE
 from connector.spark import settings as spark_settings
 from connector.spark.session import SparkRun
-from connector.spark.stream.range_task import Bounds
+from connector.spark.stream.range_task import TaskRange
 
 EARLIEST: Final = -2  # Spark's number for a partition's first offset
 
@@ -61,7 +61,7 @@ def messages(
     return stream.select("partition", "offset", carried)
 
 
-def bounds_of(batch: DataFrame) -> list[Bounds]:
+def ranges_of(batch: DataFrame) -> list[TaskRange]:
     """Return the offsets of a micro-batch of `offsets_stream`, without reading any message.
 
     They are in the plan's partitions (`KafkaBatchInputPartition` of the connector, Spark 4.0); there is no public way.
@@ -73,5 +73,5 @@ def bounds_of(batch: DataFrame) -> list[Bounds]:
         for number in range(inputs.size()):
             offsets = inputs.apply(number).offsetRange()
             place = offsets.topicPartition().partition()
-            found.append(Bounds(place, offsets.fromOffset(), offsets.untilOffset()))
+            found.append(TaskRange(place, offsets.fromOffset(), offsets.untilOffset()))
     return found

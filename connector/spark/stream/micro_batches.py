@@ -25,10 +25,10 @@ from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering, gone, root_cause
 from connector.spark.stream.batch_sizer import MOST, BatchSizer
 from connector.spark.stream.handover import Closed, Handover
-from connector.spark.stream.kafka_source import bounds_of, offsets_stream
-from connector.spark.stream.parcel import Piece, parcels, unpacked
+from connector.spark.stream.kafka_source import offsets_stream, ranges_of
+from connector.spark.stream.parcel import FAILED, Piece, failure_of, parcels, unpacked
 from connector.spark.stream.parts import Batch
-from connector.spark.stream.range_task import Bounds, RangeTask, shared
+from connector.spark.stream.range_task import RangeTask, TaskRange, shared
 
 HANDOVER_BYTES: Final = 64 << 20  # maximum bytes of queued batches
 SHARES: Final = 16  # of what is read at once: below one a further task does not pay
@@ -130,7 +130,7 @@ class MicroBatches:
     def _accept(self, frame: DataFrame, _number: int) -> None:
         """Read and queue a batch. Spark calls this in a thread of its own; an exception ends the query."""
         try:
-            for batch in self._slices(self._joined(bounds_of(frame))):
+            for batch in self._slices(self._joined(ranges_of(frame))):
                 if batch.parts:
                     self._handover.put(batch)
         except Closed:
@@ -141,47 +141,46 @@ class MicroBatches:
             # character: a long text overflows the stack, and prints a thousand lines on the terminal.
             raise Reported from None
 
-    def _joined(self, bounds: list[Bounds]) -> list[Bounds]:
+    def _joined(self, bounds: list[TaskRange]) -> list[TaskRange]:
         """Return a batch's ranges, one for each partition."""
-        found: dict[int, Bounds] = {}
+        found: dict[int, TaskRange] = {}
         for one in sorted(bounds, key=lambda one: one.begin):
             first = found.setdefault(one.partition, replace(one, first=one.partition not in self._begun))
             found[one.partition] = replace(first, end=one.end)
         self._begun |= found.keys()
         return list(found.values())
 
-    def _slices(self, rest: list[Bounds]) -> Iterator[Batch]:
+    def _slices(self, rest: list[TaskRange]) -> Iterator[Batch]:
         """Yield what tasks have made of a batch's ranges, slice by slice; each has a share of every partition."""
         while rest:
             count = -(-sum(map(len, rest)) // self._sizer.messages)
-            slices = [list(one.divided(count)) for one in rest]
+            cut = [one.cut(count) for one in rest]
             try:
-                pieces = self._read([one[0] for one in slices])
+                pieces = self._read([first for first, _ in cut])
             except TooLarge:
                 if not self._sizer.refused():
                     raise SparkGone("one message does not fit into Spark's memory", hint="raise apply.heap") from None
                 continue
             batch = Batch.of((part for one in parcels(pieces, self._folder) for part in unpacked(one)), full=count > 1)
             self._sizer.seen(batch.messages, batch.size)
-            rest = [one for parts in slices if len(one := _after(parts))]
+            rest = [after for _, after in cut if len(after)]
             yield batch
 
-    def _read(self, bounds: list[Bounds]) -> list[Piece]:
+    def _read(self, bounds: list[TaskRange]) -> list[Piece]:
         """Have tasks read ranges."""
         offsets = sum(map(len, bounds))
         tasks = shared(bounds, max(-(-offsets // self._session.tasks), self._sizer.messages // SHARES))
         context = self._session.spark.sparkContext
         try:
-            return context.parallelize(tasks, len(tasks)).mapPartitions(self._task).collect()
+            pieces: list[Piece] = context.parallelize(tasks, len(tasks)).mapPartitions(self._task).collect()
         except Exception as error:
             if "spark.driver.maxResultSize" in str(error):
                 raise TooLarge from error
             raise
-
-
-def _after(parts: list[Bounds]) -> Bounds:
-    """Return a partition's range without its first part."""
-    return replace(parts[0], begin=parts[0].end, end=parts[-1].end, first=parts[0].first and not len(parts[0]))
+        for piece in pieces:
+            if piece.number == FAILED:
+                raise failure_of(piece)
+        return pieces
 
 
 def _failure(error: BaseException) -> BaseException:

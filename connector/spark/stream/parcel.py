@@ -19,6 +19,8 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from connector import errors
+from connector.errors import ConnectorError
 from connector.kafka.arrow_reader import MESSAGES_SCHEMA
 from connector.spark.stream.parts import Part
 
@@ -30,19 +32,35 @@ _PROTOCOL: Final = 5
 PIECE: Final = 4 << 20  # bytes
 
 
+FAILED: Final = -1
+
+
 class Piece(NamedTuple):
     """A piece of a parcel.
 
     Args:
         partition, begin: the first offset of the task's range.
-        number: 0, 1 … within the parcel.
-        content: bytes of the parcel, or the path of its file.
+        number: 0, 1 … within the parcel; FAILED: the task has failed.
+        content: bytes of the parcel, or the path of its file; where the task has failed `failure_as_bytes`.
     """
 
     partition: int
     begin: int
     number: int
     content: bytes
+
+
+def failure_as_bytes(error: ConnectorError) -> bytes:
+    """An error of a task, for `failure_of`."""
+    kind = next(one.__name__ for one in type(error).__mro__ if getattr(errors, one.__name__, None) is one)
+    return pickle.dumps((kind, error.message, error.hint, error.where), _PROTOCOL)
+
+
+def failure_of(piece: Piece) -> ConnectorError:
+    """The error of a task that has failed."""
+    kind, message, hint, where = pickle.loads(piece.content)  # noqa: S301 (of this session's own tasks)
+    error: ConnectorError = getattr(errors, kind)(message, hint=hint, **where)
+    return error
 
 
 def packed(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:

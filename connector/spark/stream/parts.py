@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from connector.kafka.large_messages import LARGE
 from connector.log.compact.segment import Segment, Unread
 
 Part = Segment | Unread | pa.RecordBatch
@@ -39,6 +41,16 @@ def since(part: Part, offset: int) -> Part | None:
     if not isinstance(part, pa.RecordBatch) or begin_of(part) >= offset:
         return part
     return part.filter(pc.greater_equal(part["offset"], pa.scalar(offset)))
+
+
+def without_large(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same messages, with a null for the value of each that is too large for Spark's heap."""
+    values: Any = batch["value"]
+    large: Any = pc.greater(pc.binary_length(values), pa.scalar(LARGE))
+    if not pc.any(large).as_py():
+        return batch
+    carried = pc.if_else(large, pa.scalar(None, values.type), values)
+    return pa.RecordBatch.from_arrays([batch["partition"], batch["offset"], carried], schema=batch.schema)
 
 
 @dataclass(frozen=True, slots=True)

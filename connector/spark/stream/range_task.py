@@ -7,24 +7,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+
 from connector.clock import SystemClock
 from connector.config.kafka import Kafka
-from connector.errors import LogDamaged
+from connector.errors import ConfigError, ConnectorError, LogDamaged
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
 from connector.spark.stream import worker
-from connector.spark.stream.parcel import Piece, in_pieces, spooled
-from connector.spark.stream.parts import Part
+from connector.spark.stream.parcel import FAILED, Piece, failure_as_bytes, in_pieces, spooled
+from connector.spark.stream.parts import Part, end_of, without_large
 from connector.spark.stream.segment_builder import SegmentBuilder
 
 TASK_BYTES: Final = 128 << 20  # bytes of messages after which a task leaves the rest of its range to the driver
+JVM_BYTES: Final = 32 << 20  # the same where its result goes through the heap of an executor
 
 _readers: dict[str, RangeReader] = {}  # this worker's, by their brokers: a connection costs more than a range
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class TaskRange:
     """A range of a partition's offsets.
 
     Args:
@@ -42,7 +45,13 @@ class Bounds:
         """The number of offsets."""
         return self.end - self.begin
 
-    def divided(self, count: int) -> Iterator[Bounds]:
+    def cut(self, count: int) -> tuple[TaskRange, TaskRange]:
+        """Return the first of so many parts of about equal length, which is only empty if all are, and the rest."""
+        at = self.begin + -(-len(self) // count)
+        rest = replace(self, begin=at, first=self.first and at == self.begin)
+        return replace(self, end=at), rest
+
+    def divided(self, count: int) -> Iterator[TaskRange]:
         """Yield the range in so many parts of about equal length; some may be empty, but the first only if all are."""
         at = [self.begin + -(-len(self) * number // count) for number in range(count + 1)]
         for number in range(count):
@@ -69,20 +78,30 @@ class RangeTask:
     events: bool
     spool: Path | None
 
-    def __call__(self, tasks: Iterable[Sequence[Bounds]]) -> Iterator[Piece]:
-        """Yield the pieces of the parcels of some tasks; called by Spark in a worker.
-
-        Raises:
-            BrokerUnavailable: the brokers do not answer, or no longer have the messages.
-        """
+    def __call__(self, tasks: Iterable[Sequence[TaskRange]]) -> Iterator[Piece]:
+        """Yield the pieces of the parcels of some tasks, an error among them; called by Spark in a worker."""
         worker.prepare()
         for bounds in (bounds for task in tasks for bounds in task):
-            parts = self.parts(bounds)
-            contents = in_pieces(parts) if self.spool is None else (spooled(self.spool, parts),)
-            for number, content in enumerate(contents):
-                yield Piece(bounds.partition, bounds.begin, number, content)
+            try:
+                for number, content in enumerate(self._contents(self.parts(bounds))):
+                    yield Piece(bounds.partition, bounds.begin, number, content)
+            except ConnectorError as error:
+                yield Piece(bounds.partition, bounds.begin, FAILED, failure_as_bytes(error))
 
-    def parts(self, bounds: Bounds) -> Iterator[Part]:
+    def _contents(self, parts: Iterator[Part]) -> Iterable[bytes]:
+        """Return a parcel's pieces, or the path of its file."""
+        if self.spool is None:
+            return in_pieces(parts)
+        try:
+            return (spooled(self.spool, parts),)
+        except OSError as error:
+            raise ConfigError(
+                f"what Spark's workers have read cannot be stored: {error.strerror}",
+                hint="make room in the folder, or set apply.checkpoint_dir to another one",
+                folder=str(self.spool),
+            ) from error
+
+    def parts(self, bounds: TaskRange) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets.
 
         Raises:
@@ -90,34 +109,42 @@ class RangeTask:
         """
         builder = SegmentBuilder(self.topic, bounds.partition, self.columns, events=self.events)
         alone = bounds.first
-        size = 0
+        size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
+        made = bounds.begin  # the offset after the last part
         reader = self._reader()
         try:
             for batch in reader.batches(bounds.partition, bounds.begin, bounds.end):
-                begin = batch["offset"][0].as_py()
-                if size > TASK_BYTES:
-                    yield from builder.finish()
-                    yield Unread(bounds.partition, begin, bounds.end, bounds.end - begin, 0)
+                if size > most:
+                    for part in builder.finish():
+                        made = end_of(part)
+                        yield self._carried(part)
+                    yield Unread(bounds.partition, made, bounds.end, 0, 0)
                     return
                 size += batch.nbytes
                 if not self.compact:
-                    yield batch
+                    made = end_of(batch)
+                    yield self._carried(batch)
                     continue
                 try:
                     builder.add(batch, alone=alone)
                 except LogDamaged:
                     # The driver reads them itself, and says what is wrong.
-                    yield from builder.finish()
-                    yield Unread(bounds.partition, begin, bounds.end, bounds.end - begin, 0)
+                    yield Unread(bounds.partition, made, bounds.end, 0, 0)
                     return
                 alone = False
-                yield from builder.drain()
-            yield from builder.finish()
+                for part in builder.drain():
+                    made = end_of(part)
+                    yield self._carried(part)
+            yield from map(self._carried, builder.finish())
         except BaseException:
             # Whatever happened to the reader, the next task begins with another one.
             del _readers[self._brokers]
             reader.close()
             raise
+
+    def _carried(self, part: Part) -> Part:
+        """Return a part as it goes to the driver: large messages do not go through the heap of an executor."""
+        return without_large(part) if self.spool is None and isinstance(part, pa.RecordBatch) else part
 
     @property
     def _brokers(self) -> str:
@@ -129,7 +156,7 @@ class RangeTask:
         return _readers[self._brokers]
 
 
-def shared(bounds: Iterable[Bounds], most: int) -> list[list[Bounds]]:
+def shared(bounds: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:
     """Share ranges among tasks.
 
     Args:
@@ -139,7 +166,7 @@ def shared(bounds: Iterable[Bounds], most: int) -> list[list[Bounds]]:
     Returns:
         The ranges of each task; a small partition's range stays whole.
     """
-    tasks: list[list[Bounds]] = []
+    tasks: list[list[TaskRange]] = []
     room = 0
     for one in bounds:
         for part in one.divided(-(-len(one) // most) or 1):

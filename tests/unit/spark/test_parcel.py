@@ -11,10 +11,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
+from connector.kafka.arrow_reader import MESSAGES_SCHEMA
+from connector.kafka.consumer import OffsetMissing
+from connector.kafka.large_messages import LARGE
 from connector.log.compact.segment import Segment, Unread
 from connector.spark.stream import parcel
-from connector.spark.stream.parcel import Piece, in_pieces, packed, parcels, spooled, unpacked
-from connector.spark.stream.parts import Part
+from connector.spark.stream.parcel import (
+    FAILED,
+    Piece,
+    failure_as_bytes,
+    failure_of,
+    in_pieces,
+    packed,
+    parcels,
+    spooled,
+    unpacked,
+)
+from connector.spark.stream.parts import Part, without_large
 from connector.spark.stream.segment_builder import SegmentBuilder
 from tests.support.fragments import batch, encoded, record
 from tests.unit.applier.test_core import TOPIC, insert
@@ -136,3 +150,26 @@ def test_messages_in_other_columns_are_refused() -> None:
     for wrong in (other, small):
         with pytest.raises(ValueError, match="messages in columns"):
             list(packed([wrong]))
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (ConfigError("no room", hint="make some", folder="/x"), ConfigError),
+        (OffsetMissing("gone", partition=3, topic="t", begin=7), BrokerUnavailable),
+    ],
+)
+def test_an_error_of_a_task_keeps_its_kind_ids_and_remedy(raised: ConnectorError, kind: type[ConnectorError]) -> None:
+    found = failure_of(Piece(0, 5, FAILED, failure_as_bytes(raised)))
+    assert type(found) is kind
+    assert (found.message, found.hint, found.where) == (raised.message, raised.hint, raised.where)
+
+
+def test_large_messages_are_carried_without_their_values() -> None:
+    values = [b"x", b"y" * LARGE, b"z" * (LARGE + 1)]
+    carried = without_large(batch(values, offset=4))
+    assert carried.schema == MESSAGES_SCHEMA
+    assert carried["offset"].to_pylist() == [4, 5, 6]
+    assert carried["value"].to_pylist() == [*values[:2], None]
+    small = batch(values[:2])
+    assert without_large(small) is small

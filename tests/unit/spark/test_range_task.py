@@ -18,28 +18,28 @@ from connector.spark.stream.batch_sizer import FEWEST, BatchSizer
 from connector.spark.stream.micro_batches import SHARES, MicroBatches
 from connector.spark.stream.parcel import Piece, in_pieces, spooled
 from connector.spark.stream.parts import Batch
-from connector.spark.stream.range_task import Bounds, shared
+from connector.spark.stream.range_task import TaskRange, shared
 from tests.support.fragments import batch
 
-Tasks = list[list[Bounds]]
+Tasks = list[list[TaskRange]]
 
 
-def offsets(bounds: Iterable[Bounds]) -> list[tuple[int, int]]:
+def offsets(bounds: Iterable[TaskRange]) -> list[tuple[int, int]]:
     return [(one.partition, offset) for one in bounds for offset in range(one.begin, one.end)]
 
 
 @st.composite
-def ranges(draw: st.DrawFn, least: int = 0) -> list[Bounds]:
+def ranges(draw: st.DrawFn, least: int = 0) -> list[TaskRange]:
     """One range for each of some partitions."""
     return [
-        Bounds(partition, begin, begin + draw(st.integers(least, 40)), draw(st.booleans()))
+        TaskRange(partition, begin, begin + draw(st.integers(least, 40)), draw(st.booleans()))
         for partition, begin in enumerate(draw(st.lists(st.integers(0, 99), min_size=1, max_size=5)))
     ]
 
 
 @given(st.integers(0, 50), st.integers(1, 20), st.booleans())
 def test_parts_of_a_range_cover_it_exactly_and_are_about_equal(length: int, count: int, first: bool) -> None:
-    whole = Bounds(3, 7, 7 + length, first)
+    whole = TaskRange(3, 7, 7 + length, first)
     parts = list(whole.divided(count))
     assert len(parts) == count
     assert offsets(parts) == offsets([whole])
@@ -50,7 +50,7 @@ def test_parts_of_a_range_cover_it_exactly_and_are_about_equal(length: int, coun
 
 
 @given(ranges(), st.integers(1, 50))
-def test_tasks_have_each_offset_once_in_order_up_to_their_limit(bounds: list[Bounds], most: int) -> None:
+def test_tasks_have_each_offset_once_in_order_up_to_their_limit(bounds: list[TaskRange], most: int) -> None:
     tasks = shared(bounds, most)
     parts = [one for task in tasks for one in task]
     assert offsets(parts) == offsets(bounds)
@@ -62,9 +62,9 @@ def test_tasks_have_each_offset_once_in_order_up_to_their_limit(bounds: list[Bou
 
 
 def test_small_partitions_share_a_task() -> None:
-    assert shared([Bounds(n, 0, 3) for n in range(4)], 6) == [
-        [Bounds(0, 0, 3), Bounds(1, 0, 3)],
-        [Bounds(2, 0, 3), Bounds(3, 0, 3)],
+    assert shared([TaskRange(n, 0, 3) for n in range(4)], 6) == [
+        [TaskRange(0, 0, 3), TaskRange(1, 0, 3)],
+        [TaskRange(2, 0, 3), TaskRange(3, 0, 3)],
     ]
 
 
@@ -88,7 +88,7 @@ class Context:
         self.read.append(tasks)
         return [piece for task in reversed(tasks) for one in task for piece in self._pieces(one)]
 
-    def _pieces(self, one: Bounds) -> Iterator[Piece]:
+    def _pieces(self, one: TaskRange) -> Iterator[Piece]:
         parts = [batch([bytes(10)] * len(one), partition=one.partition, offset=one.begin)]
         contents = in_pieces(parts) if self.folder is None else [spooled(self.folder, parts)]
         for number, content in enumerate(contents):
@@ -123,7 +123,7 @@ class Steady(BatchSizer):
 
 @given(ranges(), st.integers(1, 60), st.integers(1, 4))
 def test_slices_have_each_offset_once_and_each_partition_in_order(
-    bounds: list[Bounds], messages: int, slots: int
+    bounds: list[TaskRange], messages: int, slots: int
 ) -> None:
     context = Context()
     batches = list(stream(context, Steady(messages, 1), slots)._slices([one for one in bounds if len(one)]))
@@ -140,20 +140,20 @@ def test_slices_have_each_offset_once_and_each_partition_in_order(
 
 def test_a_slice_has_a_share_of_every_partition() -> None:
     context = Context()
-    list(stream(context, Steady(10, 1))._slices([Bounds(0, 0, 30), Bounds(1, 5, 15)]))
+    list(stream(context, Steady(10, 1))._slices([TaskRange(0, 0, 30), TaskRange(1, 5, 15)]))
     assert [{one.partition for task in tasks for one in task} for tasks in context.read[:3]] == [{0, 1}] * 3
 
 
 def test_more_slices_than_a_partition_has_offsets_end() -> None:
     context = Context()
-    bounds = [Bounds(partition, 0, 2, first=True) for partition in range(5)]
+    bounds = [TaskRange(partition, 0, 2, first=True) for partition in range(5)]
     assert sorted(read(stream(context, Steady(1, 1))._slices(bounds))) == sorted(offsets(bounds))
 
 
 def test_a_task_has_a_part_of_what_is_read_at_once_that_pays() -> None:
     for slots, each in ((2, 160), (64, 320 // SHARES)):
         context = Context()
-        list(stream(context, Steady(320, 1), slots)._slices([Bounds(0, 0, 320)]))
+        list(stream(context, Steady(320, 1), slots)._slices([TaskRange(0, 0, 320)]))
         (tasks,) = context.read
         assert {sum(map(len, task)) for task in tasks} == {each}
 
@@ -161,7 +161,7 @@ def test_a_task_has_a_part_of_what_is_read_at_once_that_pays() -> None:
 def test_size_of_what_was_read_decides_how_much_is_read_next() -> None:
     context = Context()
     sizer = BatchSizer(100, FEWEST * len_of_message())
-    batches = list(stream(context, sizer)._slices([Bounds(0, 0, 400)]))
+    batches = list(stream(context, sizer)._slices([TaskRange(0, 0, 400)]))
     assert [one.messages for one in batches][:2] == [100, FEWEST]
     assert sizer.messages == FEWEST
     assert [one.full for one in batches] == [True] * (len(batches) - 1) + [False]
@@ -174,7 +174,7 @@ def len_of_message() -> int:
 @pytest.mark.parametrize("limit", [1, 3, 30])
 def test_what_spark_has_no_room_for_is_read_in_smaller_slices(limit: int) -> None:
     context = Context(limit=limit)
-    bounds = [Bounds(0, 4, 204, first=True)]
+    bounds = [TaskRange(0, 4, 204, first=True)]
     batches = list(stream(context, BatchSizer(200, 1 << 20))._slices(bounds))
     assert read(batches) == offsets(bounds)
     assert all(one.messages <= limit for one in batches)
@@ -184,7 +184,7 @@ def test_what_spark_has_no_room_for_is_read_in_smaller_slices(limit: int) -> Non
 
 def test_a_message_that_spark_has_no_room_for_ends_the_stream() -> None:
     with pytest.raises(SparkGone) as ended:
-        list(stream(Context(limit=0), BatchSizer(200, 1 << 20))._slices([Bounds(0, 0, 10)]))
+        list(stream(Context(limit=0), BatchSizer(200, 1 << 20))._slices([TaskRange(0, 0, 10)]))
     assert "apply.heap" in ended.value.hint
 
 
@@ -196,20 +196,23 @@ def test_another_error_of_spark_is_raised_at_once() -> None:
     context._collect = fail  # type: ignore[method-assign]
     sizer = BatchSizer(200, 1 << 20)
     with pytest.raises(RuntimeError, match="a worker has ended"):
-        list(stream(context, sizer)._slices([Bounds(0, 0, 10)]))
+        list(stream(context, sizer)._slices([TaskRange(0, 0, 10)]))
     assert sizer.messages == 200
 
 
 def test_slices_by_way_of_files_leave_none(tmp_path: Path) -> None:
     context = Context(tmp_path)
-    bounds = [Bounds(0, 0, 30), Bounds(1, 5, 15)]
+    bounds = [TaskRange(0, 0, 30), TaskRange(1, 5, 15)]
     assert sorted(read(stream(context, Steady(10, 1))._slices(bounds))) == offsets(bounds)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_ranges_of_a_batch_are_joined_and_begin_a_partition_once() -> None:
     one = stream(Context(), Steady(10, 1))
-    found = one._joined([Bounds(1, 8, 12), Bounds(0, 3, 5), Bounds(1, 4, 8), Bounds(1, 12, 13)])
-    assert sorted(found, key=attrgetter("partition")) == [Bounds(0, 3, 5, first=True), Bounds(1, 4, 13, first=True)]
-    found = one._joined([Bounds(2, 0, 1), Bounds(1, 13, 20)])
-    assert sorted(found, key=attrgetter("partition")) == [Bounds(1, 13, 20), Bounds(2, 0, 1, first=True)]
+    found = one._joined([TaskRange(1, 8, 12), TaskRange(0, 3, 5), TaskRange(1, 4, 8), TaskRange(1, 12, 13)])
+    assert sorted(found, key=attrgetter("partition")) == [
+        TaskRange(0, 3, 5, first=True),
+        TaskRange(1, 4, 13, first=True),
+    ]
+    found = one._joined([TaskRange(2, 0, 1), TaskRange(1, 13, 20)])
+    assert sorted(found, key=attrgetter("partition")) == [TaskRange(1, 13, 20), TaskRange(2, 0, 1, first=True)]
