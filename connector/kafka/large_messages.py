@@ -1,8 +1,8 @@
 """Messages too large to go through Spark's heap: fetched one by one, when their turn comes.
 
-A fragment of a large row is as large as a message may be. Spark holds a message about ten times while it collects a
-batch; a batch of large ones would not fit. So Spark returns the offsets of such messages, and their bytes are read
-from Kafka here. Large messages often follow each other, so the consumer reads on from one to the next; an assignment
+A fragment of a large row is as large as a message may be. Spark's heap, in continuous mode and in executors on other
+machines, holds a message several times. So Spark returns the offsets of such messages, and their bytes are read from
+Kafka here. Large messages often follow each other, so the consumer reads on from one to the next; an assignment
 at another offset costs a fetch.
 """
 

@@ -60,7 +60,7 @@ class Batch:
     Args:
         parts: the parts; none is empty.
         messages: the number of their messages.
-        size: the bytes of their messages.
+        size: the bytes of their messages; a segment has fewer.
         full: there were more messages than are read at once.
     """
 

@@ -24,7 +24,7 @@ def prepare() -> None:
 
 
 def _nothing(_importer: zipimport.zipimporter) -> None:
-    """Keep what is known of a zip file: nobody changes those of Spark."""
+    """Keep what is known of a zip file: those of Spark do not change."""
 
 
 if __name__ == "__main__":
