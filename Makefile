@@ -80,9 +80,11 @@ bench-peers: fetch ## What others reach beside ours in the same run (15 minutes)
 sinks: fetch ## Debezium's JDBC sink fed by rows.py, on Kafka Connect; fetches both the first time (4 minutes)
 	$(BIN)/python -m pytest tests/sinks/*.py $(ARGS)
 
-faults: fetch ## The broker's network and the clocks; then kill things, many times, on both targets (KILLS=60)
+# Locally with one partition on both targets; on a Spark cluster of this machine with three, on PostgreSQL.
+faults: fetch ## The broker's network and the clocks; then kill things, many times, locally and on a cluster (KILLS=60 each)
 	$(BIN)/python -m pytest -m 'long and faults'
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)
+	$(BIN)/python -m tests.faults.soak --kills $(KILLS) --cluster --partitions 3 --target postgres $(ARGS)
 
 fuzz: build ## Damaged binary logs, then wrong messages through their readers (FUZZ_SECONDS=600 each); fetches a fuzzer
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install -q --no-deps atheris==3.0.0

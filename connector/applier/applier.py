@@ -237,9 +237,11 @@ class Applier:
             while not (self._stop.is_set() or core.done or self._requested(signals)):
                 batch = stream.next(WAKE_SECONDS)
                 if batch is not None:
-                    core.accept(batch.parts)
+                    core.accept(batch.parts, more=batch.full)
                     stream.leave_out(core.full())
                     continue
+                if core.waiting:
+                    core.accept(())
                 self._executors.check()
                 tails.check(core.position.seqno)
                 if self._ended(core):
@@ -249,8 +251,8 @@ class Applier:
     def _compaction(self, partitions: int) -> Compaction:
         """Return what Spark's tasks do: they compact, unless events are needed one by one."""
         target = self._config.target
-        tasks = partitions == 1 and isinstance(self._until, ToSeqno | None)
-        return Compaction(tasks, tuple(target.metadata_columns.items()), target.audit)
+        tasks = isinstance(self._until, ToSeqno | None)
+        return Compaction(tasks, tuple(target.metadata_columns.items()), target.audit, partitions > 1)
 
     def _largest_message(self) -> int:
         """Return the maximum bytes of a message: the topic's setting, else the configured one."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 from typing import Final
 
 from connector.log.compact.compact import Compactor
@@ -25,13 +25,13 @@ class CommitBatch:
         self.count = 0
         self.rows = 0
         self.last: FragmentHeader | None = None
-        self._parts: list[FragmentHeader | Segment | tuple[Messages, int, int]] = []
+        self._parts: list[FragmentHeader | list[Segment] | tuple[Messages, int, int]] = []
 
     def __iter__(self) -> Iterator[AppliedEvent]:
         """Each event, if tasks have been asked for events; may be iterated again."""
         for part in self._parts:
-            if isinstance(part, Segment):
-                yield from part.events
+            if isinstance(part, list):
+                yield from merge(*(segment.events for segment in part), key=lambda event: event.seqno)
             elif isinstance(part, FragmentHeader):
                 yield AppliedEvent.of(part)
             else:
@@ -53,29 +53,31 @@ class CommitBatch:
         self.rows += messages.rows(first, end)
         self.last = messages.header(end - 1)
 
-    def add_segment(self, segment: Segment) -> None:
-        """Add the events of a segment."""
-        self._parts.append(segment)
-        self.count += len(segment)
-        self.rows += segment.rows
-        self.last = segment.header
+    def add_segments(self, segments: Sequence[Segment]) -> None:
+        """Add segments that together are consecutive events."""
+        self._parts.append(list(segments))
+        self.count += sum(map(len, segments))
+        self.rows += sum(segment.rows for segment in segments)
+        self.last = max((segment.header for segment in segments), key=lambda header: header.seqno)
 
     def commit_times(self) -> Iterator[int]:
         """The known commit times of about `OBSERVED` events, evenly spaced."""
         step = 1 + self.count // OBSERVED
         skip = 0
+        for times in self._commit_times():
+            yield from filter(None, times[skip::step])
+            skip = (skip - len(times)) % step
+
+    def _commit_times(self) -> Iterator[Sequence[int]]:
+        """The commit times of all events, part by part; 0 where one is not known."""
         for part in self._parts:
             if isinstance(part, FragmentHeader):
-                found = array("q", [part.commit_time or 0] if skip == 0 else [])
-                size = 1
-            elif isinstance(part, Segment):
-                found, size = part.commit_times[skip::step], len(part)
+                yield (part.commit_time or 0,)
+            elif isinstance(part, list):
+                yield from (segment.commit_times for segment in part)
             else:
                 messages, first, end = part
-                found = messages.commit_times(first, end)[skip::step]
-                size = end - first
-            skip = (skip - size) % step
-            yield from filter(None, found)
+                yield messages.commit_times(first, end)
 
 
 class Compacted:

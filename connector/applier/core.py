@@ -22,6 +22,7 @@ from connector.applier.next_position import NextPosition
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import Relation, StopCondition, ToSeqno, cut
+from connector.applier.turns import Turns
 from connector.clock import Clock
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.compact import Compactor
@@ -86,6 +87,7 @@ class ApplyCore:
         self._skips = skips or Skips()
         self.done = until is not None and until.reached(position)
         self._buffers = buffers
+        self._turns = Turns(sequencer, buffers, self._needed_one_by_one)
         self._full: frozenset[int] = frozenset()
         self._compactor = Compactor(topic, columns)
         self._compacted = Compacted()
@@ -102,63 +104,50 @@ class ApplyCore:
         """The target's position: that of the last commit."""
         return self._next.current
 
-    def accept(self, parts: Iterable[Part]) -> None:
+    def accept(self, parts: Iterable[Part], *, more: bool = False) -> None:
         """Apply the events that these parts complete.
 
         Args:
             parts: what was read, none empty; a null value is fetched when its turn comes.
+            more: true: what is read next comes at once, so segments may wait for others.
 
         Raises:
             ConnectorError: the log is damaged, or the target refuses a change.
         """
-        buffers, sequencer = self._buffers, self._sequencer
-        buffers.add(parts)
+        self._buffers.add(parts)
         single: list[Message] = []
         size = 0
-        while not self.done and (next_ := [one for one in buffers.partitions if not sequencer.ahead(one)]):
-            for partition in next_:
-                polled = buffers.poll(partition)
-                if isinstance(polled, Segment):
-                    if self._needed_one_by_one(polled) or not sequencer.accept_range(polled.event_range()):
-                        buffers.read_again(polled)
-                    else:
-                        size += polled.size
-                    continue
-                for messages in polled:
-                    single += self._sequence(messages)
-                    size += messages.size
-                if size >= RELEASE_BYTES:
-                    self._apply_released(single)
-                    single, size = [], 0
+        while not self.done and (turn := self._turns.next(more=more)) is not None:
+            single += turn[0]
+            size += turn[1]
+            if size >= RELEASE_BYTES:
+                self._apply_released(single)
+                single, size = [], 0
         self._apply_released(single)
         self._commit()
-        buffers.rest()
+        self._buffers.rest()
+
+    @property
+    def waiting(self) -> bool:
+        """True if something that was read waits for events of other partitions."""
+        return bool(self._buffers.partitions)
 
     def full(self) -> frozenset[int]:
-        """The partitions to pause: they are too far ahead of others."""
+        """The partitions to pause, never all: they are too far ahead of others."""
+        self._full = self._beyond_share()
+        if len(self._full) == self._sequencer.partitions:
+            self.accept(())  # segments wait for others, and none would be read
+            self._full = self._beyond_share()
+        return self._full
+
+    def _beyond_share(self) -> frozenset[int]:
+        """Return the partitions with more waiting bytes than their share; one that was full, than half of it."""
         share = WAITING_BYTES // self._sequencer.partitions
-        self._full = frozenset(
+        return frozenset(
             one
             for one in self._buffers.partitions
             if self._buffers.bytes(one) > share // (2 if one in self._full else 1)
         )
-        return self._full
-
-    def _sequence(self, messages: Messages) -> list[Message]:
-        """Pass messages to the sequencer, as one range of events if it accepts that.
-
-        Returns:
-            The messages that the sequencer got one by one.
-        """
-        single: list[Message] = []
-        while len(messages) == 1 or not self._sequencer.accept_range(messages.event_range()):
-            message = messages.message(0)
-            self._sequencer.accept(message.header, message.partition, message.offset, message)
-            single.append(message)
-            if len(messages) == 1:
-                break
-            messages = messages.since(1)
-        return single
 
     def _needed_one_by_one(self, segment: Segment) -> bool:
         """Return whether something happens within a segment, so that its events are needed one by one."""
@@ -177,10 +166,10 @@ class ApplyCore:
                     return
                 case Voided():
                     self._forget()
-                case EventRange(body=Segment() as segment):
-                    self._apply_segment(segment)
-                case EventRange(body=Messages() as body):
-                    self._apply_range(release.first, body)
+                case [EventRange(body=Messages() as body) as events]:
+                    self._apply_range(events.first, body)
+                case tuple():
+                    self._apply_segments([one.body for one in release if isinstance(one.body, Segment)])
                 case Release():
                     self._apply_event(release)
         if self._sequencer.waiting:
@@ -211,12 +200,13 @@ class ApplyCore:
             if self._commit_full or at == replayed:
                 self._commit()
 
-    def _apply_segment(self, segment: Segment) -> None:
-        """Apply whole events that a task has compacted."""
-        self._compacted.add(self._compactor, segment)
-        self._open.events.add_segment(segment)
-        self._next.add_gtids(segment.gtids)
-        last = segment.header.seqno
+    def _apply_segments(self, segments: Sequence[Segment]) -> None:
+        """Apply whole events that tasks have compacted, all or none."""
+        for segment in segments:
+            self._compacted.add(self._compactor, segment)
+        self._open.events.add_segments(segments)
+        self._next.add_segments(segments)
+        last = max(segment.header.seqno for segment in segments)
         self.done = isinstance(self._until, ToSeqno) and last == self._until.seqno
         if self._commit_full or last == self.position.rewound_from:
             self._commit()

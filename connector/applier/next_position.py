@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from connector.log.compact.scan import Messages
+from connector.log.compact.segment import Segment
 from connector.log.format.header import FragmentHeader
+from connector.log.gtid.gtid_runs import gtid_ranges
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import NO_SEQNO, LogId
 from connector.log.transaction.position import TargetPosition
@@ -49,12 +51,13 @@ class NextPosition:
     def add_range(self, messages: Messages, first: int, end: int) -> None:
         """Add whole events of one fragment each, from index `first` to before `end`."""
         if self._gtids is not None:
-            self.add_gtids(messages.gtids(first, end))
+            for gtid, _, count in messages.gtids(first, end):
+                self._gtids.add(gtid, count)
 
-    def add_gtids(self, gtids: Iterable[tuple[str, int]]) -> None:
-        """Add whole events by their GTIDs, as pairs: first of a consecutive range, its length."""
+    def add_segments(self, segments: Sequence[Segment]) -> None:
+        """Add segments that together are consecutive events."""
         if self._gtids is not None:
-            for gtid, count in gtids:
+            for gtid, count in gtid_ranges([(segment.gtids, segment.seqnos) for segment in segments]):
                 self._gtids.add(gtid, count)
 
     def after(self, header: FragmentHeader, offsets: Mapping[int, int]) -> TargetPosition:

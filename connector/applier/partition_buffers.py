@@ -8,7 +8,7 @@ task has left to the driver is read when its turn comes, batch by batch.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final, Protocol
@@ -66,7 +66,7 @@ class PartitionBuffers:
             self._parts.setdefault(partition_of(part), deque()).append(part)
 
     @property
-    def partitions(self) -> Collection[int]:
+    def partitions(self) -> Sequence[int]:
         """The partitions with waiting messages, in ascending order."""
         return sorted(partition for partition, parts in self._parts.items() if parts)
 
@@ -80,15 +80,24 @@ class PartitionBuffers:
         self._large.rest()
 
     def read_again(self, segment: Segment) -> None:
-        """Put the messages of a segment before what waits, because the segment does not count as a whole."""
+        """Replace the segment that comes next of its partition by its messages: it does not count as a whole."""
         unread = Unread(segment.partition, segment.begin, segment.end, segment.messages, segment.size)
-        self._parts.setdefault(segment.partition, deque()).appendleft(unread)
+        self._parts[segment.partition][0] = unread
 
-    def poll(self, partition: int) -> Sequence[Messages] | Segment:
-        """Return what comes next of a partition that has some.
+    def parts(self, partition: int) -> Sequence[Part]:
+        """What waits of a partition, in its order."""
+        return self._parts[partition]
+
+    def drop(self, segments: Iterable[Segment]) -> None:
+        """Remove segments that were accepted, the first of their partitions, in the order of each."""
+        for segment in segments:
+            self._parts[segment.partition].popleft()
+
+    def poll(self, partition: int) -> Sequence[Messages]:
+        """Return the messages that come next of a partition that has some, and no segment before them.
 
         Returns:
-            A segment; or messages: all before a large one, or the large one. None where they had to be read first.
+            All before a large one, or the large one. None where they had to be read first.
 
         Raises:
             LogDamaged: they are not messages of a log, or a large one was deleted.
@@ -97,7 +106,7 @@ class PartitionBuffers:
         parts = self._parts[partition]
         part = parts.popleft()
         if isinstance(part, Segment):
-            return part
+            raise TypeError(f"a segment of partition {partition} comes next")
         if isinstance(part, Unread):
             self._read(part)
             return ()

@@ -60,6 +60,8 @@ def check_kafka(config: Config) -> tuple[list[Check], bool]:
     if found.problems:
         return [failed(KAFKA, problem) for problem in found.problems], not found.missing
     log = "does not exist yet: thl produce creates it" if found.missing else "exists"
+    if not found.missing and found.partitions != config.kafka.partitions:
+        log += f" with {found.partitions} partition(s); kafka.partitions, {config.kafka.partitions}, is for a new log"
     brokers = "1 broker" if found.brokers == 1 else f"{found.brokers} brokers"
     answered = ok(KAFKA, f"{brokers} at {config.kafka.bootstrap}; the log {config.topic} {log}")
     copies = config.kafka.replication

@@ -155,7 +155,7 @@ def apply(
     jars = () if submitted else _java_and_jars(config)
     name = f"thl-apply-{config.service}"
     with SparkRun(config.apply, name, jars=jars, own=not submitted, jvm_options=find_options) as session:
-        # Only now: Spark puts a handler of its own in place, which would break a batch in the middle.
+        # Only now: a signal ends a start at once, but applying between two batches.
         stop_at_signals(stop)
         with lag_monitor(config, clock):
             applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, excluded=excluded)

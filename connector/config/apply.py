@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from connector.config.section import Bytes, Properties, Seconds, Section, read_secret_files
 from connector.config.target_url import TargetUrl
@@ -13,11 +14,38 @@ from connector.config.target_url import TargetUrl
 MetadataColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 
+LOCAL: Final = re.compile(r"local(?:\[(\*|[1-9]\d*)(?:\s*,\s*\d+)?\])?")
+"""A master whose tasks run in the driver's JVM; group 1: their number, `*` for the machine's cores, None for one."""
+
+# As Spark 4.0 reads them (SparkMasterRegex, SparkSubmit); it has no others.
+_MASTER: Final = re.compile(
+    LOCAL.pattern + r"|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|yarn|k8s://\S+"
+    r"|spark://[^\s,/]+:\d{1,5}(,[^\s,/]+:\d{1,5})*"
+)
+_HEAP: Final = re.compile(r"(\d+)([kmgt])", re.IGNORECASE)  # as -Xmx has it
+_LEAST_HEAP: Final = 450 << 20  # Spark refuses less (UnifiedMemoryManager: 1.5 times what it reserves)
+
+
+def _master(master: str) -> str:
+    """Check a master before Spark does, which takes seconds, and says it with a stack trace."""
+    if not _MASTER.fullmatch(master):
+        raise ValueError(
+            "not a master of Spark: local[N], spark://host:port[,host:port…], yarn, k8s://https://host:port"
+        )
+    return master
+
+
+def _heap(heap: str) -> str:
+    found = _HEAP.fullmatch(heap)
+    if found is None or int(found[1]) << (10 * (1 + "kmgt".index(found[2].lower()))) < _LEAST_HEAP:
+        raise ValueError(f"not a size of at least {_LEAST_HEAP >> 20}m, as 1g or 512m")
+    return heap
+
 
 class Apply(Section):
     """Spark session, batch sizes and continuous mode of `thl apply`."""
 
-    master: str = Field(
+    master: Annotated[str, AfterValidator(_master)] = Field(
         "local[2]",
         description="Spark master for the session that `thl apply` starts: local[N], or a cluster's "
         "(`spark://host:port`): docs/cluster.md.",
@@ -38,7 +66,7 @@ class Apply(Section):
         description="At the log's end use continuous mode: each message is applied as it arrives. With master local[N] "
         "N must be greater than the number of partitions.",
     )
-    heap: str = Field(
+    heap: Annotated[str, AfterValidator(_heap)] = Field(
         "1g",
         description="JVM heap of the session that `thl apply` starts. If it cannot hold some 36 messages of each "
         "partition, each of the topic's max.message.bytes, only micro-batches are used.",

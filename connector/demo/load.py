@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final
 
 import pymysql
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from connector.clock import Clock
 from connector.demo import rows
@@ -28,6 +28,12 @@ Connect = Callable[[], "pymysql.Connection[Any]"]
 
 class _Raced(Exception):
     """Raised when a table was renamed, or two transactions needed the same row: try the transaction again."""
+
+
+# No decorator: all threads that call a decorated function share its statistics, and clear them for one another.
+_RETRYING: Final = Retrying(
+    retry=retry_if_exception_type(_Raced), stop=stop_after_attempt(20), wait=wait_random(0, 0.05), reraise=True
+)
 
 
 def connector(host: str, port: int, user: str, password: str) -> Connect:
@@ -133,15 +139,14 @@ class ShopLoad:
             connection.select_db(SCHEMA)
             while not self._stop.is_set():
                 began = self.clock.monotonic()
-                _transaction(connection, random.choice(self.kinds), random, self.names)
+                _RETRYING(_transaction, connection, random.choice(self.kinds), random, self.names)
                 with self._lock:
                     self.transactions += 1
                 self._stop.wait(max(0.0, pause - (self.clock.monotonic() - began)))
 
 
-@retry(retry=retry_if_exception_type(_Raced), stop=stop_after_attempt(20), wait=wait_random(0, 0.05), reraise=True)
 def _transaction(connection: pymysql.Connection[Any], kind: Kind, random: Random, names: dict[str, str]) -> None:
-    """Run one transaction; try again after a deadlock or a rename of its table."""
+    """Run one transaction; _Raced after a deadlock or a rename of its table."""
     try:
         with connection.cursor() as cursor:
             kind(cursor, random, names)

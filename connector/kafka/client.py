@@ -36,6 +36,7 @@ _REFUSED: Final = frozenset(
         KafkaError._INVALID_ARG,
     )
 )
+_KERBEROS: Final = "mechanism GSSAPI"
 _CROSSES: Final = "the password for the brokers crosses the network"
 _IDENTITY: Final = "ssl.endpoint.identification.algorithm"
 _UNVERIFIED: Final = {"enable.ssl.certificate.verification": ("false", "f", "0"), _IDENTITY: ("", "none")}
@@ -67,11 +68,11 @@ def checked_properties() -> Iterator[None]:
     try:
         yield
     except (KafkaException, TypeError, ValueError) as error:
-        cause = error.args[0].str() if isinstance(error, KafkaException) else error
-        raise ConfigError(
-            f"kafka.properties: {cause}",
-            hint="kafka.properties are librdkafka's; Spark's are kafka.spark_properties",
-        ) from error
+        cause = str(error.args[0].str() if isinstance(error, KafkaException) else error)
+        hint = "kafka.properties are librdkafka's; Spark's are kafka.spark_properties"
+        if _KERBEROS in cause:
+            hint = "this librdkafka has no Kerberos, its default: set kafka.properties.sasl.mechanism, as SCRAM-SHA-512"
+        raise ConfigError(f"kafka.properties: {cause}", hint=hint) from error
 
 
 def admin_client(kafka: Kafka, refusals: Refusals | None = None) -> AdminClient:
@@ -173,6 +174,15 @@ class Refusals:
             self._last = error
         elif error.code() in (KafkaError._TRANSPORT, KafkaError._RESOLVE):
             self._unreached = error.str()
+
+    @property
+    def reason(self) -> str:
+        """Why brokers were not reached, or refused a connection, since `forget`; "" if they did not."""
+        return self._unreached if self._last is None else self._last.str()
+
+    def forget(self) -> None:
+        """Forget what earlier calls met with."""
+        self._last, self._unreached = None, ""
 
     @contextmanager
     def asking(self, client: Client, doing: str, **where: object) -> Iterator[None]:

@@ -99,11 +99,17 @@ class KafkaConsumer:
 
     def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Read these partitions of a topic, each from its offset, instead of those read until now."""
+        self._refusals.forget()
         try:
             self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
         except KafkaException as error:
             raise self._failure(error, "a topic cannot be read", topic=topic) from error
         self._assigned = offsets
+
+    @property
+    def unreached(self) -> str:
+        """Why brokers were not reached, or refused a connection, since `assign`; "" if they did not."""
+        return self._refusals.reason
 
     def unassign(self) -> None:
         """Read no partition, and fetch nothing ahead."""

@@ -68,11 +68,13 @@ class RangeReader:
                 if received:
                     arrived = self._clock.monotonic()
                 elif self._clock.monotonic() - arrived > PATIENCE:
+                    why = self._consumer.unreached
                     raise BrokerUnavailable(
                         "Kafka sends no more messages before the end of an offset range",
                         at=f"{self._topic}-{partition}",
                         begin=begin,
                         end=end,
+                        **({"cause": why} if why else {}),
                     )
                 ended = any(one.offset >= end for one in received)
                 messages = [one for one in received if isinstance(one, KafkaMessage) and one.offset < end]

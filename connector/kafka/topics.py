@@ -44,11 +44,13 @@ class Inspection:
 
     Args:
         brokers: the number of brokers in the cluster.
+        partitions: the number of partitions of the event topic; 0 if it does not exist yet.
         missing: topics of the log that do not exist yet.
         problems: topics that can lose data, or would once they are created.
     """
 
     brokers: int
+    partitions: int
     missing: tuple[str, ...]
     problems: tuple[UnsafeTopic, ...]
 
@@ -200,15 +202,18 @@ class Topics:
             brokers = len(self._admin.list_topics(timeout=timeout).brokers)
         problems: list[UnsafeTopic] = []
         missing: list[str] = []
+        partitions = 0
         for plan in planned(self._config):
             topic = self._inspect(plan.name)
             if topic is None:
                 missing.append(plan.name)
+            elif plan.name == self._config.topic:
+                partitions = topic.partitions
             try:
                 self._refuse(topic or plan, plan, exists=topic is not None)
             except UnsafeTopic as error:
                 problems.append(error)
-        return Inspection(brokers, tuple(missing), tuple(problems))
+        return Inspection(brokers, partitions, tuple(missing), tuple(problems))
 
     def setting(self, name: str) -> str:
         """The current value of a setting of the event topic.

@@ -47,7 +47,6 @@ from connector.log.writing.online import go_back, recheck_source
 from connector.producer.going_online import GoingOnline, Online
 from connector.producer.heartbeats import HeartbeatLabels
 from connector.producer.ownership import EpochOwnership
-from connector.producer.publish.fragments import size_of
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaGate, ReplicaLagging
 from connector.producer.sources.source import EventSource
@@ -251,26 +250,27 @@ class Producer:
         size = 0
         if self._heartbeat_labels is not None:
             items = self._heartbeat_labels.labelled(items)
-        for item in items:
+        at = 0
+        while at < len(items):
+            item = items[at]
+            if isinstance(item, TransactionBatch):
+                at, added = online.encoder.encode_on(items, at, WORK_BYTES - size, work)
+                size += added
+                if size >= WORK_BYTES:
+                    online.publisher.put(work)
+                    work, size = [], 0
+                continue
+            at += 1
             if isinstance(item, PositionAdvance):
                 work.append(item)
-                continue
-            if isinstance(item, Redefined):  # queued with the end of its event
+            elif isinstance(item, Redefined):  # queued with the end of its event
                 work.append(item)
                 if online.stream.tables is not None:
                     online.stream.tables = online.stream.tables.after(item)
-                continue
-            if not isinstance(item, TransactionBatch):
+            else:
                 online.publisher.put(work)
                 work, size = [], 0
                 self._put_xa(online, item)
-                continue
-            if size >= WORK_BYTES:
-                online.publisher.put(work)
-                work, size = [], 0
-            fragments = online.encoder.encode(item)
-            work += fragments
-            size += size_of(fragments)
         online.publisher.put(work)
 
     def _put_xa(self, online: Online, item: Prepared | Decided) -> None:

@@ -1,6 +1,6 @@
 """Disposable real servers on loopback, without docker and without root: for tests, the demo and trials.
 
-- `server`: the interface of every server, a Protocol.
+- `server`: what every server is, and its contract.
 - `mysql`: a MySQL.
 - `mariadb`: a MariaDB.
 - `mysqld`: what MySQL and MariaDB share.

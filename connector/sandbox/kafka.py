@@ -8,17 +8,15 @@ import subprocess
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from connector.errors import SandboxError
 from connector.fetching.jars import kafka_jars
 from connector.fetching.java import java_home
 from connector.sandbox.ports import free_port
-from connector.sandbox.program import Program, exchange, wait_until
-from connector.sandbox.settings import HOST, KAFKA_HEAP_MEGABYTES, KAFKA_SETTINGS
+from connector.sandbox.program import Program, exchange
+from connector.sandbox.server import Server
+from connector.sandbox.settings import KAFKA_HEAP_MEGABYTES, KAFKA_SETTINGS
 
-_START_TIMEOUT = 120.0
 _NODE = 1
 # ApiVersions, version 0 (key 18, https://kafka.apache.org/protocol): correlation id 7, no client id. The answer
 # repeats the correlation id, followed by 0: no error.
@@ -41,19 +39,18 @@ logger.connection.level=error
 _JVM = ["-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true"]
 
 
-class KafkaBroker:
+class KafkaBroker(Server):
     """Broker and controller in one process, with settings for one node.
 
     Args:
-        folder: folder for data, configuration and log; existing data is used again.
-        port: port of the broker; by default a free one, chosen once for this object.
+        folder, port: see `Server`.
         settings: broker settings that override `settings.KAFKA_SETTINGS`, e.g. `message.max.bytes`.
         heap_megabytes: maximum heap.
         die_with_parent: the broker ends with this process; see `Program`.
     """
 
     name = "kafka"
-    host = HOST
+    start_timeout = 120.0
 
     def __init__(
         self,
@@ -64,8 +61,7 @@ class KafkaBroker:
         heap_megabytes: int = KAFKA_HEAP_MEGABYTES,
         die_with_parent: bool = False,
     ) -> None:
-        self.folder = folder.absolute()
-        self.port = port or free_port()
+        super().__init__(folder, port)
         self.settings = {**KAFKA_SETTINGS, **(settings or {})}
         self.data = self.folder / "data"
         self._controller_port = free_port()
@@ -92,30 +88,16 @@ class KafkaBroker:
         """The address for `bootstrap.servers`."""
         return f"{self.host}:{self.port}"
 
-    @property
-    def pid(self) -> int | None:
-        """The broker's process ID; None before the start."""
-        return self.program.pid
-
-    def start(self) -> None:
-        """Start the broker and wait until it answers; the first time, format its data folder."""
+    def prepare(self) -> None:
+        """Write the configuration; the first time, format the data folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._logging.write_text(_LOGGING)
         self._properties.write_text(self._configuration())
         if not (self.data / "meta.properties").exists():
             self._format()
-        self.program.start()
-        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
 
-    def stop(self) -> None:
-        """Shut the broker down cleanly."""
-        self.program.stop()
-
-    def kill(self) -> None:
-        """Send SIGKILL to the broker."""
-        self.program.kill()
-
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Return True if the broker answers a request for its protocol's versions."""
         return exchange(self.host, self.port, _HELLO, answer_bytes=10)[4:] == _WELCOME
 
     def _format(self) -> None:
@@ -139,12 +121,3 @@ class KafkaBroker:
             **self.settings,
         }
         return "".join(f"{name}={value}\n" for name, value in properties.items())
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

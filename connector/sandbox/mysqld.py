@@ -6,40 +6,35 @@ import os
 import secrets
 import subprocess
 import tempfile
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from connector.errors import SandboxError
-from connector.sandbox.ports import free_port
-from connector.sandbox.program import Program, exchange, wait_until
-from connector.sandbox.settings import HOST
+from connector.sandbox.program import Program, exchange
+from connector.sandbox.server import Server
 
 PASSWORD_FILE = "password"  # noqa: S105 - a name
-_START_TIMEOUT = 120.0
 _GREETING = b"\x0a"  # protocol version 10, the fifth byte a ready server sends (after length and sequence)
 
 
-class Mysqld(ABC):
+class Mysqld(Server):
     """A server whose administrator has a random password, created with the data folder.
 
     The folder's file `password` holds it, and `client.cnf` the options for command line clients; only the folder's
     owner can read them. The password is on no command line, because every user can see those.
 
     Args:
-        folder: folder for data, configuration and log; existing data is used again.
-        port: TCP port; by default a free one, chosen once for this object.
+        folder, port: see `Server`.
         settings: server settings; may change between starts.
         server, client: the programs, with their first arguments.
         environment: variables that the server gets in addition to those of this process.
         die_with_parent: the server ends with this process; see `Program`.
     """
 
-    name: ClassVar[str]
-    host = HOST
+    start_timeout = 120.0
     user: ClassVar[str]
     client_options: ClassVar[Sequence[str]] = ()  # further lines of the clients' option file
     group: ClassVar[str] = "mysqld"  # group of the option file
@@ -56,8 +51,7 @@ class Mysqld(ABC):
         environment: Mapping[str, str] | None = None,
         die_with_parent: bool,
     ) -> None:
-        self.folder = folder.absolute()
-        self.port = port or free_port()
+        super().__init__(folder, port)
         self.settings = dict(settings)
         self.data = self.folder / "data"
         self._temporary = self.folder / "tmp"  # not shared: MariaDB deletes other servers' temporary files at its start
@@ -89,11 +83,6 @@ class Mysqld(ABC):
         """Return the options for the server's own files, and others that `settings` may override."""
 
     @property
-    def pid(self) -> int | None:
-        """The server's process ID; None before the start."""
-        return self.program.pid
-
-    @property
     def dsn(self) -> str:
         """The administrator's address, without the password."""
         return f"mysql://{self.user}@{self.host}:{self.port}"
@@ -115,23 +104,17 @@ class Mysqld(ABC):
             )
         return kept_password(file)
 
-    def start(self) -> None:
-        """Start the server and wait until it accepts connections; the first time, create its data folder."""
+    def prepare(self) -> None:
+        """Write the options of server and clients; the first time, create the data folder."""
         self._temporary.mkdir(parents=True, exist_ok=True)
         self.configuration.write_text(self._options())
         write_private(self.client_configuration, self._client_options())
         if not self._is_made:
             self.initialise()
-        self.program.start()
-        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
 
     def stop(self) -> None:
         """Shut the server down cleanly."""
         self.program.stop(timeout=60)
-
-    def kill(self) -> None:
-        """Send SIGKILL to the server."""
-        self.program.kill()
 
     def run_sql(self, sql: str, *, database: str = "") -> str:
         """Run statements as the administrator with the command line client; return its tab-separated output.
@@ -180,7 +163,8 @@ class Mysqld(ABC):
     def _is_made(self) -> bool:
         return (self.data / self.made).exists()
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Return True if the server greets a connection."""
         return exchange(self.host, self.port, b"", answer_bytes=5)[4:] == _GREETING
 
     def _options(self) -> str:
@@ -201,15 +185,6 @@ class Mysqld(ABC):
     def _client_options(self) -> str:
         where = [f"host={self.host}", f"port={self.port}", "protocol=tcp", f"user={self.user}"]
         return "\n".join(["[client]", *where, f"password={self.password}", *self.client_options, ""])
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def kept_password(file: Path) -> str:

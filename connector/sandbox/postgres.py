@@ -8,32 +8,28 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Self
 
 from connector.errors import SandboxError
 from connector.fetching.postgres_programs import as_ordinary_user, give_to_ordinary_user, postgres_folder
-from connector.sandbox.ports import free_port
 from connector.sandbox.process import kill_all, working_in
-from connector.sandbox.program import Program, exchange, wait_until
-from connector.sandbox.settings import HOST, POSTGRES_ADMIN, POSTGRES_DATABASE, POSTGRES_SETTINGS
+from connector.sandbox.program import Program, exchange
+from connector.sandbox.server import Server
+from connector.sandbox.settings import POSTGRES_ADMIN, POSTGRES_DATABASE, POSTGRES_SETTINGS
 
-_START_TIMEOUT = 60.0
 _PROTOCOL_3_0 = 196_608
 
 
-class PostgresServer:
+class PostgresServer(Server):
     """PostgreSQL with one superuser, UTF-8, the C collation and no Unix socket.
 
     Args:
-        folder: folder for data and log; existing data is used again.
-        port: TCP port; by default a free one, chosen once for this object.
+        folder, port: see `Server`.
         settings: server settings that override `settings.POSTGRES_SETTINGS`.
         die_with_parent: the server ends with this process; see `Program`.
     """
 
     name = "postgres"
-    host = HOST
+    start_timeout = 60.0
     user, password, database = POSTGRES_ADMIN.user, POSTGRES_ADMIN.password, POSTGRES_DATABASE
 
     def __init__(
@@ -44,8 +40,7 @@ class PostgresServer:
         *,
         die_with_parent: bool = False,
     ) -> None:
-        self.folder = folder.absolute()
-        self.port = port or free_port()
+        super().__init__(folder, port)
         self.data = self.folder / "data"
         self._programs = postgres_folder() / "bin"
         options = {
@@ -67,23 +62,16 @@ class PostgresServer:
         )
 
     @property
-    def pid(self) -> int | None:
-        """The postmaster's process ID; None before the start."""
-        return self.program.pid
-
-    @property
     def dsn(self) -> str:
         """The superuser's address, for libpq."""
         return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{self.database}"
 
-    def start(self) -> None:
-        """Start the server and wait until it accepts logins; the first time, create its data folder."""
+    def prepare(self) -> None:
+        """End what is left of a killed postmaster; the first time, create the data folder."""
         if not (self.data / "PG_VERSION").exists():
             self._initialise()
         if not self.program.running:
             self._end_orphans()
-        self.program.start()
-        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
 
     def stop(self) -> None:
         """Shut the server down cleanly without waiting for clients (fast shutdown, SIGINT)."""
@@ -98,7 +86,7 @@ class PostgresServer:
         """End the backends of a killed postmaster: a busy one does not notice, and blocks the next postmaster."""
         kill_all(working_in(self.data))
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         """Send a startup message; the server answers R (authentication) when ready, E while it starts or recovers."""
         body = struct.pack(">i", _PROTOCOL_3_0) + f"user\0{self.user}\0database\0{self.database}\0\0".encode()
         return exchange(self.host, self.port, struct.pack(">i", len(body) + 4) + body) == b"R"
@@ -120,12 +108,3 @@ class PostgresServer:
             )
         if done.returncode:
             raise SandboxError(f"initdb failed\n{done.stdout}", folder=self.data)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

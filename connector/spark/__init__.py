@@ -10,6 +10,7 @@ partitions' ends finds its offsets, and executors read everything before it in o
 
 - `session`: a Spark session.
 - `settings`: its settings, with their reasons.
+- `jvm_errors`: what its JVM writes, and why it does not start.
 - `checkpoint`: its private folders.
 - `training`: a run without Kafka, for the archive of the JVM's classes.
 - `master`: the address of a cluster's master.

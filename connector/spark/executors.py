@@ -114,6 +114,7 @@ class Executors:
 
     def _wait(self, stop: Event) -> int:
         """Wait until no more executors arrive; return the number of tasks that they can run at once."""
+        LOG.info("waiting for executors", extra={"seconds": self._timeout})
         began = since = self._clock.monotonic()
         slots = 0
         while not stop.is_set():
@@ -130,8 +131,9 @@ class Executors:
     def _none(self, what: str) -> SparkUnavailable:
         return SparkUnavailable(
             f"{what}, for {self._timeout:g} s",
-            hint="the master's web UI shows free workers, cores and memory; see spark.executor.memory, "
-            "spark.executor.cores, spark.cores.max and spark.task.cpus in apply.spark",
+            hint="the master's web UI shows workers and their free cores and memory; see spark.executor.memory, "
+            "spark.executor.cores, spark.cores.max and spark.task.cpus in apply.spark. An executor that starts slowly "
+            "needs a longer apply.executor_timeout",
             master=self._config.apply.master,
         )
 

@@ -11,30 +11,32 @@ import logging
 import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from threading import Thread
+from threading import current_thread, main_thread
 from types import TracebackType
 from typing import Any, Final, Self
 
 from py4j.protocol import INPUT_CONVERTER, Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import NumpyArrayConverter, NumpyScalarConverter
 
 from connector.clock import SystemClock
-from connector.config.apply import Apply
+from connector.config.apply import LOCAL, Apply
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone, SparkUnavailable
 from connector.redaction import is_secret, secrets_of
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
+from connector.spark.jvm_errors import JvmErrors
 from connector.spark.master import on_loopback, wait_for_master
 
 LOG: Final = logging.getLogger(__name__)
@@ -48,9 +50,6 @@ _AT_START = ("spark.master", "spark.driver.", "spark.jars", "spark.submit.", "sp
              "spark.app.name", "spark.yarn.", "spark.kubernetes.", "spark.kerberos.")  # fmt: skip
 _SPARKS_PYTHON = "python3"  # without PYSPARK_PYTHON
 _STOPPED = "stopped SparkContext"  # in the error of a call to it
-_STANDARD_ERROR = 2
-_NOISE = b"WARNING: Using incubator modules"
-_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 
 
 class SparkRun:
@@ -89,12 +88,15 @@ class SparkRun:
                 if _JVM_OPTIONS not in apply.spark:
                     further = jvm_options(settings.get(CLASS_PATH, ""))
                     settings[_JVM_OPTIONS] = " ".join([settings[_JVM_OPTIONS], *map(spark_settings.quoted, further)])
+                LOG.info("starting Spark", extra={"master": settings["spark.master"]})
                 wait_for_master(settings["spark.master"], apply.executor_timeout, SystemClock())
                 settings |= _start_jvm(settings, self.folder)
             for key, value in settings.items():
                 builder = builder.config(key, value)
+            with _same_handler():
+                SparkContext.getOrCreate(SparkConf().setAppName(name).setAll(list(settings.items())))
             self.spark = builder.getOrCreate()
-        except (ConfigError, SparkUnavailable):
+        except (ConfigError, SparkUnavailable, KeyboardInterrupt):
             checkpoint.remove(self.folder)
             raise
         except Exception as error:
@@ -225,6 +227,17 @@ class RunningQuery:
             checkpoint.remove(self._folder)
 
 
+@contextmanager
+def _same_handler() -> Iterator[None]:
+    """Keep the handler of SIGINT: Spark's own calls the JVM, in the middle of another call if there is one."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if handler is not None and current_thread() is main_thread():
+            signal.signal(signal.SIGINT, handler)
+
+
 def _forget_numpy() -> None:
     """Remove the converters of numpy's values, which never go to the JVM: a call would import pandas (0.8 s)."""
     INPUT_CONVERTER[:] = [
@@ -258,7 +271,7 @@ def _start_jvm(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
         Settings that replace some of these.
 
     Raises:
-        ConfigError: a setting that must be on the command line contains a password.
+        ConfigError: a setting that must be on the command line contains a password; the JVM does not start.
     """
     file = folder / "jvm.options"
     options = shlex.split(settings.get(_JVM_OPTIONS, ""))
@@ -274,35 +287,26 @@ def _start_jvm(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
                     hint="for a repository with a password use spark.jars.ivySettings, which names a file",
                 )
             conf.set(name, value)
-    errors = _filtered_errors()
+    errors = JvmErrors()
     try:
         if SparkContext._gateway is None:  # else an earlier session has started it
-            SparkContext._ensure_initialized(
-                gateway=launch_gateway(conf, {"stderr": errors})  # type: ignore[no-untyped-call]
-            )
+            with errors as output:
+                gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+            SparkContext._ensure_initialized(gateway=gateway)
+    except PySparkRuntimeError as error:
+        raise ConfigError(
+            f"Spark does not start: {errors.cause() or _first_line(error)}",
+            hint="see apply.heap, apply.master and apply.spark",
+            master=settings["spark.master"],
+        ) from error
     finally:
-        os.close(errors)
         file.unlink()  # the JVM has read it
     return instead
 
 
-def _filtered_errors() -> int:
-    """Open a pipe to standard error that drops the JVM's warning about a module that Spark requests."""
-    reading, writing = os.pipe()
-
-    def pass_on() -> None:
-        with os.fdopen(reading, "rb") as lines:
-            for line in lines:
-                if _NOISE not in line:
-                    os.write(_STANDARD_ERROR, line)
-
-    Thread(target=pass_on, daemon=True, name="jvm-errors").start()
-    return writing
-
-
 def _slots(master: str) -> int:
     """Return the number of parallel tasks in the driver; 0 if executors are separate processes."""
-    found = _LOCAL.fullmatch(master)
+    found = LOCAL.fullmatch(master)
     if found is None:
         return 0
     return (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)

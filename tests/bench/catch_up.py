@@ -16,12 +16,13 @@ import click
 from connector.demo.stage import Worker
 from tests.bench import workload
 from tests.bench.checksum import difference
-from tests.bench.drain import APPLIED, PUBLISHED, Stuck
+from tests.bench.drain import APPLIED, APPLIER, PUBLISHED, Stuck
 from tests.bench.gauges import Gauges
 from tests.bench.live import Live
 from tests.bench.meter import Meter
 from tests.bench.result import Row, Sheet, out_option
 from tests.bench.site import CLOCK, site
+from tests.bench.tables import OURS
 from tests.bench.workload import Backlog
 
 _EVERY = 0.5  # seconds
@@ -45,7 +46,7 @@ class Log:
     at: list[float] = field(default_factory=list)
     behind: list[float] = field(default_factory=list)
     left: list[float] = field(default_factory=list)
-    memory: dict[str, list[float]] = field(default_factory=lambda: {"driver": [], "JVM": [], "producer": []})
+    memory: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in OURS})
 
     def series(self) -> dict[str, list[float]]:
         """The result's form of a series: JSON has no NaN, so -1 means unknown."""
@@ -79,8 +80,7 @@ class Watch:
     def until_caught_up(self, log: Log, near: float) -> tuple[float, float]:
         """Seconds from the applier's start to its first row, and to the time from which it stayed `near` the end."""
         meters = {
-            "driver": Meter(self.applier.pid, "python"),
-            "JVM": Meter(self.applier.pid, "java"),
+            **{name: Meter(self.applier.pid, program) for name, program in APPLIER.items()},
             "producer": Meter(self.producer.pid),
         }
         began = CLOCK.monotonic()
@@ -147,7 +147,7 @@ def run(sheet: Sheet, kind: str, rows: int, rate: int) -> None:
         "s to caught up": done,
         "rows/s": (backlog.rows + live.rows * (done - first) / log.at[-1]) / max(done - first, 1e-9),
         **{f"peak MB {name}": max(values) for name, values in log.memory.items()},
-        **{f"MB {name}, end by middle": round(log.growth(name), 3) for name in ("driver", "JVM")},
+        **{f"MB {name}, end by middle": round(log.growth(name), 3) for name in APPLIER},
         **{f"peak MB {name}": round(peak / 1e6) for name, peak in peaks.items()},
     }
     worth = log.worth(done)

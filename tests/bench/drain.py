@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from connector.demo.stage import Worker
 from tests.bench.course import Course, Look
 from tests.bench.gauges import Gauges
 from tests.bench.meter import Meter
-from tests.bench.site import CLOCK, Site
+from tests.bench.site import CLOCK
 
 PUBLISHED = "thl_published_rows_total"
 APPLIED = "thl_applied_rows_total"
-PRODUCER = {"producer": ""}
-APPLIER = {"driver": "python", "JVM": "java"}
+PRODUCER = {"producer": "*"}
+APPLIER = {"driver": "python* -m connector apply *", "JVM": "java *", "workers": "python* -m connector.spark.*"}
 LOOK = 0.1  # seconds
 PATIENCE = 240.0  # seconds without a further row
 
@@ -21,30 +23,29 @@ class Stuck(Exception):
 
 
 def drain(
-    place: Site,
+    servers: Mapping[str, Meter],
     worker: Worker,
     gauges: Gauges,
     *,
     counter: str,
     goal: int,
-    parts: dict[str, str],
+    parts: Mapping[str, str],
     before: int = 0,
 ) -> Course:
     """Start `worker`, observe it until `counter` has reached `goal`, and end it.
 
     Args:
-        place: site whose servers are measured, too.
+        servers: what is measured, too, whoever started it.
         worker, gauges: not started.
         counter: a metric of the worker.
         goal: rows.
-        parts: members of the worker's family: name → how their program's name begins.
+        parts: members of the worker's family: name → their program; see `Meter`.
         before: rows of the goal that come first and are not to be measured.
 
     Raises:
         SandboxError: the worker ended.
         Stuck: nothing has moved for a long time.
     """
-    servers = place.servers()
     zero = {name: meter.read() for name, meter in servers.items()}
     worker.start()
     ours = {name: Meter(worker.pid, program) for name, program in parts.items()}

@@ -36,9 +36,10 @@ def measure(place: Site, shape: Shape, name: str, warm: int) -> Row:
         kafka={"partitions": shape.partitions},
     )
     worker, gauges = service.worker("produce")
-    made = drain(place, worker, gauges, counter=PUBLISHED, goal=backlog.rows, parts=PRODUCER, before=backlog.before)
+    servers, goal, before = place.servers(), backlog.rows, backlog.before
+    made = drain(servers, worker, gauges, counter=PUBLISHED, goal=goal, parts=PRODUCER, before=before)
     worker, gauges = service.worker("apply")
-    taken = drain(place, worker, gauges, counter=APPLIED, goal=backlog.rows, parts=APPLIER, before=backlog.before)
+    taken = drain(servers, worker, gauges, counter=APPLIED, goal=goal, parts=APPLIER, before=before)
     config = service.config
     why = log_proof(config, backlog)
     dsn = config.target.url.get_secret_value()
@@ -46,7 +47,7 @@ def measure(place: Site, shape: Shape, name: str, warm: int) -> Row:
     figures = {"value": float(shape.value), "rows": float(shape.rows), "columns": float(shape.columns)}
     try:
         figures |= figures_of(made, "producer", ("producer",))
-        figures |= figures_of(taken, "applier", ("driver", "JVM"))
+        figures |= figures_of(taken, "applier", tuple(APPLIER))
     except TooShort as error:
         why = why or str(error)
     return Row(shape.axis, figures, why)

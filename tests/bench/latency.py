@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import psycopg
 
 from connector.demo.stage import Worker
+from tests.bench.drain import APPLIER
 from tests.bench.live import Live
 from tests.bench.meter import Meter
 from tests.bench.proof import differs
@@ -39,8 +40,7 @@ class Pair:
         """The meters of all processes."""
         return {
             "producer": Meter(self.producer.pid),
-            "driver": Meter(self.applier.pid, "python"),
-            "JVM": Meter(self.applier.pid, "java"),
+            **{name: Meter(self.applier.pid, program) for name, program in APPLIER.items()},
             **self.place.servers(),
         }
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections import defaultdict
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -36,10 +37,10 @@ class Meter:
 
     Args:
         pid: root process of the family; None: none, and no usage.
-        program: only members whose program's name begins so.
+        program: only members of whom this is the program with its arguments; a pattern as of files.
     """
 
-    def __init__(self, pid: int | None, program: str = "") -> None:
+    def __init__(self, pid: int | None, program: str = "*") -> None:
         self._pid = pid
         self._program = program
         self._members: list[int] = []
@@ -67,9 +68,9 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def usage(pid: int, *, name: str = "") -> Usage:
-    """The usage of `pid` and its children; with `name` only of members whose program has this name."""
-    return Meter(pid, name).read()
+def usage(pid: int, *, program: str = "*") -> Usage:
+    """The usage of `pid` and its children; see `Meter`."""
+    return Meter(pid, program).read()
 
 
 def _sum(members: list[int]) -> Usage:
@@ -103,7 +104,7 @@ def _memory(pid: int) -> dict[str, int]:
 
 def _is(pid: int, program: str) -> bool:
     try:
-        command = Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0]
+        path, *arguments = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return Path(command).name.startswith(program)
+    return fnmatchcase(" ".join([Path(path).name, *arguments]), program)

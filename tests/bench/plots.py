@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 
 from tests.bench.markdown import cases
 from tests.bench.result import Result, Row, comparable
+from tests.bench.tables import OURS
 
 mpl.use("Agg")
 mpl.rcParams.update(
@@ -28,7 +29,7 @@ mpl.rcParams.update(
     }
 )
 
-COLOURS = {"producer": "#1f6f8b", "applier": "#c8553d", "driver": "#e0a458", "JVM": "#8e3b46"}
+COLOURS = {"producer": "#1f6f8b", "applier": "#c8553d", "driver": "#e0a458", "JVM": "#8e3b46", "workers": "#6a994e"}
 BASE = {"rows": None, "size": 1000.0, "tables": 1.0, "columns": 10.0, "partitions": 1.0}
 TITLES = {
     "rows": "rows in all",
@@ -106,7 +107,7 @@ def _per_row(rows: Sequence[Row], figure: str, axis: str) -> float:
 
 
 def _memory(panel: Any, points: Points) -> None:
-    for name in ("producer", "driver", "JVM"):
+    for name in OURS:
         peaks = [statistics.median(row.figures[f"{name} peak MB"] for row in rows) for rows in points.values()]
         panel.plot(list(points), peaks, color=COLOURS[name], marker="o", markersize=4, label=name)
     panel.set_xscale("log")
@@ -138,7 +139,7 @@ def catch_up(results: Sequence[Result], path: Path) -> None:
     left.plot([x for x, _ in told], [y for _, y in told], color=COLOURS["producer"], label="thl_catch_up_seconds")
     left.set_ylabel("seconds left")
     left.set_ylim(0, 1.5 * done)
-    for name in ("producer", "driver", "JVM"):
+    for name in OURS:
         memory.plot(at, row.series[f"MB {name}"], color=COLOURS[name], label=name)
     memory.set_ylabel("MB resident")
     memory.set_xlabel("seconds after the start of thl apply")

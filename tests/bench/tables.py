@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tests.bench.markdown import Column, cases, machine, provenance, table
 from tests.bench.result import Result, Row, comparable
 
-OURS = ("producer", "driver", "JVM")
+OURS = ("producer", "driver", "JVM", "workers")  # the applier has three: Spark's Python workers are the last
 SERVERS = ("mysqld", "broker", "postgres")
 
 

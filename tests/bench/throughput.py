@@ -54,14 +54,15 @@ def run(sheet: Sheet, plan: Plan) -> None:
 def produced(place: Site, service: Service, kind: str, backlog: Backlog) -> Row:
     """Run one producer from the beginning of the binary log to the end of the backlog."""
     worker, gauges = service.worker("produce")
-    course = drain(place, worker, gauges, counter=PUBLISHED, goal=backlog.rows, parts=PRODUCER)
+    course = drain(place.servers(), worker, gauges, counter=PUBLISHED, goal=backlog.rows, parts=PRODUCER)
     return Row(f"MySQL to Kafka, {kind}", course.figures(), log_proof(service.config, backlog))
 
 
 def applied(place: Site, service: Service, case: str, backlog: Backlog, proof: TargetProof) -> Row:
     """Run one applier from the beginning of the log to the end of the backlog, into a fresh target."""
     worker, gauges = service.worker("apply")
-    course = drain(place, worker, gauges, counter=APPLIED, goal=backlog.rows, parts=APPLIER, before=backlog.before)
+    goal, before = backlog.rows, backlog.before
+    course = drain(place.servers(), worker, gauges, counter=APPLIED, goal=goal, parts=APPLIER, before=before)
     return Row(case, {**course.figures(), **_survivors(service, course)}, proof.check(service.config))
 
 

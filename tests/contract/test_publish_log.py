@@ -28,6 +28,7 @@ from connector.producer.publish.publisher import Point, Publisher
 from connector.producer.publish.queue import Work
 from tests.contract.test_publish_topics import config_of
 from tests.support import encoding as making
+from tests.support.clock import PATIENCE
 from tests.support.producing import fragments
 from tests.support.servers.environment import Broker
 
@@ -251,7 +252,7 @@ def test_a_reader_to_the_high_watermark_waits_for_an_open_transaction(config: Co
     with LogReader(config) as reader:
         assert reader.position() == before
     log.transactions.commit()
-    waiting.join(20)
+    waiting.join(PATIENCE)
     assert seen == [moved]
 
 

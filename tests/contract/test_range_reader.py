@@ -30,7 +30,7 @@ from connector.log.compact.segment import Segment, Unread
 from connector.log.format.message import Message
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.spark.stream import range_task
-from connector.spark.stream.kafka_source import EARLIEST, offsets_stream, ranges_of
+from connector.spark.stream.kafka_source import EARLIEST, offsets_stream, task_ranges
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.range_task import RangeTask, TaskRange
 from tests.support.fragments import change, record
@@ -208,6 +208,8 @@ def test_what_a_task_has_no_memory_for_is_applied_from_the_driver(
     end = written(config, 3_000)
     whole = list(task(config, compact=compact).parts(TaskRange(0, 0, end, first=True)))
     assert not [part for part in whole if isinstance(part, Unread)]
+    # The marker and the first event at most stay messages.
+    assert sum(part.num_rows for part in whole if isinstance(part, pa.RecordBatch)) <= 2 or not compact
     monkeypatch.setattr(range_task, "JVM_BYTES", 1 << 20)
     parts = list(task(config, compact=compact).parts(TaskRange(0, 0, end, first=True)))
     *before, unread = parts
@@ -236,6 +238,14 @@ def test_messages_that_are_no_log_are_left_to_the_driver_which_refuses_them(conf
     with pytest.raises(LogDamaged) as refused:
         applied(config, [parts])
     assert refused.value.where["at"] == f"{config.topic}-0@{at}"
+
+
+@pytest.mark.parametrize(("first", "kind"), [(True, pa.RecordBatch), (False, Segment)])
+def test_the_message_with_which_a_stream_begins_stays_one(config: Config, kind: type, *, first: bool) -> None:
+    """It tells the driver the epoch; the stream begins after the marker."""
+    end = written(config, 60)
+    begin, *_ = task(config).parts(TaskRange(0, 20, end, first=first))
+    assert isinstance(begin, kind)
 
 
 def test_a_task_without_compaction_returns_messages(config: Config) -> None:
@@ -289,7 +299,7 @@ def test_bounds_are_the_offsets_of_spark_s_batch(config: Config, tmp_path: Path,
     found: list[tuple[int, int, int]] = []
 
     def accept(frame: DataFrame, _number: int) -> None:
-        bounds = ranges_of(frame)
+        bounds = task_ranges(frame)
         rows = {(row.partition, row.offset) for row in frame.select("partition", "offset").collect()}
         committed = {0: 200, 1: 90}
         within = [(one.partition, at) for one in bounds for at in range(one.begin, one.end)]
@@ -301,7 +311,7 @@ def test_bounds_are_the_offsets_of_spark_s_batch(config: Config, tmp_path: Path,
         stream = offsets_stream(spark, config.kafka, topic=config.topic, offsets={0: EARLIEST, 1: 3}, options=options)
         query = stream.writeStream.option("checkpointLocation", str(tmp_path / "query")).foreachBatch(accept).start()
         try:
-            until(lambda: not query.isActive or {end for *_, end in found} >= {201, 101}, 60)
+            until(lambda: not query.isActive or {end for *_, end in found} >= {201, 101})
             assert query.exception() is None
         finally:
             query.stop()

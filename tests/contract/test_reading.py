@@ -32,6 +32,7 @@ from connector.spark.stream.micro_batches import MicroBatches
 from connector.spark.stream.parts import Batch, begin_of, partition_of
 from connector.spark.stream.socket_sink import SocketSink
 from connector.spark.stream.stream import LogStream, Mode
+from tests.support.clock import PATIENCE
 from tests.support.log_writer import LogWriter
 from tests.support.producing import until
 from tests.support.servers.environment import Broker
@@ -137,7 +138,7 @@ def test_a_task_of_the_next_epoch_goes_on_after_the_last_one(
     log = Log(config, partitions=2)
     stream = continuously(spark, config.kafka, config.topic, {0: EARLIEST, 1: EARLIEST})
     found: list[Batch] = []
-    end = CLOCK.monotonic() + 60
+    end = CLOCK.monotonic() + PATIENCE
     try:
         while len(ended) <= 4:  # of more than two epochs
             assert CLOCK.monotonic() < end
@@ -288,7 +289,7 @@ def test_each_mode_takes_over_from_the_other_without_a_gap_or_a_repeat(
     ) as reading:
         found = read(reading, 100)
         for count, kind in ((2, Mode.CONTINUOUS), (2_000, Mode.MICRO_BATCH), (2, Mode.CONTINUOUS)):
-            until(lambda: comes(log, reading, found, count) and reading.mode is kind, 90)  # noqa: B023
+            until(lambda: comes(log, reading, found, count) and reading.mode is kind)  # noqa: B023
     assert numbers(found, 2) == [list(range(0, log.sent, 2)), list(range(1, log.sent, 2))]
 
 
@@ -320,7 +321,7 @@ def test_a_continuous_query_that_fails_leaves_micro_batches(
     load = load_monitor.LoadMonitor(CLOCK.monotonic())
     with LogStream(spark, config, {0: EARLIEST}, CLOCK, load) as reading:
         found = read(reading, 10)
-        until(lambda: comes(log, reading, found, 2) and "continuous mode could not start" in caplog.text, 60)
+        until(lambda: comes(log, reading, found, 2) and "continuous mode could not start" in caplog.text)
         assert comes(log, reading, found, 20)
         assert reading.mode is Mode.MICRO_BATCH
         assert not load.idle
@@ -347,7 +348,7 @@ def test_messages_too_large_for_the_heap_leave_micro_batches_alone(
     load = load_monitor.LoadMonitor(CLOCK.monotonic())
     with LogStream(spark, config, offsets, CLOCK, load, largest=largest) as reading:
         read(reading, 10)
-        until(lambda: reading.next(0.1) is None and load.idle, 60)
+        until(lambda: reading.next(0.1) is None and load.idle)
         assert reading.continuous_possible == fits
         reading.next(0.1)
         assert (reading.mode is Mode.MICRO_BATCH) != fits
@@ -452,10 +453,10 @@ def test_brokers_that_stay_away_end_the_stream_in_either_mode(
         monkeypatch.setattr(load_monitor, "WINDOWS", windows)
         with LogStream(spark, impatient, {0: EARLIEST}, CLOCK, load_monitor.LoadMonitor(CLOCK.monotonic())) as reading:
             read(reading, 5)
-            until(lambda kind=kind, reading=reading: reading.next(0.1) is None and reading.mode is kind, 60)
+            until(lambda kind=kind, reading=reading: reading.next(0.1) is None and reading.mode is kind)
             kafka_broker.kill()
             try:
                 with pytest.raises(BrokerUnavailable):
-                    until(lambda reading=reading: reading.next(0.2) is not None, 45)
+                    until(lambda reading=reading: reading.next(0.2) is not None)
             finally:
                 kafka_broker.start()

@@ -28,6 +28,7 @@ from connector.sandbox.mysqld import PASSWORD_FILE, Mysqld
 from connector.sandbox.postgres import PostgresServer
 from connector.sandbox.process import Process
 from connector.sandbox.settings import MYSQL_FAST
+from tests.support.clock import PATIENCE
 from tests.support.mysql import connect
 from tests.support.servers.mysql56 import MySql56Server, mysql56_folder
 
@@ -230,7 +231,7 @@ def committed(
     )
     consumer.assign([TopicPartition("events", 0, 0)])
     try:
-        return [message.value() for message in consumer.consume(count, timeout=30)]
+        return [message.value() for message in consumer.consume(count, timeout=PATIENCE)]
     finally:
         consumer.close()
 
@@ -259,7 +260,7 @@ def test_server_dies_with_its_parent_on_request(tmp_path: Path, module: str, nam
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if holds():
             return True

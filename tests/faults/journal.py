@@ -39,3 +39,15 @@ def flood(connect: Connect) -> None:
             rows = [(entry, f"{n} ".ljust(2000, "x")) for n in range(first, first + 400)]
             cursor.executemany("INSERT INTO journal VALUES (%s, %s)", rows)
         connection.commit()
+
+
+def prepare(connect: Connect) -> None:
+    """Inserts rows in XA transactions: two are committed, one between them is rolled back."""
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"USE {SCHEMA}")
+        for end in ("COMMIT", "ROLLBACK", "COMMIT"):
+            entry = next(_numbers)
+            cursor.execute("XA START %s", (f"journal-{entry}",))
+            cursor.executemany("INSERT INTO journal VALUES (%s, %s)", [(entry, f"line {n}") for n in range(4)])
+            for step in ("END", "PREPARE", end):
+                cursor.execute(f"XA {step} %s", (f"journal-{entry}",))

@@ -10,9 +10,10 @@ import psutil
 
 from connector import failpoints as faults
 from connector.demo.stage import Worker
-from connector.errors import SparkGone
+from connector.errors import SparkGone, SparkUnavailable
 from connector.sandbox.server import Server
 from tests.faults.rig import CLOCK, Rig, alive, descendants, signalled
+from tests.support.clock import PATIENCE
 
 JVM: Final = "SparkSubmit"
 EXECUTOR: Final = "CoarseGrainedExecutorBackend"
@@ -56,6 +57,8 @@ def arm(rig: Rig, point: str, passage: int = 1) -> Worker:
     fresh.start()
     if "mid_event" in point or "stage" in point:
         rig.flood()
+    if "prepared" in point:
+        rig.prepare()  # not part of the load, as an initial load waits for each of them
     return fresh
 
 
@@ -121,18 +124,48 @@ def jvm(rig: Rig) -> None:
 
 def executor(rig: Rig) -> None:
     """Kill one executor of a Spark of several processes; start the applier on such a Spark if needed."""
-    if rig.applier.config != rig.cluster_config:
+    if not rig.cluster and rig.applier.config != rig.cluster_config:
         rig.applier.stop()
         fresh = rig.worker("apply", cluster=True)
         rig.become(fresh)
         fresh.start()
         rig.progress()
-    victim = rig.random.choice(family(rig.applier, EXECUTOR))
-    rig.bereave(rig.applier)
+    executors = rig.cluster.executors() if rig.cluster else family(rig.applier, EXECUTOR)
+    victim = psutil.Process(rig.random.choice(executors).pid)
+    rig.mourn(victim.children(recursive=True))
     victim.kill()
     rig.until(lambda: not alive(victim), "the executor's end")
     rig.count("executor")
     rig.progress()
+
+
+def machine(rig: Rig) -> None:
+    """Kill a worker of the cluster with its executors: the applier goes on with the other worker's."""
+    assert rig.cluster
+    victim = rig.random.choice(rig.cluster.workers)
+    rig.mourn(psutil.Process(victim.pid).children(recursive=True))
+    victim.kill()
+    rig.count("worker")
+    rig.progress()
+    rig.cluster.start()
+
+
+def master(rig: Rig) -> None:
+    """Kill the cluster's master: executors go on until it is back, which ends what it does not know.
+
+    The driver has to end with its reason, so that a supervisor can start it again.
+    """
+    assert rig.cluster
+    worker = rig.applier
+    rig.cluster.master.kill()
+    rig.count("master")
+    rig.progress()
+    worker.expects_crash = True
+    rig.bereave(worker)
+    rig.cluster.start()
+    rig.until(lambda: not worker.running, "the driver's end without its executors")
+    assert worker.exit_code == SparkUnavailable.exit_code, f"{worker.exit_code}\n{worker.log_tail()}"
+    again(rig, "apply")
 
 
 def backend(rig: Rig) -> None:
@@ -162,7 +195,7 @@ def family(worker: Worker, word: str) -> list[psutil.Process]:
 
 def gone(rig: Rig, worker: Worker) -> None:
     """Wait for the end of a killed process and of its children."""
-    deadline = CLOCK.monotonic() + 10
+    deadline = CLOCK.monotonic() + PATIENCE
     while worker.running:
         assert CLOCK.monotonic() < deadline, f"{worker.name} does not die"
         CLOCK.sleep(0.01)

@@ -12,7 +12,7 @@ from tests.faults import killing
 PRODUCER_AT_RANDOM: Final = ("producer", "broker", "MySQL")
 APPLIER_AT_RANDOM: Final = ("driver", "JVM")
 POSTGRES_AT_RANDOM: Final = ("PostgreSQL", "PostgreSQL's backend")
-EXECUTOR: Final = "executor"
+CLUSTER_AT_RANDOM: Final = ("executor", "worker", "master")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Round:
     Args:
         snapshot: points at which the producer dies within the initial load, in order.
         steps: under the load.
-        executors: number of executors killed at the end.
+        executors: number of executors killed at the end, on a Spark of several processes.
     """
 
     snapshot: Sequence[str]
@@ -55,7 +55,7 @@ class Round:
         return len(self.snapshot) + each + self.executors
 
 
-def rounds(target: str, seed: int, number: int, *, producer_rounds: int) -> Iterator[Round]:
+def rounds(target: str, seed: int, number: int, *, producer_rounds: int, cluster: bool = False) -> Iterator[Round]:
     """A number of rounds, in each of which every process and server is killed once.
 
     Args:
@@ -63,6 +63,7 @@ def rounds(target: str, seed: int, number: int, *, producer_rounds: int) -> Iter
         seed: equal seeds give equal rounds.
         number: number of rounds.
         producer_rounds: in so many of them, the producer's named points are among it.
+        cluster: the applier runs on a Spark cluster, whose processes are killed among the others.
     """
     random = Random(f"{seed} {target}")
     named = killing.points(target)
@@ -71,6 +72,7 @@ def rounds(target: str, seed: int, number: int, *, producer_rounds: int) -> Iter
         first = [*(produce if at < producer_rounds else ()), *PRODUCER_AT_RANDOM]
         second = [point for point in named if killing.command(point) == "apply"]
         second += APPLIER_AT_RANDOM + (POSTGRES_AT_RANDOM if target == "postgres" else ())
+        second += CLUSTER_AT_RANDOM if cluster else ()
         random.shuffle(first)
         random.shuffle(second)
         length = max(len(first), len(second))
@@ -80,9 +82,10 @@ def rounds(target: str, seed: int, number: int, *, producer_rounds: int) -> Iter
             Step(applier, _passage(random, applier), other, _passage(random, other), random.uniform(0, 1.5))
             for applier, other in zip(second, first, strict=True)
         ]
-        yield Round(killing.SNAPSHOT if at < producer_rounds else (), steps, 1)
+        yield Round(killing.SNAPSHOT if at < producer_rounds else (), steps, 0 if cluster else 1)
 
 
 def _passage(random: Random, point: str) -> int:
     number = random.randrange(1, 5)
-    return 1 if point in killing.ONCE or "mid_event" in point else number
+    # The flood, and the XA transactions, that lead there are run once, and may be one commit.
+    return 1 if point in killing.ONCE or "mid_event" in point or "prepared" in point else number

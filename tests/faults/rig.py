@@ -26,18 +26,23 @@ from connector.config.loading import load as load_config
 from connector.demo import load as shop_load
 from connector.demo.stage import SERVICE, Worker, configuration
 from connector.demo.traffic import KINDS
+from connector.errors import SparkUnavailable
+from connector.kafka.log_reader import LogReader
 from connector.log.gtid.mysql import GtidSet
+from connector.log.ids import NO_SEQNO
+from connector.log.transaction.position import PositionRecord
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.postgres import PostgresServer
 from connector.verify import Report, verify
 from tests.faults import journal
 from tests.faults.witness import Witness
+from tests.support.clock import PATIENCE
+from tests.support.servers.spark_cluster import EXECUTOR_MEMORY, SparkCluster
 
 CLOCK = SystemClock()
 WORKERS: Final = 4
 RATE: Final = 15.0
-PATIENCE: Final = 150.0  # the machine may be busy with other things
 ORPHAN_SECONDS: Final = 30.0
 
 # Small, so that a flood is many fragments, Kafka transactions and batches.
@@ -45,6 +50,12 @@ SMALL: Final[Mapping[str, Mapping[str, Any]]] = {
     "source": {"batch_bytes": 65536},
     "publish": {"fragment_bytes": 16384, "shard_bytes": 65536, "commit_bytes": 262144},
     "apply": {"batch_messages": 100, "heap": "512m"},
+}
+
+# With several partitions two of three transactions have one shard, the others are barriers.
+SHARDS: Final[Mapping[str, Any]] = {
+    "shard_by": "table",
+    "shards": [{"name": "orders", "pattern": pattern} for pattern in ("shop.order*", "shop.payments")],
 }
 
 
@@ -55,15 +66,27 @@ class Rig:
         folder: everything lies here.
         mysql, kafka, postgres: running.
         seed: seed of the rows and of the load.
+        cluster: running; the applier's Spark. None: Spark's local mode.
+        partitions: partitions of the log.
     """
 
     def __init__(
-        self, folder: Path, mysql: MySqlServer, kafka: KafkaBroker, postgres: PostgresServer | None, seed: int
+        self,
+        folder: Path,
+        mysql: MySqlServer,
+        kafka: KafkaBroker,
+        postgres: PostgresServer | None,
+        seed: int,
+        *,
+        cluster: SparkCluster | None = None,
+        partitions: int = 1,
     ) -> None:
         self.folder = folder
         self.mysql = mysql
         self.kafka = kafka
         self.postgres = postgres
+        self.cluster = cluster
+        self._partitions = partitions
         self.random = Random(seed)
         self.kills: Counter[str] = Counter()
         self.connect = shop_load.connector(mysql.host, mysql.port, mysql.user, mysql.password)
@@ -90,6 +113,13 @@ class Rig:
         values = configuration(self.mysql, self.kafka, self.url) | {"service": name}
         for section, changes in SMALL.items():
             values[section] = {**values.get(section, {}), **changes}
+        if self._partitions > 1:
+            values["kafka"]["partitions"] = self._partitions
+            values["publish"] |= SHARDS
+        values["apply"]["master"] = f"local[{self._partitions + 1}]"  # the least that allows continuous mode
+        if self.cluster:
+            values["apply"]["master"] = self.cluster.url
+            values["apply"]["spark"]["spark.executor.memory"] = EXECUTOR_MEMORY
         self.config = self.folder / f"{name}.yaml"
         self.config.write_text(yaml.safe_dump(values))
         cluster = {"master": "local-cluster[2,1,1024]"}
@@ -144,6 +174,10 @@ class Rig:
         """Insert one large transaction."""
         journal.flood(self.connect)
 
+    def prepare(self) -> None:
+        """Run some XA transactions."""
+        journal.prepare(self.connect)
+
     def become(self, worker: Worker) -> None:
         """Make this worker the producer or applier from now on; the older one is not checked any more."""
         if worker.name == self.producer.name:
@@ -170,7 +204,9 @@ class Rig:
         with self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@GLOBAL.gtid_executed")
             executed = GtidSet.parse(cursor.fetchone()[0].replace("\n", ""))
-        self.until(lambda: executed.issubset(GtidSet.parse(self.witness.look().gtid_set)), "the rest")
+        self.until(lambda: self._published(executed), "the rest of the log", ends=True)
+        last = self._position().last_finished
+        self.until(lambda: self.witness.look().seqno >= last, "the rest", ends=True)
         self.tell("everything has arrived")
         report = verify(load_config(self.config))
         assert report.equal, [(table.name, table.differences[:3]) for table in report.tables if not table.equal]
@@ -179,6 +215,16 @@ class Rig:
         self.tell("equal, each event once")
         return report
 
+    def _published(self, executed: GtidSet) -> bool:
+        """True if the log has these transactions, or the producer has passed those that are no events (XA PREPARE)."""
+        return executed.issubset(GtidSet.parse(self._position().gtid_set or ""))
+
+    def _position(self) -> PositionRecord:
+        with LogReader(load_config(self.config)) as log:
+            position = log.position()
+        assert position is not None
+        return position
+
     def finish(self) -> Report:
         """Compare, end both workers cleanly, and check that no staging table and no process is left."""
         report = self.prove()
@@ -186,6 +232,8 @@ class Rig:
             self.bereave(worker)
             worker.stop()
             assert worker.exit_code == 0, f"{worker.name} ended with {worker.exit_code}\n{worker.log_tail()}"
+        if self.cluster:
+            self.cluster.free()
         # Of a killed PostgreSQL, its own autovacuum takes away what dead sessions had.
         _wait(lambda: not self.witness.staged(), lambda: f"staging is left: {self.witness.staged()}")
         _wait(lambda: not self.orphans(), lambda: f"orphans: {self.orphans()}")
@@ -195,10 +243,21 @@ class Rig:
         """Processes that still run after their parent was killed."""
         return [f"{one.pid} {' '.join(one.cmdline())[:80]}" for one in self._bereaved if alive(one)]
 
-    def until(self, reached: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
-        """Wait for a condition, while producer and applier keep running."""
+    def until(self, reached: Callable[[], bool], what: str, seconds: float = PATIENCE, *, ends: bool = False) -> None:
+        """Wait for a condition, while producer and applier keep running; a lost cluster has the applier start again.
+
+        Args:
+            reached: the condition.
+            what: what is waited for, for the error.
+            seconds: to wait.
+            ends: the load has ended: as long as events are applied, the time begins anew.
+        """
         deadline = CLOCK.monotonic() + seconds
+        seqno = NO_SEQNO
         while not reached():
+            self._supervise()
+            if ends and (now := self.witness.look().seqno) > seqno:
+                deadline, seqno = CLOCK.monotonic() + seconds, now
             for worker in (self.producer, self.applier):
                 if worker.ended_badly:
                     raise AssertionError(f"{worker.name} ended with {worker.exit_code}\n{worker.log_tail()}")
@@ -207,6 +266,13 @@ class Rig:
                 f"producer:\n{self.producer.log_tail()}\napplier:\n{self.applier.log_tail()}"
             )
             CLOCK.sleep(0.05)
+
+    def _supervise(self) -> None:
+        """Start the applier again as docs/cluster.md has it: what it lost of its cluster it cannot replace itself."""
+        lost = self.applier.ended_badly and self.applier.exit_code == SparkUnavailable.exit_code
+        if self.cluster and lost:
+            self.tell(f"starts again: {self.applier.log_tail().splitlines()[-1]}")
+            self.applier.start()
 
     def close(self) -> None:
         """End everything, in any state."""
@@ -225,18 +291,22 @@ class Rig:
 
 
 @contextmanager
-def rig(folder: Path, target: str, *, seed: int = 1) -> Iterator[Rig]:
+def rig(folder: Path, target: str, *, seed: int = 1, on_cluster: bool = False, partitions: int = 1) -> Iterator[Rig]:
     """Starts the servers and fills the source; `target` is `sqlite` or `postgres`. No worker is started yet."""
     mysql = MySqlServer(folder / "mysql", die_with_parent=True)
     kafka = KafkaBroker(folder / "kafka", die_with_parent=True)
     settings = {"autovacuum_naptime": "1s"}
     postgres = PostgresServer(folder / "postgres", settings=settings, die_with_parent=True)
+    cluster = SparkCluster(folder / "spark") if on_cluster else None
     try:
         mysql.start()
         kafka.start()
         if target == "postgres":
             postgres.start()
-        made = Rig(folder, mysql, kafka, postgres if target == "postgres" else None, seed)
+        if cluster:
+            cluster.start()
+        used = postgres if target == "postgres" else None
+        made = Rig(folder, mysql, kafka, used, seed, cluster=cluster, partitions=partitions)
         try:
             yield made
         finally:
@@ -244,6 +314,8 @@ def rig(folder: Path, target: str, *, seed: int = 1) -> Iterator[Rig]:
     finally:
         for server in (kafka, mysql, postgres):
             server.kill()
+        if cluster:
+            cluster.stop()
 
 
 def signalled(worker: Worker, number: signal.Signals) -> None:

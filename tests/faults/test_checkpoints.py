@@ -25,6 +25,7 @@ from connector.config.model import Config
 from connector.demo.stage import Worker
 from connector.fetching.jars import spark_kafka_jars
 from tests.faults.rig import alive, descendants
+from tests.support.clock import PATIENCE
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker
@@ -70,7 +71,7 @@ class Log:
     def apply(self) -> None:
         """Start the applier if needed, and wait until the target has every event."""
         self.applier.start()
-        deadline = CLOCK.monotonic() + 120
+        deadline = CLOCK.monotonic() + PATIENCE
         while self.applied() != list(range(self.log.seqno + 1)):
             assert self.applier.running, self.applier.log_tail()
             assert CLOCK.monotonic() < deadline, f"{self.applied()[-3:]}\n{self.applier.log_tail()}"

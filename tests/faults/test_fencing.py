@@ -104,6 +104,6 @@ def _newer(made: Rig, name: str, stop_point: str = "") -> Worker:
 
 
 def _ended_as_fenced(made: Rig, worker: Worker, who: str) -> None:
-    made.until(lambda: not worker.running, f"the end of the older {worker.name}", 90)
+    made.until(lambda: not worker.running, f"the end of the older {worker.name}")
     assert worker.exit_code == Fenced.exit_code, f"{worker.name}: {worker.exit_code}\n{worker.log_tail()}"
     assert who in worker.log_tail()

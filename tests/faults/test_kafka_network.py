@@ -19,7 +19,8 @@ from connector.errors import ConnectorError, HistoriesDiffer, LogDamaged
 from connector.kafka.log_reader import LogReader
 from connector.spark.session import SparkRun
 from tests.faults.witness import Witness
-from tests.support.producing import PATIENCE, SMALL, Bench, check, last_seqno, until
+from tests.support.clock import PATIENCE
+from tests.support.producing import SMALL, Bench, check, last_seqno, until
 from tests.support.proxied_kafka import ProxiedBroker, proxied_broker
 from tests.support.proxy import Cut, Proxy, Way
 from tests.support.servers.environment import SqlServer

@@ -21,6 +21,7 @@ from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.fetching.jars import spark_kafka_jars
 from connector.fetching.java import java_home
+from tests.support.clock import PATIENCE
 from tests.support.fragments import change, column, record, statement
 from tests.support.log_writer import LogWriter
 
@@ -82,7 +83,7 @@ class Process:
                 one.kill()
             except psutil.NoSuchProcess:
                 continue
-        self.popen.wait(30)
+        self.popen.wait(PATIENCE)
 
 
 class Scene:

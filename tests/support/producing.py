@@ -23,10 +23,10 @@ from connector.errors import BrokerUnavailable
 from connector.kafka.log_reader import LogReader
 from connector.log.format.framing import body_at
 from connector.schema import fragment_schema
+from tests.support.clock import PATIENCE
 from tests.support.servers.environment import Broker, SqlServer
 
 SCHEMA: Any = fastavro.parse_schema(fragment_schema())
-PATIENCE = 60.0
 SMALL = {  # so that a few thousand rows are many pieces, fragments and Kafka transactions
     "THL_SOURCE__PIECE_BYTES": "65536",
     "THL_PUBLISH__SHARD_BYTES": "65536",

@@ -16,6 +16,7 @@ from connector.spark.session import SparkRun
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.micro_batches import MESSAGES, MicroBatches
+from tests.support.clock import PATIENCE
 
 Reader = Callable[[SparkRun, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
 
@@ -32,7 +33,7 @@ def end_jvm() -> None:
     if gateway is not None:
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(30)
+        gateway.proc.wait(PATIENCE)
         SparkContext._gateway = SparkContext._jvm = None
 
 

@@ -11,6 +11,7 @@ cdef struct ScannedMessage:
     long long offset
     RawHeader header
     long long newest_barrier  # of the event itself, or before it
+    bint barrier
     bint plain  # a whole event in one fragment, nothing but rows
 
 
@@ -33,6 +34,7 @@ cdef class Messages:
 
 cdef class Scanner:
     cdef readonly str topic
+    cdef long long interval
     cdef HeaderDecoder headers
     cdef bytes metadata  # the bytes of the last map
     cdef bint rows_only  # that map allows a plain event

@@ -1,7 +1,7 @@
 """Verifies the messages of a batch and decodes their headers, for `EventSequencer`.
 
 Every checksum is verified here, so later code can trust the bytes of the changes. Headers are kept as C structs,
-without a Python object each. Whole events that directly follow each other stay together as `Messages`, by the rule of
+without a Python object each. Whole events of one range stay together as `Messages`, by the rules of
 `connector.log.reading.event_range`; a `Message` with a `FragmentHeader` is made on demand. Nothing is copied: both keep
 Spark's Arrow buffer alive.
 """
@@ -84,17 +84,35 @@ cdef class Messages:
 
     def event_range(self):
         """The messages as a range for `EventSequencer`."""
+        cdef Py_ssize_t count = self.end - self.first
         cdef ScannedMessage* message = self.at(0)
+        cdef ScannedMessage* last = self.at(count - 1)
         return EventRange(
             message.partition,
-            message.header.seqno,
+            self.seqnos(0, count),
             message.header.prev_seqno,
             message.header.last_barrier,
             self.scanned.offsets[self.first : self.end],
-            self.at(self.end - self.first - 1).offset + 1,
-            self.one(self.end - self.first - 1).header,
+            last.offset + 1,
+            self.one(count - 1).header,
             self,
         )
+
+    def seqnos(self, Py_ssize_t first, Py_ssize_t end):
+        """The seqnos of the messages from `first` to before `end`: a range where each is the next of the log."""
+        cdef long long begin = self.at(first).header.seqno
+        cdef Py_ssize_t index
+        if self.at(end - 1).header.seqno - begin == end - 1 - first:
+            return range(begin, begin + end - first)
+        found = array("q", bytes(8 * (end - first)))
+        cdef long long[::1] numbers = found
+        for index in range(end - first):
+            numbers[index] = self.at(first + index).header.seqno
+        return found
+
+    def offsets(self, Py_ssize_t first, Py_ssize_t end):
+        """The offsets of the messages from `first` to before `end`."""
+        return self.scanned.offsets[self.first + first : self.first + end]
 
     def rows(self, Py_ssize_t first, Py_ssize_t end):
         """The number of rows of the messages from `first` to before `end`, by their headers."""
@@ -118,29 +136,32 @@ cdef class Messages:
         return found
 
     def gtids(self, Py_ssize_t first, Py_ssize_t end):
-        """The GTIDs of the messages from `first` to before `end`, as pairs: first of a consecutive range, its length."""
+        """The GTIDs of the messages from `first` to before `end`, in runs whose numbers grow as their seqnos do.
+
+        Returns:
+            For each run its first GTID, the index of that message, and the number of messages.
+        """
         cdef ScannedMessage* message
-        cdef ScannedMessage* last = NULL
-        cdef Py_ssize_t index, count = 0
+        cdef ScannedMessage* before = NULL
+        cdef Py_ssize_t index, begin = first
         cdef const unsigned char[::1] data = self.scanned.block.data
         found = []
         for index in range(first, end):
             message = self.at(index)
+            if before is not NULL and (not message.header.gtid.start or not in_step(data, before, message)):
+                found.append((gtid, begin, index - begin))
+                before = NULL
             if not message.header.gtid.start:
                 continue
-            if last is not NULL and next_gtid(data, last.header.gtid, message.header.gtid):
-                count += 1
-            else:
-                if last is not NULL:
-                    found.append((gtid, count))
+            if before is NULL:
+                begin = index
                 try:
                     gtid = text_of(data, message.header.gtid)
                 except ValueError as error:
                     raise located(error, self.scanned.scanner.topic, message) from error
-                count = 1
-            last = message
-        if last is not NULL:
-            found.append((gtid, count))
+            before = message
+        if before is not NULL:
+            found.append((gtid, begin, end - begin))
         return found
 
     cdef ScannedMessage* at(self, Py_ssize_t index) except NULL:
@@ -169,10 +190,12 @@ cdef class Scanner:
 
     Args:
         topic: named in errors.
+        interval: 0: messages stay together where they directly follow each other; else see `event_range.joins`.
     """
 
-    def __init__(self, topic):
+    def __init__(self, topic, interval=0):
         self.topic = topic
+        self.interval = interval
         self.headers = HeaderDecoder()
         self.metadata = b"\0"
         self.rows_only = True
@@ -221,19 +244,20 @@ cdef class Scanner:
                     raise BrokenRule(Rule.OTHER_SCHEMA)
             except (ValueError, IndexError) as error:
                 raise located(error, self.topic, message) from error
-            if index and not follows(scanned.at(index - 1), message):
+            if index and not joins(scanned.at(first), scanned.at(index - 1), message, self.interval):
                 found.append(part(scanned, first, index))
                 first = index
         found.append(part(scanned, first, count))
         return found
 
     cdef int scan_header(self, ScannedMessage* message, Reader r) except -1:
-        """Read a header, and derive what `follows` compares."""
+        """Read a header, and derive what `joins` compares."""
         cdef RawHeader* header = &message.header
         read_header(r, header)
         message.changes = r.at
         message.newest_barrier = header.last_barrier
-        if header.kind == DDL or is_unknown(r.data, header.shard):
+        message.barrier = header.kind == DDL or is_unknown(r.data, header.shard)
+        if message.barrier:
             message.newest_barrier = header.seqno
         message.plain = (
             self.metadata_allows(r.data, header)
@@ -266,26 +290,37 @@ cdef Messages part(ScannedBatch scanned, Py_ssize_t first, Py_ssize_t end):
     return messages
 
 
-cdef bint follows(ScannedMessage* before, ScannedMessage* after) noexcept:
-    """`connector.log.reading.event_range.follows`, and in one partition."""
-    return (
+cdef bint joins(
+    ScannedMessage* first, ScannedMessage* before, ScannedMessage* after, long long interval
+) noexcept:
+    """`connector.log.reading.event_range.joins` for plain events, and in one partition."""
+    if not (
         before.plain
         and after.plain
         and after.partition == before.partition
         and after.offset > before.offset
         and after.header.epoch == before.header.epoch
-        and after.header.seqno == before.header.seqno + 1
         and after.header.prev_seqno == before.header.seqno
         and after.header.last_barrier == before.newest_barrier
+    ):
+        return False
+    if interval == 0 or first.barrier:
+        return after.header.seqno == before.header.seqno + 1
+    return (
+        after.header.seqno > before.header.seqno
+        and not before.barrier
+        and after.header.seqno // interval == before.header.seqno // interval
     )
 
 
-cdef bint next_gtid(const unsigned char[::1] data, Span before, Span after) except -1:
-    """Return whether one GTID is of the same source as another, and counts one more."""
+cdef bint in_step(const unsigned char[::1] data, ScannedMessage* first, ScannedMessage* second) except -1:
+    """Return whether two GTIDs are of one source, and as far from each other as their seqnos."""
+    cdef Span before = first.header.gtid
+    cdef Span after = second.header.gtid
     cdef Py_ssize_t size = before.end - before.start
     cdef Py_ssize_t at = before.end
     cdef long long number = 0, next_number = 0
-    while at > before.start and data[at - 1] != c":":
+    while at > before.start and data[at - 1] != c":" and data[at - 1] != c"-":  # MySQL's, MariaDB's
         at -= 1
     cdef Py_ssize_t source = at - before.start
     if source == 0 or source >= after.end - after.start or size - source > 18 or size == source:
@@ -300,7 +335,7 @@ cdef bint next_gtid(const unsigned char[::1] data, Span before, Span after) exce
         if not c"0" <= data[at] <= c"9":
             return False
         next_number = next_number * 10 + data[at] - c"0"
-    return next_number == number + 1
+    return next_number - number == second.header.seqno - first.header.seqno
 
 
 cdef Py_ssize_t opening(const unsigned char[::1] data, Py_ssize_t start) except -1:

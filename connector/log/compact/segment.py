@@ -1,4 +1,4 @@
-"""Segments: whole events of a partition, one after the other, reduced to their net changes.
+"""Segments: whole events of a partition, one after the other in it, reduced to their net changes.
 
 Spark's tasks make segments, each of what it reads; the applier's driver decides whether one counts. Compaction cannot
 be undone: where only a part of a segment counts, the driver reads its messages again.
@@ -13,6 +13,7 @@ from typing import Final
 
 from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.format.header import FragmentHeader
+from connector.log.gtid.gtid_runs import GtidRun
 from connector.log.ids import Seqno
 from connector.log.reading.event_range import EventRange
 
@@ -22,11 +23,11 @@ COMMIT_BYTES: Final = 64 << 20  # likewise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """Whole events of rows alone, of one partition and epoch, each the next of the log after the one before.
+    """Whole events of rows alone, of one partition and epoch, each the partition's next after the one before.
 
     Args:
         partition: the partition of the events.
-        first: the seqno of the first event.
+        seqnos: the seqno of each event: a `range`, or `array('q')` where other partitions have events between.
         prev_seqno, last_barrier: the fields of the first event's header.
         offsets: `array('q')`, the offset of each event's fragment 0.
         end: the offset after the last fragment.
@@ -34,14 +35,14 @@ class Segment:
         messages: the number of messages.
         size: the bytes of the messages.
         rows: the number of row changes.
-        gtids: the GTIDs of the events, as pairs: first of a consecutive range, its length.
+        gtids: the GTIDs of the events.
         commit_times: `array('q')`, the commit time of each event in µs since 1970 UTC; 0 where one is not known.
         changes: the net changes, in the order in which to apply them.
         events: each event, if it was asked for.
     """
 
     partition: int
-    first: Seqno
+    seqnos: Sequence[int]
     prev_seqno: Seqno
     last_barrier: Seqno
     offsets: array[int]
@@ -50,7 +51,7 @@ class Segment:
     messages: int
     size: int
     rows: int
-    gtids: Sequence[tuple[str, int]]
+    gtids: Sequence[GtidRun]
     commit_times: array[int]
     changes: Sequence[NetChanges]
     events: Sequence[AppliedEvent] = ()
@@ -60,6 +61,11 @@ class Segment:
         return len(self.offsets)
 
     @property
+    def first(self) -> Seqno:
+        """The seqno of the first event."""
+        return Seqno(self.seqnos[0])
+
+    @property
     def begin(self) -> int:
         """The offset of the first message."""
         return self.offsets[0]
@@ -67,7 +73,7 @@ class Segment:
     def event_range(self) -> EventRange[Segment]:
         """The events as a range for `EventSequencer`."""
         return EventRange(
-            self.partition, self.first, self.prev_seqno, self.last_barrier, self.offsets, self.end, self.header, self
+            self.partition, self.seqnos, self.prev_seqno, self.last_barrier, self.offsets, self.end, self.header, self
         )
 
 

@@ -6,6 +6,6 @@
 - `event_sequencer`: the whole log: events that are finished, in the order of their seqnos.
 - `shard_sequencer`: some shards, joined by barriers.
 - `offset_range`: a range of one partition's offsets, for parallel readers.
-- `event_range`: whole events that directly follow each other, handled together.
+- `event_range`: whole events of a partition that are handled together.
 - `search`: offsets by seqno or time, by binary search.
 """

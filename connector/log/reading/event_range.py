@@ -1,7 +1,9 @@
-"""Ranges of whole events that directly follow each other, as nearly all events of a log do.
+"""Ranges of whole events of one partition, as nearly all events of a log are.
 
-`EventSequencer` accepts a range at once, with the same result as accepting its events one by one. `follows` decides
-whether two events are in one range; the compiled scan applies the same rule.
+`EventSequencer` accepts a range at once where its events directly follow each other, or several ranges of different
+partitions whose events do so together, with the same result as accepting the events one by one. `linked` decides
+whether two events are in one range, `interleaved` whether they are in one that others may complete; the compiled scan
+applies the same rules.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ EDGES: Final = ("begin", "end")
 
 @dataclass(frozen=True, slots=True)
 class EventRange(Generic[R_co]):
-    """Whole events of one partition and epoch, each the next of the log after the one before.
+    """Whole events of one partition and epoch, each the partition's next after the one before.
 
     Args:
         partition: the partition of the events.
-        first: the seqno of the first event.
+        seqnos: the seqno of each event, ascending.
         prev_seqno, last_barrier: the fields of the first event's header.
         offsets: the offset of each event's fragment 0, ascending.
         end: the offset after the last fragment.
@@ -35,13 +37,18 @@ class EventRange(Generic[R_co]):
     """
 
     partition: int
-    first: Seqno
+    seqnos: Sequence[int]
     prev_seqno: Seqno
     last_barrier: Seqno
     offsets: Sequence[int]
     end: int
     header: FragmentHeader
     body: R_co
+
+    @property
+    def first(self) -> Seqno:
+        """The seqno of the first event."""
+        return Seqno(self.seqnos[0])
 
 
 def is_plain(header: FragmentHeader) -> bool:
@@ -58,11 +65,6 @@ def rows_alone(header: FragmentHeader) -> bool:
     )
 
 
-def follows(before: FragmentHeader, after: FragmentHeader) -> bool:
-    """Return whether one plain event directly follows another, so that both are in one range."""
-    return is_plain(before) and is_plain(after) and linked(before, after)
-
-
 def linked(before: FragmentHeader, after: FragmentHeader) -> bool:
     """Return whether two events are directly one after the other, in one epoch.
 
@@ -76,6 +78,42 @@ def linked(before: FragmentHeader, after: FragmentHeader) -> bool:
         and after.prev_seqno == before.seqno
         and after.last_barrier == newest_barrier(before)
     )
+
+
+def interleaved(before: FragmentHeader, after: FragmentHeader, interval: int) -> bool:
+    """Return whether an event is its partition's next after another, and both may be in one range.
+
+    Between them may be events of other partitions, so a range must end where those can end theirs, too: with a barrier,
+    and where an interval of seqnos ends.
+
+    Args:
+        before: the last fragment of the first; no barrier.
+        after: the first fragment of the second.
+        interval: the length of an interval, which begin at its multiples.
+    """
+    return (
+        after.epoch == before.epoch
+        and after.seqno > before.seqno
+        and after.prev_seqno == before.seqno
+        and after.last_barrier == before.last_barrier
+        and not before.barrier
+        and after.seqno // interval == before.seqno // interval
+    )
+
+
+def joins(first: FragmentHeader, before: FragmentHeader, after: FragmentHeader, interval: int) -> bool:
+    """Return whether an event continues a range.
+
+    A range that begins with a barrier holds nothing but events that directly follow each other: no other partition has
+    any between them.
+
+    Args:
+        first: the last fragment of the range's first event.
+        before: the last fragment of its last one.
+        after: the first fragment of the event.
+        interval: see `interleaved`; 0: all events of the log are in this partition.
+    """
+    return linked(before, after) if not interval or first.barrier else interleaved(before, after, interval)
 
 
 def newest_barrier(header: FragmentHeader) -> Seqno:

@@ -17,7 +17,9 @@ Partitions are read independently: a reader may read the new N of one partition 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic
 
 from connector.log.epochs.fork import TRAPPED_EVENTS, Range, overlaps
@@ -86,7 +88,7 @@ class EventSequencer(Generic[B, R]):
         self._forks: set[Epoch] = {r.epoch for r in history.epochs if r.forked} if history else set()
         self._trapped: tuple[Range, ...] = history.trapped if history else ()
         self._events: dict[Seqno, UnfinishedEvent[B]] = {}
-        self._ready: list[Release[B] | EventRange[R] | Voided] = []
+        self._ready: list[Release[B] | tuple[EventRange[R], ...] | Voided] = []
         # Every event that the target lacks is at or after the offset where reading begins.
         self._partitions: list[SequencedPartition[B]] = [
             SequencedPartition(
@@ -104,6 +106,10 @@ class EventSequencer(Generic[B, R]):
     def waiting(self) -> int:
         """Fragments that are held until an event before theirs has come: with one partition always 0."""
         return sum(len(e.bodies) for e in self._events.values() if e.seqno != self._next)
+
+    def waits(self, upto: Seqno) -> bool:
+        """Return whether anything of an event up to this one is held."""
+        return any(seqno <= upto for seqno in self._events)
 
     @property
     def partitions(self) -> int:
@@ -150,39 +156,63 @@ class EventSequencer(Generic[B, R]):
         elif header.last_frag:
             self._check_limit(read, offset, header)
 
-    def accept_range(self, events: EventRange[R]) -> bool:
-        """Accept events as `accept` does for each of them, where they directly come next.
+    def accept_range(self, *ranges: EventRange[R]) -> bool:
+        """Accept whole events as `accept` does for each of them, where they directly come next.
+
+        Args:
+            ranges: one, or of several partitions one each or more, in the order of each; they hold every event from the
+                next to the last of all. Of several, only the last event may be a barrier.
 
         Returns:
             True if they were accepted. If not, nothing has changed, and `accept` of the first one has the reason.
         """
-        read, header = self._partitions[events.partition], events.header
-        state = read.state
-        barrier = newest_barrier(header)
-        if (
-            events.first != self._next
-            or self._events
-            or state.seqno != NO_SEQNO
-            or not self._epoch == state.epoch == header.epoch
-            or header.seqno >= read.limit
-            or events.offsets[0] < state.next_offset
-            or events.prev_seqno != state.tail
-            or events.last_barrier != self._barrier
-            or (state.partition and barrier != events.last_barrier)
-            or (self._trapped and overlaps(self._trapped, events.first, header.seqno))
-        ):
+        last = max(events.header.seqno for events in ranges)
+        if not _gapless(ranges, self._next, last) or self.waits(last):
             return False
-        state.next_offset = events.end
-        state.tail = header.seqno
-        read.seen = True
-        read.starts.append((events.first, events.offsets))
+        barrier = self._barrier
+        tails = dict[int, tuple[Seqno | None, int]]()
+        for events in ranges:
+            read, header = self._partitions[events.partition], events.header
+            state = read.state
+            tail, next_offset = tails.get(events.partition, (state.tail, state.next_offset))
+            newest = newest_barrier(header)
+            if (
+                state.seqno != NO_SEQNO
+                or not self._epoch == state.epoch == header.epoch
+                or header.seqno >= read.limit
+                or events.offsets[0] < next_offset
+                or events.prev_seqno != tail
+                or events.last_barrier != self._barrier
+                or (newest != events.last_barrier and state.partition)
+                or (len(ranges) > 1 and header.last_barrier != events.last_barrier)
+                or (header.barrier and header.seqno != last)
+            ):
+                return False
+            tails[events.partition] = header.seqno, events.end
+            barrier = newest if header.seqno == last else barrier
+        if self._trapped and overlaps(self._trapped, self._next, last):
+            return False
+        for events in ranges:
+            read = self._partitions[events.partition]
+            read.state.tail, read.state.next_offset = tails[events.partition]
+            read.seen = True
+            read.starts.append((events.seqnos, events.offsets))
         self._barrier = barrier
-        self._next = Seqno(header.seqno + 1)
-        self._ready.append(events)
+        self._next = Seqno(last + 1)
+        self._ready.append(ranges)
+        if self._events:
+            self._complete_next()
         return True
 
-    def release(self) -> list[Release[B] | EventRange[R] | Voided]:
-        """Drain what may be applied now, in seqno order. Every event of a range may be committed.
+    def follows(self, events: EventRange[R]) -> bool:
+        """Return whether a range comes next in its partition, after whole events of the same epoch."""
+        state = self._partitions[events.partition].state
+        return state.seqno == NO_SEQNO and state.epoch == events.header.epoch and state.tail == events.prev_seqno
+
+    def release(self) -> list[Release[B] | tuple[EventRange[R], ...] | Voided]:
+        """Drain what may be applied now, in seqno order.
+
+        Every event of a single range may be committed; of several that were accepted together only the last.
 
         The event after the last complete one is released in parts as its fragments come, so that a large one is never
         in memory whole; if it is given up, a `Voided` follows its parts.
@@ -218,7 +248,7 @@ class EventSequencer(Generic[B, R]):
     def _begin(self, read: SequencedPartition[B], offset: int, header: FragmentHeader, body: B) -> None:
         """Accept the first fragment of an event that is to be released."""
         seqno = header.seqno
-        read.starts.append((seqno, (offset,)))
+        read.starts.append(((seqno,), (offset,)))
         if seqno < self._next or seqno in self._events:
             read.state.damaged(header, offset, Rule.EVENT_TWICE)
         if header.last_frag and seqno == self._next:
@@ -249,7 +279,7 @@ class EventSequencer(Generic[B, R]):
         """Accept a marker: a producer went online, and the partition's unfinished event is given up."""
         epoch, first, state = header.epoch, header.seqno, read.state
         self._log_id = state.marker(header, offset, self._log_id)
-        if state.seqno != NO_SEQNO and read.starts and read.starts[-1][0] == state.seqno:
+        if state.seqno != NO_SEQNO and read.starts and read.starts[-1][0][0] == state.seqno:
             read.starts.pop()
         state.check_finished(header, offset)
         if first != self._exact.setdefault(epoch, first):
@@ -345,3 +375,13 @@ class EventSequencer(Generic[B, R]):
         while (event := events.get(self._next)) is not None and event.finished:
             del events[event.seqno]
             self._complete(event.partition, event.header, event.bodies, first=not event.parts)
+
+
+def _gapless(ranges: Sequence[EventRange[R]], first: Seqno, last: Seqno) -> bool:
+    """Return whether ranges hold each event from one to another once."""
+    if sum(len(events.seqnos) for events in ranges) != last + 1 - first:
+        return False
+    if len(ranges) == 1:
+        seqnos = ranges[0].seqnos
+        return (seqnos[0] == first and isinstance(seqnos, range)) or list(seqnos) == list(range(first, last + 1))
+    return sorted(chain.from_iterable(events.seqnos for events in ranges)) == list(range(first, last + 1))

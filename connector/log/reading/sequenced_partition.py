@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,22 +47,21 @@ class SequencedPartition(Generic[B]):
         seen: the next offset is known, so reading can resume there.
         limit: events of the state's epoch from this seqno on are given up: a newer epoch gives them again.
         event: the unfinished event; None if there is none, or if it is not to be released.
-        starts: the events that may not be on the target yet, in ranges of consecutive events: the first seqno of the
-            range, and the offset of fragment 0 of each event.
+        starts: the events that may not be on the target yet, in ranges: the seqno and the offset of fragment 0 of each.
     """
 
     state: PartitionState
     seen: bool
     limit: Seqno = NO_LIMIT
     event: UnfinishedEvent[B] | None = None
-    starts: deque[tuple[Seqno, Sequence[int]]] = field(default_factory=deque)
+    starts: deque[tuple[Sequence[int], Sequence[int]]] = field(default_factory=deque)
 
     def resumable(self, upto: Seqno) -> int | None:
         """Return the offset to resume from once everything up to and including `upto` is on the target."""
         starts = self.starts
         while starts:
-            first, offsets = starts[0]
-            if upto < first + len(offsets) - 1:
-                return offsets[max(0, upto + 1 - first)]
+            seqnos, offsets = starts[0]
+            if upto < seqnos[-1]:
+                return offsets[bisect_right(seqnos, upto)]
             starts.popleft()
         return self.state.next_offset if self.seen else None

@@ -5,7 +5,8 @@ middle ones, and a last one with `ending`. Batches of two transactions never mix
 both None and no changes) never occurs; a `PositionAdvance` stands for a part of the log that is not captured.
 
 Compiled because every transaction makes five of these: a Python dataclass takes a microsecond, half of what the
-transaction's rows take. Compiled code makes them by `__new__` and sets the fields.
+transaction's rows take. Compiled code makes them by `__new__` and sets the fields. None is ever part of a reference
+cycle, so the garbage collector, which a few hundred of them would start, does not track them (`no_gc`).
 """
 
 cimport cython
@@ -18,6 +19,7 @@ from array import array
 
 
 @cython.final
+@cython.no_gc
 cdef class Rows:
     """Rows of one table and action, already in Avro.
 
@@ -76,6 +78,7 @@ cdef class Statement:
 
 
 @cython.final
+@cython.no_gc
 @dataclass(frozen=True)
 cdef class TransactionStart:
     """The facts of a transaction that are known when it begins.
@@ -95,6 +98,7 @@ cdef class TransactionStart:
 
 
 @cython.final
+@cython.no_gc
 @dataclass(frozen=True)
 cdef class TransactionEnd:
     """The facts of a transaction that are known only when it has ended.
@@ -111,6 +115,7 @@ cdef class TransactionEnd:
 
 
 @cython.final
+@cython.no_gc
 @dataclass
 cdef class TransactionBatch:
     """A batch of one transaction's changes, in order."""
@@ -121,6 +126,7 @@ cdef class TransactionBatch:
 
 
 @cython.final
+@cython.no_gc
 @dataclass(frozen=True)
 cdef class PositionAdvance:
     """A part of the source's log that is not captured: filtered, empty, ignorable. Only between transactions.

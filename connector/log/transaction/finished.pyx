@@ -24,6 +24,7 @@ cdef class Digest:
 
 
 @cython.final
+@cython.no_gc  # never part of a reference cycle
 @dataclass(frozen=True, kw_only=True)
 cdef class Finished:
     """The last finished event of the log.

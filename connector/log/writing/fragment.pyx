@@ -9,6 +9,7 @@ from connector.log.transaction.source_position cimport SourcePosition
 
 
 @cython.final
+@cython.no_gc  # one for each event, and never part of a reference cycle
 @dataclass
 cdef class Fragment:
     """One Kafka message of the event topic.

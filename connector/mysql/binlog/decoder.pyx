@@ -59,6 +59,9 @@ from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
 
+cdef extern from "Python.h":
+    str PyUnicode_FromFormat(const char* format, ...)
+
 cdef object COMMIT = Outcome.COMMIT
 cdef dict NOTHING = {}
 
@@ -250,11 +253,13 @@ cdef class Decoder:
         cdef int64_t last_committed = 0
         cdef int64_t sequence_number = 0
         cdef int64_t committed = 0
+        cdef object server
         cdef object gtid = None
         cdef object metadata = NOTHING
         self._check_between_transactions()
         if type == GTID:
-            gtid = f"{self._uuid(p + 1)}:{<int64_t>little8(p + 17)}"
+            server = self._uuid(p + 1)
+            gtid = PyUnicode_FromFormat(b"%S:%lld", <void*>server, <long long>little8(p + 17))
         if self.known is not None:
             self.tables.skipping = gtid is not None and gtid in self.known
         if left(body) >= 17 and body.data[0] == 2:

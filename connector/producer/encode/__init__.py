@@ -3,7 +3,7 @@
 - `encoder`: encodes batches as numbered fragments.
 - `event`: the event that is being encoded.
 - `numbering`: the encoder's settings: sizes, shards and the next number.
-- `routes`: partition, key and metadata of a shard's events.
+- `routes`: partition, key and metadata of a shard's events; compiled.
 - `fragment_plan`: cuts an event into fragments.
 - `row_parts`: cuts a change that is too large for one message.
 - `fragment`: a fragment's bytes.

@@ -1,5 +1,9 @@
+from collections.abc import Sequence
+from typing import Any
+
 from connector.log.format.header import FragmentHeader
 from connector.log.transaction.batch import TransactionBatch
+from connector.log.transaction.definition import Item
 from connector.log.writing.fragment import Fragment
 from connector.producer.encode.numbering import Limits, Numbering, Sharding
 from connector.schema import Framing
@@ -18,5 +22,6 @@ class Encoder:
     @property
     def open(self) -> bool: ...
     def begin(self, numbering: Numbering) -> None: ...
+    def encode_on(self, items: Sequence[Item], at: int, limit: int, fragments: list[Any]) -> tuple[int, int]: ...
     def encode(self, batch: TransactionBatch) -> list[Fragment]: ...
     def marker(self, partition: int, header: FragmentHeader) -> Fragment: ...

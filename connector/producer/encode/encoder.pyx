@@ -10,6 +10,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from connector.producer.encode.fragment cimport ABSENT, EventHeader, FragmentWriter
 from connector.producer.encode.change_headers cimport ChangeHeaders, TableHeaders
+from connector.producer.encode.routes cimport Route
 from connector.log.format.crc32 cimport crc32
 from connector.log.transaction.finished cimport Digest, Finished, digest_of, finished_event
 from connector.log.writing.fragment cimport Fragment
@@ -24,7 +25,10 @@ from connector.errors import CorruptBinlog, Unsupported
 from connector.log.format import avro
 from connector.log.transaction import xa
 from connector.log.format.shard import shard_of
-from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Kind, is_barrier
+from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Kind
+
+cdef extern from "Python.h":
+    str PyUnicode_FromFormat(const char *format, ...)
 
 cdef Py_ssize_t BATCH_OVERHEAD = 512  # maximum bytes that Kafka's record batch adds to one message
 cdef Py_ssize_t LEAST_ROOM = 1024  # minimum bytes of a part of a change: the message's overhead exceeds smaller parts
@@ -49,9 +53,7 @@ cdef class Encoder:
     cdef FragmentWriter writer
     cdef ChangeHeaders headers
     cdef object routes
-    cdef object route  # the route of the newest event's server and shard
-    cdef int64_t route_server
-    cdef bint route_bookkeeping
+    cdef Route route  # the route of the newest event's server and shard
     cdef int64_t since  # the event that must be #UNKNOWN
     cdef object event  # the unfinished event
     cdef int64_t epoch, next, last_barrier
@@ -83,6 +85,30 @@ cdef class Encoder:
         self.tails = dict(numbering.tails)
         self.last_barrier = numbering.last_barrier
 
+    def encode_on(self, list items not None, Py_ssize_t at, Py_ssize_t limit, list fragments not None):
+        """Encode batches up to another item, or until their fragments reach a number of bytes.
+
+        Args:
+            items: batches, and other items.
+            at: index of the first batch.
+            limit: the bytes.
+            fragments: the list to which fragments are added.
+
+        Returns:
+            The index of the first item that is not encoded; the bytes of the fragments that were added.
+
+        Raises:
+            As `encode`.
+        """
+        cdef Py_ssize_t size = 0
+        cdef Fragment fragment
+        while at < len(items) and size < limit and type(items[at]) is TransactionBatch:
+            for fragment in self._encode(items[at]):
+                size += len(fragment.value)
+                fragments.append(fragment)
+            at += 1
+        return at, size
+
     def encode(self, TransactionBatch batch not None):
         """Encode a batch.
 
@@ -96,6 +122,9 @@ cdef class Encoder:
             CorruptBinlog: the batches are out of order.
             Unsupported: the metadata of an event leaves no room in a Kafka message.
         """
+        return self._encode(batch)
+
+    cdef list _encode(self, TransactionBatch batch):
         cdef Fragment last
         if batch.begin is not None:
             if self.event is not None:
@@ -194,7 +223,7 @@ cdef class Encoder:
             check = crc32(data, len(data), check)
         if size > self.shard_bytes or encoded > self.fragment_bytes:
             return None
-        route = self._route(begin, shard if shard and not several else UNKNOWN_SHARD, bookkeeping and rows > 0)
+        cdef Route route = self._route(begin, shard if shard and not several else UNKNOWN_SHARD, bookkeeping and rows > 0)
         cdef EventHeader event = self._event_header(begin, route)
         cdef str event_id = _end(event, begin, ending)
         value = self.writer.whole(event, rows, row_headers, changes)
@@ -205,20 +234,18 @@ cdef class Encoder:
             begin, ending, event_id, digest_of(rows, size, check),
         )
 
-    cdef object _route(self, TransactionStart begin, str shard, bint bookkeeping):
+    cdef Route _route(self, TransactionStart begin, str shard, bint bookkeeping):
         if begin.kind is not TRANSACTION or self.next == self.since:
             shard = UNKNOWN_SHARD
-        route = self.route
+        cdef Route route = self.route
         if (
-            route is None or self.route_server != begin.server_id or route.shard != shard
-            or self.route_bookkeeping != bookkeeping
+            route is None or route.server_id != begin.server_id or route.shard != shard
+            or route.bookkeeping != bookkeeping
         ):
             self.route = self.routes(begin.server_id, shard, bookkeeping)
-            self.route_bookkeeping = bookkeeping
-            self.route_server = begin.server_id
         return self.route
 
-    cdef EventHeader _event_header(self, TransactionStart begin, object route):
+    cdef EventHeader _event_header(self, TransactionStart begin, Route route):
         cdef EventHeader header = EventHeader.__new__(EventHeader)
         header.seqno = self.next
         header.epoch = self.epoch
@@ -273,7 +300,7 @@ cdef class Encoder:
             fragments.append(self._next(event, self.writer.write(header, event.fragno, last and whole, rows, [part])))
         return 0
 
-    cdef bint _fits(self, bytes value, object route):
+    cdef bint _fits(self, bytes value, Route route):
         return len(value) + len(route.key) + BATCH_OVERHEAD <= self.message_bytes
 
     cdef Fragment _next(self, object event, bytes value):
@@ -288,7 +315,7 @@ cdef class Encoder:
         last.finished = finished_event(seqno, self.epoch, event_id, begin.gtid, digest, begin.start)
         last.resume = ending.end
         last.commit_time = ending.commit_time
-        last.barrier = is_barrier(begin.kind, self.route.shard)
+        last.barrier = self.route.barrier
         self.event = None
         self.next = seqno + 1
         self.tails[last.partition] = seqno
@@ -315,7 +342,9 @@ cdef Digest _known_by_xid(TransactionStart begin, Digest digest):
 
 cdef str _end(EventHeader header, TransactionStart begin, TransactionEnd ending):
     """Set how the event ended; returns its event id (`connector.log.transaction.event_id.EventId` as text)."""
-    header.event_id = f"{ending.end.file}:{ending.end.offset:016d};{begin.thread_id}"
+    header.event_id = PyUnicode_FromFormat(
+        b"%S:%016lld;%lld", <void *>ending.end.file, <long long>ending.end.offset, <long long>begin.thread_id
+    )
     header.timed = True
     header.commit_time = ending.commit_time
     header.outcome = ending.outcome

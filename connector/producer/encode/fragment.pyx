@@ -5,6 +5,7 @@ already encoded, and copied unchanged. Every write calls `_room` first, and ever
 buffer, so that no length in the input can cause a write outside of the buffer.
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
@@ -23,6 +24,7 @@ cdef enum:
     KEEP = 1 << 20  # a buffer that a large row has made larger than this is freed
 
 
+@cython.final
 cdef class EventHeader:
     """The fields that all fragments of an event share, and after `end` those of the last one.
 
@@ -64,6 +66,7 @@ cdef class EventHeader:
         self.outcome = outcome
 
 
+@cython.final
 cdef class FragmentWriter:
     """Writes fragments one after the other. Not thread-safe.
 

@@ -1,7 +1,8 @@
 """Sizes what is read at once: as many messages as fit in the bytes of `apply.batch_bytes`.
 
 Offsets count messages, but memory limits bytes, and a message has from 300 bytes (a short transaction) to 64 KiB (a
-long one). So the number follows the size of the messages.
+long one). So the number follows the size of the messages. Where segments of several partitions end follows the number
+of events: what is read of each partition ends at another event, and only whole intervals can be applied.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ FEWEST: Final = 50
 MOST: Final = 200_000
 SHRINK: Final = 8
 GROWTH: Final = 8  # times that a batch may be larger than the one before: its messages may be, too
+INTERVALS: Final = 4  # fewest intervals of seqnos in a batch
+FIRST_INTERVAL: Final = 256
 
 
 class BatchSizer:
@@ -20,20 +23,28 @@ class BatchSizer:
     Args:
         messages: maximum number of messages of the first batch.
         size: target size of a batch in bytes.
+
+    Attributes:
+        messages: the most messages of the next batch.
+        interval: the length of an interval of seqnos, with which a segment of one of several partitions ends.
     """
 
     def __init__(self, messages: int, size: int) -> None:
         self.messages = messages
+        self.interval = FIRST_INTERVAL
         self._size = size
         self._most = MOST
 
-    def seen(self, messages: int, size: int) -> None:
+    def seen(self, messages: int, size: int, events: int = 0) -> None:
         """Adapt to a batch.
 
         Args:
             messages: number of its messages.
             size: bytes of its messages.
+            events: number of the events in its segments.
         """
+        if events:
+            self.interval = 1 << max(0, (events // INTERVALS).bit_length() - 1)
         if messages:
             self._most = min(MOST, 2 * self._most)
             fitting = max(FEWEST, self._size * messages // max(1, size))

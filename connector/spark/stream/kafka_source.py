@@ -61,7 +61,7 @@ def messages(
     return stream.select("partition", "offset", carried)
 
 
-def ranges_of(batch: DataFrame) -> list[TaskRange]:
+def task_ranges(batch: DataFrame) -> list[TaskRange]:
     """Return the offsets of a micro-batch of `offsets_stream`, without reading any message.
 
     They are in the plan's partitions (`KafkaBatchInputPartition` of the connector, Spark 4.0); there is no public way.

@@ -25,7 +25,7 @@ from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering, gone, root_cause
 from connector.spark.stream.batch_sizer import MOST, BatchSizer
 from connector.spark.stream.handover import Closed, Handover
-from connector.spark.stream.kafka_source import offsets_stream, ranges_of
+from connector.spark.stream.kafka_source import offsets_stream, task_ranges
 from connector.spark.stream.parcel import FAILED, Piece, failure_of, parcels, unpacked
 from connector.spark.stream.parts import Batch
 from connector.spark.stream.range_task import RangeTask, TaskRange, shared
@@ -50,11 +50,13 @@ class Compaction:
         tasks: false: the applier needs each event by itself.
         columns: the target's metadata columns, as pairs of a value and a name.
         events: true: the target gets each event, to write it down.
+        interleaved: true: the log has several partitions.
     """
 
     tasks: bool = False
     columns: tuple[tuple[str, str], ...] = ()
     events: bool = False
+    interleaved: bool = False
 
 
 MESSAGES: Final = Compaction()  # tasks compact nothing
@@ -90,6 +92,7 @@ class MicroBatches:
     ) -> None:
         self._session = session
         self._sizer = sizer
+        self._interleaved = compaction.interleaved
         self._begun: set[int] = set()  # partitions of which something was read
         self._handover = Handover(queue_batches, HANDOVER_BYTES)
         # Executors on other machines do not see this one's files.
@@ -130,7 +133,7 @@ class MicroBatches:
     def _accept(self, frame: DataFrame, _number: int) -> None:
         """Read and queue a batch. Spark calls this in a thread of its own; an exception ends the query."""
         try:
-            for batch in self._slices(self._joined(ranges_of(frame))):
+            for batch in self._slices(self._joined(task_ranges(frame))):
                 if batch.parts:
                     self._handover.put(batch)
         except Closed:
@@ -154,7 +157,8 @@ class MicroBatches:
         """Yield what tasks have made of a batch's ranges, slice by slice; each has a share of every partition."""
         while rest:
             count = -(-sum(map(len, rest)) // self._sizer.messages)
-            cut = [one.cut(count) for one in rest]
+            interval = self._sizer.interval if self._interleaved else 0
+            cut = [replace(one, interval=interval).cut(count) for one in rest]
             try:
                 pieces = self._read([first for first, _ in cut])
             except TooLarge:
@@ -162,7 +166,7 @@ class MicroBatches:
                     raise SparkGone("one message does not fit into Spark's memory", hint="raise apply.heap") from None
                 continue
             batch = Batch.of((part for one in parcels(pieces, self._folder) for part in unpacked(one)), full=count > 1)
-            self._sizer.seen(batch.messages, batch.size)
+            self._sizer.seen(batch.messages, batch.size, batch.events)
             rest = [after for _, after in cut if len(after)]
             yield batch
 

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from connector import errors
-from connector.errors import ConnectorError
+from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
 from connector.kafka.arrow_reader import MESSAGES_SCHEMA
 from connector.spark.stream.parts import Part
 
@@ -29,6 +29,8 @@ _MESSAGES: Final = b"messages"
 _PICKLED: Final = b"pickled "
 _ALIGNED: Final = 8  # bytes: Arrow reads numbers in place
 _PROTOCOL: Final = 5
+# Arrow and pickle raise these for an end that comes too early.
+_DAMAGED: Final = (OSError, ValueError, EOFError, struct.error, pickle.UnpicklingError)
 PIECE: Final = 4 << 20  # bytes
 
 
@@ -92,15 +94,22 @@ def in_pieces(parts: Iterable[Part]) -> Iterator[bytes]:
 
 
 def unpacked(parcel: pa.Buffer) -> Iterator[Part]:
-    """Yield the parts of a parcel; messages share its memory."""
+    """Yield the parts of a parcel; messages share its memory.
+
+    Raises:
+        BrokerUnavailable: bytes are missing; a task can read its range again.
+    """
     at = 0
     while at < len(parcel):
-        kind, size = _HEAD.unpack_from(parcel, at)
-        content = parcel[at + _HEAD.size : at + _HEAD.size + size]
-        if kind == _MESSAGES:
-            yield pa.ipc.read_record_batch(content, MESSAGES_SCHEMA)
-        else:
-            yield pickle.loads(content)  # noqa: S301 (of this session's own tasks)
+        try:
+            kind, size = _HEAD.unpack_from(parcel, at)
+            content = parcel[at + _HEAD.size : at + _HEAD.size + size]
+            part: Part = (
+                pa.ipc.read_record_batch(content, MESSAGES_SCHEMA) if kind == _MESSAGES else pickle.loads(content)  # noqa: S301 (of this session's own tasks)
+            )
+        except _DAMAGED as error:
+            raise BrokerUnavailable("what a task of Spark has read came back damaged", cause=str(error)) from error
+        yield part
         at += _HEAD.size + size + -size % _ALIGNED
 
 
@@ -119,6 +128,9 @@ def parcels(pieces: Iterable[Piece], folder: Path | None) -> Iterator[pa.Buffer]
     Args:
         pieces: all pieces of some tasks.
         folder: the folder of parcels' files; None: the pieces have the bytes.
+
+    Raises:
+        ConfigError: a file cannot be read.
     """
     for _, same in groupby(sorted(pieces), key=lambda piece: piece[:2]):
         contents = [piece.content for piece in same]
@@ -128,7 +140,14 @@ def parcels(pieces: Iterable[Piece], folder: Path | None) -> Iterator[pa.Buffer]
 def _opened(path: bytes) -> pa.Buffer:
     """Map a parcel's file, which is gone when nothing refers to its bytes any more."""
     name = os.fsdecode(path)
-    with pa.memory_map(name) as file:
-        parcel = file.read_buffer()
-    Path(name).unlink()
+    try:
+        with pa.memory_map(name) as file:
+            parcel = file.read_buffer()
+        Path(name).unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"what Spark's workers have stored cannot be read: {error.strerror}",
+            hint="does another program remove files below apply.checkpoint_dir? how many files may this process open?",
+            file=name,
+        ) from error
     return parcel

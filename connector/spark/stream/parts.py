@@ -62,12 +62,14 @@ class Batch:
         messages: the number of their messages.
         size: the bytes of their messages; a segment has fewer.
         full: there were more messages than are read at once.
+        events: the number of the events in segments.
     """
 
     parts: Sequence[Part]
     messages: int
     size: int
     full: bool = False
+    events: int = 0
 
     @classmethod
     def of(cls, parts: Iterable[Part], *, full: bool = False) -> Batch:
@@ -75,4 +77,4 @@ class Batch:
         found = [part for part in parts if not isinstance(part, pa.RecordBatch) or part.num_rows]
         messages = sum(part.num_rows if isinstance(part, pa.RecordBatch) else part.messages for part in found)
         size = sum(part.nbytes if isinstance(part, pa.RecordBatch) else part.size for part in found)
-        return cls(found, messages, size, full)
+        return cls(found, messages, size, full, sum(len(part) for part in found if isinstance(part, Segment)))

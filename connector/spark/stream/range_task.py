@@ -34,12 +34,14 @@ class TaskRange:
         partition: the partition.
         begin, end: the offsets, `end` not included.
         first: the stream begins here. The first message then stays one: it tells the driver's sequencer the epoch.
+        interval: see `SegmentBuilder`.
     """
 
     partition: int
     begin: int
     end: int
     first: bool = False
+    interval: int = 0
 
     def __len__(self) -> int:
         """The number of offsets."""
@@ -107,7 +109,9 @@ class RangeTask:
         Raises:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
         """
-        builder = SegmentBuilder(self.topic, bounds.partition, self.columns, events=self.events)
+        builder = SegmentBuilder(
+            self.topic, bounds.partition, self.columns, events=self.events, interval=bounds.interval
+        )
         alone = bounds.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
         made = bounds.begin  # the offset after the last part

@@ -22,8 +22,9 @@ from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, Segment, Un
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
-from connector.log.ids import Kind, Seqno
-from connector.log.reading.event_range import is_plain, linked, rows_alone
+from connector.log.gtid.gtid_runs import GtidRun, joined
+from connector.log.ids import Kind
+from connector.log.reading.event_range import is_plain, joins, rows_alone
 from connector.spark.stream.parts import Part
 
 LARGE_EVENT: Final = 16 << 20  # bytes from which on an event stays messages
@@ -37,9 +38,10 @@ class _Open:
     last: FragmentHeader
     begin: int
     end: int
+    seqnos: array[int] = field(default_factory=lambda: array("q"))
     offsets: array[int] = field(default_factory=lambda: array("q"))
     commit_times: array[int] = field(default_factory=lambda: array("q"))
-    gtids: list[tuple[str, int]] = field(default_factory=list)
+    gtids: list[GtidRun] = field(default_factory=list)
     events: list[AppliedEvent] = field(default_factory=list)
     messages: int = 0
     size: int = 0
@@ -63,16 +65,25 @@ class SegmentBuilder:
         partition: the partition of all messages.
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
+        interval: other partitions have events of the log, too: a segment ends with an interval of so many seqnos, so
+            that those of all partitions end together; 0: there are no others.
     """
 
     def __init__(
-        self, topic: str, partition: int, columns: MetadataColumns | None = None, *, events: bool = False
+        self,
+        topic: str,
+        partition: int,
+        columns: MetadataColumns | None = None,
+        *,
+        events: bool = False,
+        interval: int = 0,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._columns = columns
         self._events = events
-        self._scanner = Scanner(topic)
+        self._scanner = Scanner(topic, interval)
+        self._interval = interval
         self._row_parts = RowParts(topic)
         self._compactor = Compactor(topic, columns)
         self._open: _Open | None = None
@@ -124,18 +135,19 @@ class SegmentBuilder:
         at, end = 0, len(messages)
         while at < end:
             first = at
-            events = messages.event_range()
-            open_ = self._opened(messages.header(at), events.offsets[at])
+            open_ = self._opened(messages.header(at), messages.offsets(at, at + 1)[0])
             try:
                 at = self._compactor.add_range(messages, at, end, COMMIT_ROWS, COMMIT_BYTES)
             except ConnectorError:
-                self._leave_to_driver(open_, events.end, messages.size, end - first)
+                self._leave_to_driver(open_, messages.offsets(end - 1, end)[0] + 1, messages.size, end - first)
                 return
             before = messages.header(at - 1)
-            open_.last, open_.end = before, events.offsets[at - 1] + 1
-            open_.offsets.extend(events.offsets[first:at])
+            had = len(open_.seqnos) - first
+            open_.gtids += (GtidRun(gtid, index + had, count) for gtid, index, count in messages.gtids(first, at))
+            open_.seqnos.extend(messages.seqnos(first, at))
+            open_.offsets.extend(messages.offsets(first, at))
             open_.commit_times.extend(messages.commit_times(first, at))
-            open_.gtids += messages.gtids(first, at)
+            open_.last, open_.end = before, open_.offsets[-1] + 1
             open_.messages += at - first
             open_.size += messages.size * (at - first) // end
             open_.rows += messages.rows(first, at)
@@ -187,10 +199,11 @@ class SegmentBuilder:
             return
         header = last.header
         open_.last, open_.end = header, last.offset + 1
+        if header.gtid is not None:
+            open_.gtids.append(GtidRun(header.gtid, len(open_.seqnos), 1))
+        open_.seqnos.append(header.seqno)
         open_.offsets.append(first.offset)
         open_.commit_times.append(header.commit_time or 0)
-        if header.gtid is not None:
-            open_.gtids.append((header.gtid, 1))
         open_.messages += len(event)
         open_.size += size
         open_.rows += header.rows
@@ -201,7 +214,7 @@ class SegmentBuilder:
     def _opened(self, header: FragmentHeader, offset: int) -> _Open:
         """Return the segment that an event belongs to, which begins with this header at this offset."""
         self._flush_messages()
-        if self._open is not None and not linked(self._open.last, header):
+        if self._open is not None and not joins(self._open.first, self._open.last, header, self._interval):
             self._close()
         if self._open is None:
             self._open = _Open(header, header, offset, offset)
@@ -219,7 +232,7 @@ class SegmentBuilder:
         self._parts.append(
             Segment(
                 partition=self._partition,
-                first=Seqno(open_.first.seqno),
+                seqnos=_as_range(open_.seqnos),
                 prev_seqno=open_.first.prev_seqno,
                 last_barrier=open_.first.last_barrier,
                 offsets=open_.offsets,
@@ -228,7 +241,7 @@ class SegmentBuilder:
                 messages=open_.messages,
                 size=open_.size,
                 rows=open_.rows,
-                gtids=open_.gtids,
+                gtids=joined(open_.gtids, open_.seqnos),
                 commit_times=open_.commit_times,
                 changes=self._compactor.drain(),
                 events=open_.events,
@@ -262,3 +275,8 @@ class SegmentBuilder:
             batch, first, end = self._messages
             self._messages = None
             self._parts.append(batch.slice(first, end - first))
+
+
+def _as_range(seqnos: array[int]) -> range | array[int]:
+    """Return ascending seqnos as a range if they have no gaps."""
+    return range(seqnos[0], seqnos[-1] + 1) if seqnos[-1] - seqnos[0] == len(seqnos) - 1 else seqnos

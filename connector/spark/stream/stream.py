@@ -30,7 +30,7 @@ from connector.spark.session import SparkRun
 from connector.spark.settings import continuous_heap
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
-from connector.spark.stream.load_monitor import LoadMonitor
+from connector.spark.stream.load_monitor import REFUSED_WINDOWS, WINDOW, LoadMonitor
 from connector.spark.stream.micro_batches import MESSAGES, Compaction, MicroBatches
 from connector.spark.stream.parts import Batch, Part, end_of, partition_of, since
 
@@ -182,7 +182,10 @@ class LogStream:
             started = self._starting.result()
             started.check()
         except (BrokerUnavailable, ConfigError) as error:
-            LOG.warning("continuous mode could not start: micro-batches continue", extra={"why": error})
+            LOG.warning(
+                "continuous mode could not start: micro-batches continue, and it is tried again later",
+                extra={"seconds": REFUSED_WINDOWS * WINDOW, "why": error},
+            )
             self._load.refused()
             self._call_off()
             return None
@@ -233,17 +236,18 @@ class LogStream:
             if (new := since(part, self._offsets[number])) is not None:
                 self._offsets[number] = end_of(new)
                 parts.append(new)
-        return Batch.of(parts) if parts else None
+        return Batch.of(parts, full=batch.full) if parts else None
 
     def _slots_suffice(self) -> bool:
         """Return True if this process's JVM has a task slot for each partition and one for micro-batches."""
         if len(self._offsets) < self._session.slots:
             return True
-        fields = {"slots": self._session.slots, "partitions": len(self._offsets)}
-        LOG.info(
-            "no continuous mode: it needs apply.master local[N], N above the number of partitions",
-            extra={"master": self._config.apply.master, **fields},
-        )
+        fields = {"master": self._config.apply.master, "partitions": len(self._offsets)}
+        if self._session.slots:
+            needed = "no continuous mode: it needs apply.master local[N], N above the number of partitions"
+            LOG.info(needed, extra={"slots": self._session.slots, **fields})
+        else:
+            LOG.info("micro-batches alone: on a cluster there is no continuous mode", extra=fields)
         return False
 
     def _heap_suffices(self, largest: int) -> bool:

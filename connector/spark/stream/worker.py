@@ -7,6 +7,7 @@ import is loaded before it forks, once for all of them.
 from __future__ import annotations
 
 import gc
+import logging
 import zipimport
 from functools import cache
 
@@ -17,7 +18,11 @@ def prepare() -> None:
 
     After each task Spark collects all garbage, which walks every object of every module (50 ms), and before each it
     forgets what is in its zip files, which are then read again (90 ms; Python 3.11).
+
+    Log lines would reach the terminal as they are, for each of librdkafka's attempts to connect: without the form, the
+    redaction and the limits of `connector.logs`. What they tell is in the task's error.
     """
+    logging.getLogger("connector").addHandler(logging.NullHandler())
     zipimport.zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign,assignment]
     gc.collect()
     gc.freeze()

@@ -24,7 +24,7 @@ from tests.bench.scale.pages import page
 def main(results: Path | None, file: Path, row_bytes: float, terabytes: float, render: bool) -> None:
     """Compute the capacity model."""
     if results is not None:
-        costs.write(costs.fitted(load(results)), file)
+        costs.write(costs.fitted(load(results), costs.read(file)), file)
     text = page(costs.read(file), row_bytes=row_bytes, terabytes=terabytes)
     if not render:
         click.echo(text)

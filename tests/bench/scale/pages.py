@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tests.bench.scale import capacity, queueing
-from tests.bench.scale.capacity import APART, FULL, Workload
-from tests.bench.scale.costs import BULK_ROWS, OLTP_ROWS, PARTS, PRODUCE, Costs, transactions
+from tests.bench.scale.capacity import APART, DRIVER, FULL, Workload
+from tests.bench.scale.costs import DRIVERS_JVM, KINDS, PARTS, PRODUCE, Costs, transactions
 
-KINDS = {"oltp": OLTP_ROWS, "bulk": BULK_ROWS}
+SHOWN = ("oltp", "bulk")  # where each workload has many lines
 RATES = (10_000, 50_000, 200_000, 1_000_000)
 HOST_CORES = (1, 2, 4, 8, 16)
+NUMBERS = (1, 2, 4)
 LOADS = (0.1, 0.3, 0.5, 0.7, 0.9)
 BURST = 200
 LIVE_ROWS = 3  # of a transaction of the latency benchmark: one or five
 REMEDIES = {
     "mysqld": "a replica of the source to read from; more services do not help, for each reads all of the log",
     "producer": "more services, each with schemas of its own",
-    "JVM": "more partitions, if the schemas are several; executors on other hosts, once the driver's has no core left",
+    DRIVERS_JVM: "more services: there is one driver a service",
     "driver": "more services: there is one driver a service",
     "postgres": "more services, into other databases: one connection merges",
 }
@@ -27,10 +28,14 @@ def page(costs: Costs, *, row_bytes: float, terabytes: float) -> str:
     """The whole page."""
     return "\n\n".join(
         (
-            f"Costs: measured ({costs.measured}), CPU of one machine. All below is computed from them: no part was "
-            f"run on a host of its own. Rows have {row_bytes:.0f} bytes in the binary log; "
-            f"`oltp` is {OLTP_ROWS} rows a transaction, `bulk` {BULK_ROWS:,}.",
+            f"**Measured**: this table, the CPU of each process on one machine; that {costs.driver_share:.0%} of the "
+            "JVMs' CPU stays in the driver's, with one executor and `oltp`, taken for all workloads; and "
+            "the column `measured` of the last table "
+            f"({costs.measured}). **Modelled**: all else. No part ran on a host of its own. "
+            f"Rows have {row_bytes:.0f} bytes in the binary log; rows of a transaction: "
+            f"{', '.join(f'{kind} {rows:,}' for kind, rows in KINDS.items())}.",
             priced(costs),
+            spread(costs, row_bytes),
             needs(costs, row_bytes, terabytes),
             first(costs, row_bytes),
             takes(costs, row_bytes),
@@ -42,23 +47,48 @@ def page(costs: Costs, *, row_bytes: float, terabytes: float) -> str:
 
 def priced(costs: Costs) -> str:
     """The table of costs."""
-    lines = [[part, f"{cost.row_us:.2f}", f"{cost.event_us:.1f}"] for part, cost in costs.parts.items()]
-    return _table(["CPU µs", "a row", "a transaction"], lines)
+    lines = [[part, *(f"{costs.parts[part][kind]:.2f}" for kind in KINDS)] for part in PARTS]
+    return _table(["CPU µs of a row", *KINDS], lines)
+
+
+def spread(costs: Costs, row_bytes: float) -> str:
+    """The rates by number of executors, beside those of target and producer."""
+    lines = []
+    for kind in KINDS:
+        workload = Workload(0, kind, row_bytes)
+        limits = [capacity.applied_by(costs, workload, number) for number in NUMBERS]
+        rates = [
+            *(capacity.read_by(costs, workload, number) for number in NUMBERS),
+            min(capacity.alone(costs, part, workload) for part in DRIVER),
+            capacity.alone(costs, "postgres", workload),
+            capacity.alone(costs, "producer", workload),
+        ]
+        applied = [f"{limit.rows:,.0f}: {limit.by}" for limit in limits]
+        lines.append([kind, *(f"{rate:,.0f}" for rate in rates), " / ".join(dict.fromkeys(applied))])
+    title = (
+        "By number of executors, each with a core of its own: rows/s that they read, check and compact (their JVMs and "
+        "Python workers; this grows with them); that the driver's process plans, decides and stages (Python and its "
+        "JVM; there is one); that one session of PostgreSQL takes; that one producer writes; and what of it is "
+        "applied, with the limit, for each number of executors at which it changes. For a log of one partition: with "
+        "several, the driver compacts:"
+    )
+    read = [f"{number} executor{'s' if number > 1 else ''}" for number in NUMBERS]
+    return title + "\n\n" + _table(["", *read, "driver", "PostgreSQL", "producer", "applied"], lines)
 
 
 def needs(costs: Costs, row_bytes: float, terabytes: float) -> str:
     """The cores that rates need."""
     megabytes = terabytes * 1e6 / 86_400
     lines = []
-    for kind, rows_per_event in KINDS.items():
-        daily = capacity.rows_of(costs, megabytes, rows_per_event, row_bytes)
+    for kind in SHOWN:
+        daily = capacity.rows_of(costs, megabytes, kind, row_bytes)
         named = [(f"{rate:,} rows/s", float(rate)) for rate in RATES]
         named.append((f"{terabytes:g} TB of binary log a day = {megabytes:.0f} MB/s = {daily:,.0f} rows/s", daily))
         for name, rate in sorted(named, key=lambda pair: pair[1]):
-            workload = Workload(rate, rows_per_event, row_bytes)
+            workload = Workload(rate, kind, row_bytes)
             used, bytes_ = capacity.cores(costs, workload), capacity.traffic(costs, workload)
             split = capacity.services(costs, workload)
-            each = split and capacity.partitions(costs, Workload(rate / split, rows_per_event, row_bytes))
+            each = split and capacity.executors(costs, Workload(rate / split, kind, row_bytes))
             lines.append(
                 [
                     f"{kind}, {name}",
@@ -70,35 +100,35 @@ def needs(costs: Costs, row_bytes: float, terabytes: float) -> str:
             )
     title = (
         f"Busy cores of each part of one service; how many services (each with schemas of its own, each reading the "
-        f"whole binary log) and how many partitions of each it takes that nothing is above {FULL:.0%} of its threads; "
+        f"whole binary log) and how many executors of each it takes that nothing is above {FULL:.0%} of its threads; "
         f"MB/s from the source, into Kafka (assumed: {costs.compressed:.0%} of the binary log; times 86.4 are GB a "
         "day of retention, for each copy) and into the target. Where no number of services helps, there is none:"
     )
-    return title + "\n\n" + _table(["", *PARTS, "services", "partitions", "MB/s"], lines)
+    return title + "\n\n" + _table(["", *PARTS, "services", "executors", "MB/s"], lines)
 
 
 def first(costs: Costs, row_bytes: float) -> str:
     """The first bottleneck, and the remedy."""
-    workloads = [Workload(0, rows, row_bytes) for rows in KINDS.values()]
+    workloads = [Workload(0, kind, row_bytes) for kind in KINDS]
     lines = [
         [part, *(f"{FULL * capacity.alone(costs, part, workload):,.0f}" for workload in workloads), remedy]
         for part, remedy in REMEDIES.items()
     ]
-    title = f"Rows/s at which a part of one service with one partition is {FULL:.0%} full, and what to do then:"
+    title = f"Rows/s at which a part of one service is {FULL:.0%} full, and what to do then:"
     return title + "\n\n" + _table(["", *KINDS, ""], lines)
 
 
 def takes(costs: Costs, row_bytes: float) -> str:
     """The rates of given hosts."""
     lines = []
-    for kind, rows_per_event in KINDS.items():
+    for kind in SHOWN:
         for number in HOST_CORES:
-            workload = Workload(0, rows_per_event, row_bytes)
-            limits = [capacity.highest(costs, workload, hosts, number, number) for hosts in ([PARTS], APART)]
+            workload = Workload(0, kind, row_bytes)
+            limits = [capacity.highest(costs, workload, hosts, number) for hosts in ([PARTS], APART)]
             lines.append([f"{kind}, {number}", *(f"{limit.rows:,.0f}: {limit.by}" for limit in limits)])
     title = (
-        "The highest rate of one service from end to end, rows/s, and what limits it, by cores of each host, with as "
-        "many partitions as a host has cores:"
+        "The highest rate of one service from end to end with `local[N]`, rows/s, and what limits it, by cores of each "
+        "host:"
     )
     heads = ["", "everything on one host", "MySQL, producer, Kafka, Spark, PostgreSQL on a host each"]
     return title + "\n\n" + _table(heads, lines)
@@ -107,10 +137,11 @@ def takes(costs: Costs, row_bytes: float) -> str:
 def waits(costs: Costs) -> str:
     """Latency by load."""
     lines = []
-    limit = queueing.saturation(costs, OLTP_ROWS)
+    rows = KINDS[queueing.KIND]
+    limit = queueing.saturation(costs, rows)
     for load in LOADS:
         rate = load * limit
-        cells = [_percentiles(queueing.latencies(costs, rate, OLTP_ROWS, burst, 10.0)) for burst in (1, BURST)]
+        cells = [_percentiles(queueing.latencies(costs, rate, rows, burst, 10.0)) for burst in (1, BURST)]
         lines.append([f"{load:.0%} ({rate:,.0f} transactions/s)", *cells])
     title = (
         f"Milliseconds from commit to visible in PostgreSQL (p50 / p95 / p99) by load of the busiest part, `oltp`, "
@@ -126,7 +157,7 @@ def held(costs: Costs) -> str:
     lines = []
     for case, measured in costs.rates.items():
         half = capacity.TO_KAFKA if case.startswith(PRODUCE) else capacity.TO_TARGET
-        workload = Workload(0, KINDS[case.rpartition(" ")[2]], costs.row_bytes)
+        workload = Workload(0, case.split(", ")[1], costs.row_bytes)
         said = capacity.highest(costs, workload, [half], 2)
         lines.append(
             [f"{case}, rows/s on 2 cores", f"{said.rows:,.0f}", f"{measured:,.0f}", f"{said.rows / measured:.2f}"]

@@ -12,9 +12,10 @@ from random import Random
 
 from connector.spark.stream.load_monitor import IDLE_MESSAGES
 from tests.bench.scale.capacity import Workload, per_row
-from tests.bench.scale.costs import Costs
+from tests.bench.scale.costs import DRIVERS_JVM, EXECUTORS, Costs
 
 Times = list[float]
+KIND = "oltp"
 
 
 def arrivals(rate: float, seconds: float, burst: int, seed: int = 1) -> Times:
@@ -48,8 +49,8 @@ def gated(come: Sequence[float], turn: float, each: float) -> Times:
 
 
 def seconds_per_event(costs: Costs, part: str, rows_per_event: float) -> float:
-    """Service time of a part that processes events one by one."""
-    return per_row(costs, part, Workload(0, rows_per_event, costs.row_bytes)) * rows_per_event / 1e6
+    """Service time of a part that processes events one by one, each with so many rows as those of `KIND`."""
+    return per_row(costs, part, Workload(0, KIND, costs.row_bytes)) * rows_per_event / 1e6
 
 
 def saturation(costs: Costs, rows_per_event: float) -> float:
@@ -77,4 +78,8 @@ def percentiles(found: Sequence[float]) -> tuple[float, float, float]:
 def _stages(costs: Costs, rows_per_event: float) -> dict[str, float]:
     """Seconds per event of the concurrent stages: driver and target work in turn."""
     each = {part: seconds_per_event(costs, part, rows_per_event) for part in costs.parts}
-    return {"publish": each["producer"], "spark": each["JVM"], "target": each["driver"] + each["postgres"]}
+    return {
+        "publish": each["producer"],
+        "spark": each[EXECUTORS] + each[DRIVERS_JVM],
+        "target": each["driver"] + each["postgres"],
+    }

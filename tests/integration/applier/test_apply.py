@@ -53,6 +53,7 @@ from connector.status.target import read_target
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.signal_table import Request
 from tests.contract.target_again import random_records
+from tests.support.clock import PATIENCE
 from tests.support.fragments import change, in_parts, record, statement
 from tests.support.log_writer import MESSAGE_BYTES, LogWriter
 from tests.support.servers.environment import Broker
@@ -185,13 +186,13 @@ def test_log_at_rest_longer_than_its_retention_is_applied_on(
     stop = Event()
     thread.start()
     try:
-        assert reads.wait(60)  # it has shaken hands
+        assert reads.wait(PATIENCE)  # it has shaken hands
         log.events([record(12, [rows(12)], prev_seqno=10, last_barrier=0)])
         log.events([record(13, [rows(13)], prev_seqno=11, last_barrier=0)], 1)
-        thread.join(60)
+        thread.join(PATIENCE)
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(PATIENCE)
     assert [one and one.seqno for one in results] == [13]
     assert found(config) == list(range(1, 14))
 
@@ -295,10 +296,10 @@ def test_applier_that_waits_for_lost_events_ends_with_damage(
         wait_for(lambda: applied_or_none(config) == list(range(21)))
         log.events([record(21, [rows(21)], prev_seqno=-1, last_barrier=0)], 1, lost=True)
         log.events([record(22, [rows(22)], prev_seqno=20, last_barrier=0)])
-        thread.join(60)
+        thread.join(PATIENCE)
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(PATIENCE)
     assert [type(error) for error in ended] == [LogDamaged]
     assert [error.where["partition_seqno"] < error.where["position_seqno"] for error in ended] == [True]
     assert applied(config) == list(range(21))
@@ -377,10 +378,10 @@ def test_the_older_of_two_appliers_ends(config: Config, spark: SparkRun) -> None
             newer.join(0.5)
             if n >= 30 and not newer.is_alive():
                 break
-        thread.join(30)
+        thread.join(PATIENCE)
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(PATIENCE)
     assert [type(one) for one in ended] == [Fenced]
     assert applied(config) == list(range(31))
 
@@ -399,10 +400,10 @@ def test_killed_broker_is_survived(config: Config, spark: SparkRun, kafka_broker
         kafka_broker.kill()
         kafka_broker.start()
         log.events(inserts(21, 20))
-        thread.join(120)
+        thread.join(PATIENCE)
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(PATIENCE)
     assert [one and one.seqno for one in results] == [40]
     assert applied(config) == list(range(41))
 
@@ -432,7 +433,7 @@ def test_offline_request_ends_this_applier_and_not_the_next(
     thread.start()
     wait_for(lambda: applied_or_none(config) == list(range(11)))
     assert cli.run(offline) == 0
-    thread.join(30)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert f"service {config.service} is offline after event 10" in capsys.readouterr().out
     assert applier.request is not None

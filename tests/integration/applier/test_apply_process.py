@@ -15,6 +15,7 @@ import yaml
 
 from connector.fetching.jars import spark_kafka_jars
 from tests.support.apply_process import REPOSITORY, THL, Scene
+from tests.support.clock import PATIENCE
 from tests.support.servers.environment import Broker
 
 
@@ -32,8 +33,8 @@ def test_sigterm_ends_the_applier_and_spark(scene: Scene) -> None:
     scene.reaches(last)
     jvm = process.child("SparkSubmit")
     process.popen.send_signal(signal.SIGTERM)
-    assert process.wait(30) == 0
-    jvm.wait(10)
+    assert process.wait(PATIENCE) == 0
+    jvm.wait(PATIENCE)
     assert f"stopped after event {last}" in process.log.read_text()
     assert list((scene.folder / "spark").iterdir()) == []
 
@@ -51,6 +52,17 @@ def test_apply_finds_java_and_jars_itself_and_spark_prints_nothing(scene: Scene)
     assert lines[-1].startswith(f"stopped after event {last}")
 
 
+def test_jvm_that_does_not_start_is_one_error_with_its_cause(scene: Scene) -> None:
+    scene.configure(spark={"spark.driver.memory": "1"})
+    process = scene.start()
+    assert process.wait() == 2
+    lines = process.log.read_text().splitlines()
+    assert [line for line in lines if not re.match(r"\d{4}-\d\d-\d\dT\S+ INFO ", line)] == lines[-2:]
+    assert lines[-2].startswith("thl: Spark does not start: Error occurred during initialization of VM: Too small")
+    assert "apply.heap" in lines[-1]
+    assert list((scene.folder / "spark").iterdir()) == []
+
+
 def test_killed_applier_resumes_at_the_targets_position(scene: Scene) -> None:
     for _ in range(2):
         last = scene.insert(100)
@@ -66,7 +78,7 @@ def test_applier_ends_with_its_jvm(scene: Scene) -> None:
     process = scene.start()
     scene.reaches(scene.insert(10))
     process.child("SparkSubmit").kill()
-    assert process.wait(30) == 11
+    assert process.wait(PATIENCE) == 11
     assert "Spark's JVM has ended" in process.log.read_text()
     assert "Traceback" not in process.log.read_text()
 
@@ -76,7 +88,7 @@ def test_jvm_ends_with_the_applier(scene: Scene) -> None:
     scene.reaches(scene.insert(10))
     jvm = process.child("SparkSubmit")
     process.popen.kill()
-    jvm.wait(30)
+    jvm.wait(PATIENCE)
 
 
 @pytest.mark.parametrize("point", ["before_commit", "after_commit"])

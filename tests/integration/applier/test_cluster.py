@@ -138,7 +138,10 @@ def test_executors_run_this_python_unless_another_is_named(spark: SparkRun, conf
     assert Path(found) == Path(sys.executable)
 
 
-def test_probe_asks_every_executor(spark: SparkRun, spark_cluster: SparkCluster, config: Config) -> None:
+def test_probe_asks_every_executor(
+    spark: SparkRun, spark_cluster: SparkCluster, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executors, "_ROUNDS", 40)  # Spark gives a single task to any executor, by chance
     found = Executors(spark, config, SystemClock())._probe(1, Event())
     work = {Path(one["folder"]).parents[1] for one in found}
     assert work == {worker.work for worker in spark_cluster.workers}

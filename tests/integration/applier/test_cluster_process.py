@@ -64,4 +64,6 @@ def test_command_without_the_package_on_executors_prints_no_traceback(
 @pytest.mark.long
 def test_command_without_room_for_an_executor_ends_after_the_timeout(scene: Scene, spark_cluster: SparkCluster) -> None:
     scene.configure(master=spark_cluster.url, executor_timeout=2.0, spark={"spark.executor.memory": "8g"})
-    assert "no executor with a free core" in refused(scene.start(), 11)
+    text = refused(scene.start(), 11)
+    assert "no executor with a free core" in text
+    assert "apply.executor_timeout" in text

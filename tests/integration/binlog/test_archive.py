@@ -21,6 +21,7 @@ from connector.log.transaction.position import AfterGtids
 from connector.mysql.archive.archive import Archive, ArchiveWriter
 from connector.mysql.archive.archived_log import covering, previous_gtids
 from connector.mysql.binlog.log_files import log_files
+from tests.support.clock import PATIENCE
 from tests.support.producing import Bench, finished, fragments, last_seqno, table_of, until
 from tests.support.servers.environment import Broker, SqlServer
 
@@ -41,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 def archive(bench: Bench, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     with archiving(bench, folder, *options) as process:
-        out, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=PATIENCE)
         return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
 
 
@@ -162,7 +163,7 @@ def test_archiver_ends_on_request(bench: Bench, folder: Path) -> None:
     with archiving(bench, folder) as process:
         until(lambda: bool([*folder.glob("*.part")]))
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, "archived up to" in errors) == (0, True), errors
 
 

@@ -59,6 +59,19 @@ def test_everything_there_is_ok_and_creates_nothing(config: Config, tmp_path: Pa
     assert config.topic not in topics
 
 
+def test_partitions_of_a_log_are_told_where_others_are_configured(config: Config) -> None:
+    other = config.model_copy(update={"service": f"{config.service}p"})
+    Topics(changed(other, "kafka", partitions=2)).ensure()
+    said = {}
+    for partitions in (2, 3):
+        found = check(changed(other, "kafka", partitions=partitions), ENVIRON)
+        (kafka,) = [one for one in found if one.name == "kafka"]
+        assert kafka.state is CheckState.OK
+        said[partitions] = kafka.found
+    assert said[2].endswith(" exists")
+    assert said[3].endswith(" exists with 2 partition(s); kafka.partitions, 3, is for a new log")
+
+
 def test_postgres_target_is_ok(config: Config, postgres_server: DatabaseServer) -> None:
     assert failures(check(changed(config, "target", url=Target(url=postgres_server.dsn).url), ENVIRON)) == {}
 

@@ -19,6 +19,7 @@ from connector.inspect.events.follow import Following
 from connector.inspect.segments import segments
 from connector.log.epochs.control import EpochRecord, LogRecord, PartitionMap
 from connector.log.ids import Epoch, LogId, Seqno
+from tests.support.clock import PATIENCE
 from tests.support.log_topic import LOG_ID, Log, a_fragment
 from tests.support.servers.environment import Broker
 
@@ -205,5 +206,5 @@ def test_tail_prints_new_events_until_a_signal(kafka_broker: Broker) -> None:
         assert lines(3) == [["2\t1\t0\ttr", "3\t1\t0\ttr", "4\t2\t0\ttr"]] * 2
         for process, stop in zip(ours, (signal.SIGTERM, signal.SIGINT), strict=True):
             process.send_signal(stop)
-            assert process.communicate(timeout=60) == ("", "")
+            assert process.communicate(timeout=PATIENCE) == ("", "")
             assert process.returncode == 0

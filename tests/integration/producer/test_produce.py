@@ -16,6 +16,7 @@ from connector.cli import run as thl
 from connector.consume import Consumer
 from connector.errors import TimedOut
 from connector.kafka.log_reader import LogReader
+from tests.support.clock import PATIENCE
 from tests.support.producing import SMALL, Bench, check, fragments, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
 
@@ -105,7 +106,7 @@ def test_an_ordinary_consumer_sees_each_event_once_though_one_was_given_up(bench
         capture_output=True,
         text=True,
         cwd=example.parent,
-        timeout=120,
+        timeout=PATIENCE,
     )
     events = [json.loads(line) for line in told.stdout.splitlines()]
     assert [(event["seqno"], event["epoch"]) for event in events] == [(0, 1), (1, 1), (2, 1), (3, 3)]
@@ -190,7 +191,7 @@ def test_killed_broker_is_reconnected(bench: Bench) -> None:
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         bench.kafka.start()
         bench.insert_many(3000)
-        until(lambda: last_seqno(bench) >= 5, 120)
+        until(lambda: last_seqno(bench) >= 5)
         assert running.stop() == 0
     check(bench)
 

@@ -24,6 +24,7 @@ import yaml
 from connector.fetching.jars import spark_kafka_jars
 from connector.fetching.java import java_home
 from connector.sandbox.ports import free_port
+from tests.support.clock import PATIENCE
 from tests.support.producing import until
 from tests.support.secure_kafka import PASSWORD, SecureBroker, secure_broker
 from tests.support.servers.environment import DatabaseServer, SqlServer
@@ -227,7 +228,7 @@ def test_secrets_appear_only_in_the_configuration(scene: Scene, postgres_server:
     assert shown(scene.texts()) == []
     for process in (producing, applying):
         process.terminate()
-        process.wait(60)
+        process.wait(PATIENCE)
     assert shown(scene.texts()) == []
 
 

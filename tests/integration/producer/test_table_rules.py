@@ -24,8 +24,9 @@ from connector.log.format.message import Message
 from connector.log.gtid.source_gtids import lacking
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.targets.open import open_target
+from tests.support.clock import PATIENCE
 from tests.support.fragments import batch
-from tests.support.producing import PATIENCE, Bench, finished, fragments, until
+from tests.support.producing import Bench, finished, fragments, until
 from tests.support.servers.environment import Broker, SqlServer
 from tests.unit.applier.test_core import LargeMessages, Ranges
 

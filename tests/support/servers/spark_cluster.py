@@ -21,6 +21,7 @@ from connector.fetching.maven import pyspark_jars
 from connector.sandbox.ports import free_port
 from connector.sandbox.process import Process, children, kill_all
 from connector.sandbox.program import Program, wait_until
+from connector.sandbox.server import Server
 from connector.sandbox.settings import HOST
 
 EXECUTOR: Final = "CoarseGrainedExecutorBackend"
@@ -30,21 +31,19 @@ _JVM: Final = ("-Xms32m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel
 _CLOCK: Final = SystemClock()
 
 
-class SparkMaster:
+class SparkMaster(Server):
     """The master; it listens on loopback alone, with its web UI.
 
     Args:
-        folder: folder of its log.
-        port: its port; by default a free one, chosen once for this object.
+        folder, port: see `Server`.
         settings: Spark's settings of the master (`spark.deploy.…`).
     """
 
     name = "spark-master"
-    host = HOST
+    start_timeout = _START_TIMEOUT
 
     def __init__(self, folder: Path, port: int | None = None, settings: Mapping[str, str] | None = None) -> None:
-        self.folder = folder.absolute()
-        self.port = port or free_port()
+        super().__init__(folder, port)
         self._ui = free_port()
         where = ["--host", HOST, "--port", str(self.port), "--webui-port", str(self._ui)]
         self.program = _program(self.name, "master.Master", where, self.folder, settings=settings)
@@ -53,20 +52,6 @@ class SparkMaster:
     def url(self) -> str:
         """The address for `apply.master`."""
         return f"spark://{HOST}:{self.port}"
-
-    @property
-    def pid(self) -> int | None:
-        """The process ID; None before the first start."""
-        return self.program.pid
-
-    def start(self) -> None:
-        """Start the master and wait until it answers."""
-        self.program.start()
-        wait_until(self.program, self._answers, timeout=_START_TIMEOUT)
-
-    def stop(self) -> None:
-        """Shut the master down."""
-        self.program.stop()
 
     def kill(self) -> None:
         """Send SIGKILL to the master; it forgets applications, as it keeps no state on disk."""
@@ -82,11 +67,12 @@ class SparkMaster:
         """Return the number of workers that are alive."""
         return sum(worker["state"] == "ALIVE" for worker in self.state().get("workers", []))
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Return True if its web UI says that it is alive."""
         return self.state().get("status") == "ALIVE"
 
 
-class SparkWorker:
+class SparkWorker(Server):
     """A worker with one core, hence one executor of an application.
 
     Args:
@@ -97,29 +83,23 @@ class SparkWorker:
         environment: environment variables, which its executors inherit.
     """
 
-    host = HOST
+    start_timeout = _START_TIMEOUT
 
     def __init__(
         self, master: SparkMaster, name: str, folder: Path, *, memory: str = "600m", environment: Mapping[str, str]
     ) -> None:
+        super().__init__(folder, None)
         self.name = name
-        self.folder = folder.absolute()
         self.work = self.folder / "work"
-        self.port = free_port()
         where = ["--host", HOST, "--port", str(self.port), "--webui-port", "0", "--cores", "1", "--memory", memory]
         # A driver that is killed leaves nothing behind: the worker removes its files with the application.
         local = {"spark.local.dir": str(self.folder / "local"), "spark.worker.ui.retainedExecutors": "10"}
         arguments = [*where, "--work-dir", str(self.work), master.url]
         self.program = _program(name, "worker.Worker", arguments, self.folder, settings=local, environment=environment)
 
-    @property
-    def pid(self) -> int | None:
-        """The process ID; None before the first start."""
-        return self.program.pid
-
-    def start(self) -> None:
-        """Start the worker; `SparkCluster.start` waits until the master knows it."""
-        self.program.start()
+    def answers(self) -> bool:
+        """Return True at once: `SparkCluster.start` waits until the master knows all workers."""
+        return True
 
     def stop(self) -> None:
         """Shut the worker and its executors down."""

@@ -7,7 +7,12 @@ import pytest
 from tests.unit.applier.test_core import Rig
 
 
-@pytest.fixture(autouse=True, params=["messages", "tasks"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if hasattr(metafunc.module, "Rig"):
+        metafunc.parametrize("way", ["messages", "tasks"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How the core gets what is read."""
-    monkeypatch.setattr(Rig, "tasks", request.param == "tasks")
+    monkeypatch.setattr(Rig, "tasks", getattr(request, "param", None) == "tasks")

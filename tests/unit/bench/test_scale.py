@@ -6,40 +6,55 @@ import pytest
 
 from tests.bench.result import Result, Row
 from tests.bench.scale import capacity, costs, pages, queueing
-from tests.bench.scale.capacity import Workload
-from tests.bench.scale.costs import PARTS, Cost, Costs, fitted
+from tests.bench.scale.capacity import Limit, Workload
+from tests.bench.scale.costs import DRIVERS_JVM, EXECUTORS, KINDS, MEASURED, PARTS, Costs, fitted
 
 
-def model(**parts: Cost) -> Costs:
-    """Costs of nothing but the parts given; turns of 10, 40 and 5 ms."""
-    known = {name: parts.get(name, Cost(0.001, 0.0)) for name in PARTS}
-    return Costs(measured="here", parts=known, kafka_ms=10, fetch_ms=40, commit_ms=5, row_bytes=200, event_bytes=1000)
+def model(**parts: float) -> Costs:
+    """Costs of nothing but the parts given, equal for each workload; turns of 10, 40 and 5 ms."""
+    known = {name: dict.fromkeys(KINDS, parts.get(name, 0.001)) for name in PARTS}
+    return Costs("here", known, 0.25, kafka_ms=10, fetch_ms=40, commit_ms=5, row_bytes=200, event_bytes=1000)
 
 
-def results(figures: dict[str, float]) -> list[Result]:
+def results(figures: dict[str, float], *further: Row) -> list[Result]:
     """A run in which every process used the same for a row of a kind."""
+    processes = {process for process, _ in MEASURED.values()} | {"JVM", "workers"}
     rows = [
-        Row(half + kind, {"rows/s": 1.0} | {f"CPU s/M {process}": figures[kind] for process, _ in PARTS.values()})
+        Row(half + kind, {"rows/s": 1.0} | {f"CPU s/M {process}": figures[kind] for process in processes})
         for half in (costs.PRODUCE, costs.APPLY)
         for kind in figures
     ]
     rows += [Row("commit to Kafka, 200/s", {"p50 ms": 8.0}), Row("commit to Kafka, 2000/s", {"p50 ms": 9.0})]
     for rate, late in ((2000, 99.0), (200, 73.0)):
         rows.append(Row(f"commit to PostgreSQL, {rate}/s", dict.fromkeys(("p50 ms", "p95 ms", "p99 ms"), late)))
-    return [Result("throughput", "then", {}, {}, tuple(rows))]
+    return [Result("throughput", "then", {}, {}, (*rows, *further))]
 
 
-def test_costs_of_rows_and_of_transactions_are_fitted_from_two_workloads() -> None:
-    # 2 µs a row and 10 µs a transaction: of 5 rows 2 + 10/5, of 1000 rows 2 + 10/1000
-    found = fitted(results({"oltp": 4.0, "bulk": 2.01, "cold": 7.0}))
+def test_costs_of_a_row_are_those_of_its_workload() -> None:
+    found = fitted(results({"oltp": 4.0, "cold": 7.0}), model(producer=1.0))
 
-    assert found.parts["producer"].row_us == pytest.approx(2.0)
-    assert found.parts["producer"].event_us == pytest.approx(10.0)
-    assert found.parts["postgres"] == Cost(7.0, 0.0)  # the dearest row counts
+    assert found.parts["producer"] == {"oltp": 4.0, "cold": 7.0, "bulk": 1.0, "one row": 1.0}  # two were not measured
+
+
+def test_executors_have_their_share_of_the_jvm_and_all_python_workers() -> None:
+    found = fitted(results({"oltp": 4.0}), model())
+
+    assert found.driver_share == 0.25
+    assert found.parts[DRIVERS_JVM]["oltp"] == 1.0
+    assert found.parts[EXECUTORS]["oltp"] == 3.0 + 4.0
+
+
+def test_share_of_the_drivers_jvm_is_that_of_the_smallest_cluster() -> None:
+    smaller, larger = (
+        Row(f"Kafka to PostgreSQL, oltp, {number} executors", {"rows/s": 1, "CPU s/M JVM": jvm, "CPU s/M executors": 6})
+        for number, jvm in ((1, 4), (2, 6))
+    )
+
+    assert fitted(results({"oltp": 4.0}, larger, smaller), model()).driver_share == 0.4
 
 
 def test_micro_batch_time_is_the_rest_of_the_lowest_rates_median() -> None:
-    found = fitted(results({"oltp": 4.0, "bulk": 2.0}))
+    found = fitted(results({"oltp": 4.0}), model())
 
     assert found.kafka_ms == 8.0
     assert found.fetch_ms == pytest.approx((73.0 - 8.0 - 5.0) / 1.5)
@@ -47,50 +62,57 @@ def test_micro_batch_time_is_the_rest_of_the_lowest_rates_median() -> None:
 
 def test_missing_measurement_is_refused_by_its_figure() -> None:
     with pytest.raises(LookupError, match="CPU s/M"):
-        fitted(results({"oltp": 4.0}))
+        fitted(results({"oltp": 4.0}, Row(costs.APPLY + "bulk", {"rows/s": 1.0})), model())
 
 
 def test_cores_are_rate_times_cost() -> None:
-    used = capacity.cores(model(producer=Cost(1.0, 20.0)), Workload(rows=100_000, rows_per_event=5))
+    used = capacity.cores(model(producer=5.0), Workload(100_000, "oltp"))
 
-    assert used["producer"] == pytest.approx(0.1 * (1.0 + 4.0))
+    assert used["producer"] == pytest.approx(0.5)
 
 
-def test_a_row_of_twice_the_bytes_costs_twice_the_row_but_not_the_transaction() -> None:
-    cost = model(producer=Cost(1.0, 20.0))
-
-    assert capacity.per_row(cost, "producer", Workload(1, 5, row_bytes=400)) == pytest.approx(2.0 + 4.0)
+def test_a_row_of_twice_the_bytes_costs_twice() -> None:
+    assert capacity.per_row(model(producer=3.0), "producer", Workload(1, "oltp", row_bytes=400)) == pytest.approx(6.0)
 
 
 def test_parts_of_one_host_share_its_cores() -> None:
-    cost = model(producer=Cost(2.0, 0.0), postgres=Cost(3.0, 0.0))
+    cost = model(producer=2.0, postgres=3.0)
     hosts = [("producer", "postgres", "mysqld")]
 
-    limit = capacity.highest(cost, Workload(0, 5), hosts, host_cores=1)
+    limit = capacity.highest(cost, Workload(0, "oltp"), hosts, host_cores=1)
 
     assert limit.rows == pytest.approx(1e6 / 5.001)
     assert limit.by == "all its cores"
 
 
 def test_a_part_of_one_thread_gains_nothing_by_more_cores() -> None:
-    cost = model(postgres=Cost(2.0, 0.0))
+    cost, workload = model(postgres=2.0), Workload(0, "oltp")
     hosts = [("postgres",)]
 
-    assert capacity.highest(cost, Workload(0, 5), hosts, 16) == capacity.highest(cost, Workload(0, 5), hosts, 4)
-    assert capacity.highest(cost, Workload(0, 5), hosts, 16).rows == pytest.approx(costs.MOST["postgres"] / 2e-6)
+    assert capacity.highest(cost, workload, hosts, 16) == capacity.highest(cost, workload, hosts, 4)
+    assert capacity.highest(cost, workload, hosts, 16).rows == pytest.approx(costs.MOST["postgres"] / 2e-6)
 
 
-def test_a_jvm_gains_by_partitions() -> None:
-    cost = model(JVM=Cost(10.0, 0.0))
+def test_executors_add_up_until_the_target_has_enough() -> None:
+    cost, workload = model(executors=4.0, postgres=2.0, driver=0.5), Workload(0, "oltp")
 
-    assert capacity.alone(cost, "JVM", Workload(0, 5), partitions=3) == pytest.approx(4e5)
-    assert capacity.partitions(cost, Workload(rows=280_000, rows_per_event=5)) == 3  # 2.8 cores are 70 % of 3 + 1
+    assert capacity.applied_by(cost, workload, 1) == Limit(pytest.approx(250_000), EXECUTORS)
+    assert capacity.applied_by(cost, workload, 2) == Limit(pytest.approx(500_000), EXECUTORS)
+    assert capacity.applied_by(cost, workload, 4) == Limit(pytest.approx(550_000), "postgres")
+    assert capacity.read_by(cost, workload, 4) == pytest.approx(1_000_000)
+
+
+def test_executors_for_a_rate_are_not_full() -> None:
+    cost = model(executors=10.0)
+
+    assert capacity.executors(cost, Workload(140_000, "oltp")) == 2  # 1.4 cores are 70 % of two
+    assert capacity.executors(cost, Workload(141_000, "oltp")) == 3
 
 
 def test_services_share_a_target_but_each_reads_the_whole_log() -> None:
-    merging = model(postgres=Cost(10.0, 0.0))
-    reading = model(mysqld=Cost(10.0, 0.0))
-    workload = Workload(rows=200_000, rows_per_event=5)  # two cores of either
+    merging = model(postgres=10.0)
+    reading = model(mysqld=10.0)
+    workload = Workload(200_000, "oltp")  # two cores of either
 
     assert capacity.services(merging, workload) == 3  # 2 / 3 of a core is below 70 % of 1.1; a half of two is not
     assert capacity.services(reading, workload) is None
@@ -98,10 +120,10 @@ def test_services_share_a_target_but_each_reads_the_whole_log() -> None:
 
 def test_megabytes_a_second_and_back_to_rows() -> None:
     cost = model()
-    workload = Workload(rows=50_000, rows_per_event=5)
+    workload = Workload(50_000, "oltp")
 
     assert capacity.traffic(cost, workload)["binary log"] == pytest.approx(50_000 * 200e-6 + 10_000 * 1000e-6)
-    assert capacity.rows_of(cost, 20.0, 5, 200) == pytest.approx(50_000)
+    assert capacity.rows_of(cost, 20.0, "oltp", 200) == pytest.approx(50_000)
 
 
 def test_reader_that_takes_everything_adds_one_turn_of_waiting() -> None:
@@ -128,6 +150,6 @@ def test_idle_pipeline_has_the_latency_of_its_three_turns() -> None:
 def test_rendered_page_has_every_table() -> None:
     text = pages.page(costs.read(), row_bytes=200, terabytes=2)
 
-    assert sum(line.startswith("| --- |") for line in text.splitlines()) == 6
+    assert sum(line.startswith("| --- |") for line in text.splitlines()) == 7
     assert "2 TB of binary log a day = 23 MB/s" in text
     assert "nan" not in text

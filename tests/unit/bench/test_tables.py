@@ -63,12 +63,12 @@ GROWTH = {
     "value": 10.0, "rows": 10.0, "columns": 10.0,
     "producer µs/row": 2.0, "producer µs/row low": 1.0, "producer µs/row high": 3.0, "producer CPU µs/row": 2.0,
     "applier µs/row": 5.0, "applier µs/row low": 4.0, "applier µs/row high": 6.0, "applier CPU µs/row": 7.0,
-    "producer peak MB": 100.0, "driver peak MB": 300.0, "JVM peak MB": 900.0,
+    "producer peak MB": 100.0, "driver peak MB": 300.0, "JVM peak MB": 900.0, "workers peak MB": 200.0,
 }  # fmt: skip
 BEHIND = {"rows behind": 10.0, "s to first row": 1.0, "s to caught up": 2.0, "rows/s": 5.0}
 SERIES = {
     "s": [0.0, 1.0, 2.0], "rows behind": [10.0, 5.0, 0.0], "estimate s": [-1.0, 1.0, 0.0],
-    "MB producer": [1.0] * 3, "MB driver": [1.0] * 3, "MB JVM": [1.0] * 3,
+    "MB producer": [1.0] * 3, "MB driver": [1.0] * 3, "MB JVM": [1.0] * 3, "MB workers": [1.0] * 3,
 }  # fmt: skip
 EVERYTHING = [
     result("throughput", Row("Kafka to SQLite, bulk", {"rows/s": 1.0}), Row("MySQL to Kafka, bulk", {"rows/s": 2.0})),

@@ -255,6 +255,49 @@ def test_metadata_columns_without_order_or_names_are_refused(tmp_path: Path, col
     assert load(None, {}, ["target.metadata_columns.seqno=n"]).target.metadata_columns == {"seqno": "n"}
 
 
+@pytest.mark.parametrize(
+    "master",
+    ["local", "local[*]", "local[4]", "local[2 , 3]", "local[*,2]", "local-cluster[2,1,1024]", "yarn", "k8s://https://h:1",
+     "spark://h:7077", "spark://a:1,[::1]:2"],
+)  # fmt: skip
+def test_masters_of_spark_are_accepted(master: str) -> None:
+    assert load(sets=[f"apply.master={master}"]).apply.master == master
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "",
+        "127.0.0.1:7077",
+        "local[0]",
+        "local[ 2 ]",
+        "local[x]",
+        "spark://h",
+        "spark://h:1,",
+        "spark://a/b:1",
+        "mesos://h:1",
+    ],
+)
+def test_what_is_no_master_of_spark_is_refused_before_spark_starts(master: str) -> None:
+    with pytest.raises(ConfigError, match=r"apply\.master: not a master of Spark: .*spark://host:port"):
+        load(sets=[f"apply.master={master}"])
+
+
+@pytest.mark.parametrize(
+    ("heap", "fits"),
+    [
+        *((heap, True) for heap in ("1g", "450m", "460800k", "512M", "1T")),
+        *((heap, False) for heap in ("449m", "1", "1024", "512MB", "1.5g", "")),
+    ],
+)
+def test_heap_has_a_unit_and_is_what_spark_needs(heap: str, fits: bool) -> None:
+    if fits:
+        assert load(sets=[f"apply.heap={heap}"]).apply.heap == heap
+    else:
+        with pytest.raises(ConfigError, match=r"apply\.heap: not a size of at least 450m"):
+            load(sets=[f"apply.heap={heap}"])
+
+
 def test_indexes_of_a_sqlite_target_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         load(a_file(tmp_path, "target: {url: 'sqlite:///t.db', indexes: unique}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from connector.errors import SandboxError
 from connector.fetching import class_archive
 from connector.fetching.class_archive import FILE, Key, find_options, make
 from connector.fetching.fetch import fetch
+
+TRAIN = class_archive._train
 
 
 @pytest.fixture
@@ -98,6 +101,27 @@ def test_without_java_or_with_a_missing_jar_there_is_no_archive(jar: Path, monke
     assert find_options(str(jar.with_name("missing.jar"))) == ()
     monkeypatch.delenv("JAVA_HOME")
     assert find_options(str(jar)) == ()
+
+
+def test_java_by_way_of_a_link_has_the_same_archive(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = make()
+    link = jar.with_name("current")
+    link.symlink_to(jar.parent / "java")
+    monkeypatch.setenv("JAVA_HOME", str(link))
+    assert find_options(str(jar))[0].endswith(str(archive))
+
+
+def test_archive_of_a_training_that_ends_with_an_error_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its JVM may archive what it has loaded even then."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho half > "${4#*=}"\necho no Spark today\nexit 1\n')
+    python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(SandboxError, match="no Spark today"):
+        TRAIN(tmp_path / FILE, Key("/java", "a.jar", "/spark"))
+    assert (tmp_path / FILE).exists()
 
 
 def test_failed_training_leaves_no_archive(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from connector.errors import SandboxError
 from connector.fetching import apt, java, mysql_programs
 from connector.sandbox.process import Process
 from connector.sandbox.program import Program, wait_until
+from tests.support.clock import PATIENCE
 
 
 def script(place: Path, body: str) -> str:
@@ -111,7 +112,7 @@ def test_program_that_never_answers_is_ended_and_its_output_shown(tmp_path: Path
 def test_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     program = Program("deaf", ["sh", "-c", "trap '' TERM; echo up; sleep 60 & wait"], log=tmp_path / "log")
     program.start()
-    wait_until(program, lambda: "up" in program.log_tail(), timeout=10)
+    wait_until(program, lambda: "up" in program.log_tail(), timeout=PATIENCE)
     program.stop(timeout=0.2)
     assert not program.running
 

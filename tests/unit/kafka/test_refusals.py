@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from connector.errors import BrokerUnavailable
-from connector.kafka.client import Refusals
+from connector.config.kafka import Kafka
+from connector.errors import BrokerUnavailable, ConfigError
+from connector.kafka.client import Refusals, admin_client
 
 REFUSED = KafkaError(KafkaError._AUTHENTICATION, "Authentication failed")
 
@@ -72,3 +73,21 @@ def test_a_consumer_with_an_assignment_is_not_polled(client: Any) -> None:
 def test_another_connection_error_is_not_a_refusal(client: Any) -> None:
     client.waiting = [KafkaError(KafkaError._ALL_BROKERS_DOWN, "all down")]
     assert asked(client, KafkaError._TRANSPORT) == "_TRANSPORT"
+
+
+def test_the_reason_is_that_of_the_refusal_until_it_is_forgotten() -> None:
+    refusals = Refusals()
+    assert refusals.reason == ""
+    refusals(KafkaError(KafkaError._TRANSPORT, "Connection refused"))
+    assert refusals.reason == "Connection refused"
+    refusals(REFUSED)
+    assert refusals.reason == "Authentication failed"
+    refusals.forget()
+    assert refusals.reason == ""
+
+
+def test_sasl_without_a_mechanism_names_the_property() -> None:
+    """librdkafka's default, Kerberos, is not in its wheels, and its own words speak of compiling it."""
+    with pytest.raises(ConfigError, match="GSSAPI") as raised:
+        admin_client(Kafka(properties={"security.protocol": "SASL_SSL"}))
+    assert "kafka.properties.sasl.mechanism" in raised.value.hint

@@ -15,6 +15,7 @@ from connector.kafka.records import OFFLINE_KEY, control_message
 from connector.kafka.requests import listening
 from connector.log.epochs.control import OfflineRequest
 from connector.log.ids import Epoch
+from tests.support.clock import PATIENCE
 
 ASKED = OfflineRequest(epoch=Epoch(4), asked_at=1, asked_by="me@here", reason="an upgrade")
 
@@ -57,5 +58,5 @@ def test_request_behind_an_open_transaction_is_received(monkeypatch: pytest.Monk
     monkeypatch.setattr(requests_module, "KafkaConsumer", Behind)
     received: list[OfflineRequest] = []
     with listening(Config(service="s"), 7, received.append):
-        assert read.wait(60)
+        assert read.wait(PATIENCE)
     assert received == [ASKED]

@@ -17,6 +17,7 @@ from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.producer import heartbeats as module
 from connector.producer.heartbeats import HeartbeatLabels, heartbeats
 from tests.support.batches import BEGIN, END, ENDING, inserts, rows
+from tests.support.clock import PATIENCE
 
 COLUMNS = (Column("service", "varchar(200)"), Column("name", "varchar(200)"), Column("written", "datetime(6)"))
 TABLE = TableLayout(TableName("ops", "beat"), COLUMNS, (0, 1))
@@ -92,7 +93,7 @@ def test_heartbeats_are_written_at_once_and_at_intervals_though_the_source_is_go
 
     monkeypatch.setattr(module, "write_heartbeat", write)
     with heartbeats(CONFIG):
-        assert enough.wait(20)
+        assert enough.wait(PATIENCE)
     written = len(names)
     assert names[:4] == ["online", "interval", "interval", "interval"]
     assert not Event().wait(0.1)

@@ -13,6 +13,7 @@ from connector.log.transaction.position import SourcePosition
 from connector.log.writing.fragment import Fragment
 from connector.producer.publish.pacing import LONGEST_REST, Pacing
 from connector.producer.publish.queue import Work, WorkQueue
+from tests.support.clock import PATIENCE
 
 
 def fragment(seqno: int, size: int = 10) -> Fragment:
@@ -39,7 +40,7 @@ def test_a_full_queue_blocks_the_reader() -> None:
     putting.join(0.05)
     assert putting.is_alive()
     taken.append(queue.poll(1))
-    putting.join(5)
+    putting.join(PATIENCE)
     assert not putting.is_alive()
     queue.end()
     while not queue.finished:
@@ -76,7 +77,7 @@ def test_a_failed_publisher_releases_the_reader_with_its_error() -> None:
     putting = Thread(target=put)
     putting.start()
     queue.fail(BrokerUnavailable("gone"))
-    putting.join(5)
+    putting.join(PATIENCE)
     assert len(told) == 1
     with pytest.raises(BrokerUnavailable):
         queue.check()

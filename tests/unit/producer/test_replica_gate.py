@@ -30,6 +30,7 @@ from connector.producer.publish.publisher import Publisher
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaLagging
 from tests.support import encoding as making
+from tests.support.clock import PATIENCE
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -138,7 +139,7 @@ class Slow:
         assert not self.kafka.sent
         if self.never and self.never in GtidSet.parse(gtids):
             self.waiting.set()
-            give_up = SystemClock().monotonic() + 60
+            give_up = SystemClock().monotonic() + PATIENCE
             while not given_up():
                 assert SystemClock().monotonic() < give_up
                 SystemClock().sleep(0.001)
@@ -194,7 +195,7 @@ def test_held_transactions_are_given_up_with_all_later_ones(how: str) -> None:
     by.put(event(made, f"{UUID}:1"))
     by.put(event(made, f"{UUID}:2"))
     by.put(event(made, f"{UUID}:3"))
-    assert hold.waiting.wait(60)
+    assert hold.waiting.wait(PATIENCE)
     if how == "drain":
         with pytest.raises(ReplicaLagging):
             by.drain(hurried=True)

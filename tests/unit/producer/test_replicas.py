@@ -21,6 +21,7 @@ from connector.producer import replicas
 from connector.producer.publish.replica_gate import ReplicaLagging
 from connector.producer.replicas import Replicas
 from connector.sandbox.ports import free_port
+from tests.support.clock import PATIENCE
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 WANTED = f"{UUID}:1-9"
@@ -137,7 +138,7 @@ def test_transactions_that_the_source_has_lost_are_given_up(answer: Answer, monk
     monkeypatch.setattr(replicas, "gtid_executed", lambda connection: connection)
     Scripted.answers = {"a": [answer]}
     hold = Replicas(config("a"), Event(), SystemClock())
-    give_up = SystemClock().monotonic() + 60
+    give_up = SystemClock().monotonic() + PATIENCE
 
     def not_yet() -> bool:
         assert SystemClock().monotonic() < give_up

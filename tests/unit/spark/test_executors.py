@@ -1,19 +1,25 @@
-"""A cluster's master is found by its address, and an executor that cannot run this package is refused."""
+"""A cluster's master is found by its address; executors are waited for, checked, and noticed when they are lost."""
 
 from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Callable
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from connector.clock import SystemClock
+from connector.clock import Clock, SystemClock
+from connector.config.apply import Apply
+from connector.config.model import Config
 from connector.errors import ConfigError, SparkUnavailable
 from connector.sandbox.ports import free_port
-from connector.spark.executors import LIBRARIES, MODULES, compare, reason
+from connector.spark.executors import LIBRARIES, MODULES, Executors, compare, reason
 from connector.spark.master import on_loopback, wait_for_master
 from connector.spark.probe import describe
+from tests.support.clock import Slept
 
 
 @pytest.mark.parametrize(
@@ -48,6 +54,102 @@ def test_address_without_a_master_is_an_error_after_the_timeout(master: str) -> 
 
 def test_other_masters_are_not_asked() -> None:
     wait_for_master("yarn", 0.0, SystemClock())
+
+
+class Cluster:
+    """A session on a cluster whose number of free slots follows the clock."""
+
+    def __init__(self, slots: Callable[[float], int], *, dynamic: bool = False) -> None:
+        self.clock = Slept()
+        self.stopped = False
+        self.cancelled: list[str] = []
+        profiles = SimpleNamespace(defaultResourceProfile=lambda: None)
+        jvm = SimpleNamespace(
+            isStopped=lambda: self.stopped,
+            maxNumConcurrentTasks=lambda _: slots(self.clock.seconds),
+            resourceProfileManager=lambda: profiles,
+        )
+        context = SimpleNamespace(
+            _jsc=SimpleNamespace(sc=lambda: jvm),
+            getConf=lambda: {"spark.dynamicAllocation.enabled": str(dynamic).lower()},
+            setJobGroup=lambda *_, **__: None,
+            cancelJobGroup=self.cancelled.append,
+            parallelize=lambda *_: SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=self._collect)),
+        )
+        self.session: Any = SimpleNamespace(slots=0, spark=SimpleNamespace(sparkContext=context))
+        self.released = Event()
+
+    def _collect(self) -> list[dict[str, Any]]:
+        self.released.wait()
+        return []
+
+    def executors(self, timeout: float, clock: Clock | None = None) -> Executors:
+        config = Config(apply=Apply(master="spark://m:7077", executor_timeout=timeout))
+        return Executors(self.session, config, clock or self.clock)
+
+
+def test_executors_that_arrive_one_after_the_other_are_waited_for() -> None:
+    cluster = Cluster(lambda now: 0 if now < 3 else 1 if now < 3.5 else 2)
+    assert cluster.executors(30.0)._wait(Event()) == 2
+
+
+def test_wait_for_executors_ends_after_the_timeout_or_with_the_command() -> None:
+    cluster = Cluster(lambda _: 0)
+    with pytest.raises(SparkUnavailable, match="no executor with a free core has started, for 4 s"):
+        cluster.executors(4.0)._wait(Event())
+    assert 4 <= cluster.clock.seconds < 5
+    stop = Event()
+    stop.set()
+    assert cluster.executors(4.0)._wait(stop) == 0
+
+
+def lost_at(cluster: Cluster, timeout: float, seconds: int) -> int | None:
+    """The second at which the applier gives up, if it does so in time."""
+    checked = cluster.executors(timeout)
+    for now in range(seconds):
+        try:
+            checked.check()
+        except SparkUnavailable as error:
+            assert "all executors are lost" in str(error)
+            return now
+        cluster.clock.sleep(1.0)
+    return None
+
+
+def test_loss_of_all_executors_is_an_error_once_it_lasts() -> None:
+    assert lost_at(Cluster(lambda now: now < 10 or 13 <= now < 20), 5.0, 60) == 24
+
+
+def test_executors_that_come_and_go_by_load_are_never_lost() -> None:
+    assert lost_at(Cluster(lambda _: 0, dynamic=True), 5.0, 60) is None
+
+
+def test_application_that_the_cluster_has_ended_is_an_error_at_once() -> None:
+    cluster = Cluster(lambda _: 1)
+    checked = cluster.executors(5.0)
+    cluster.stopped = True
+    cluster.clock.sleep(1.0)
+    with pytest.raises(SparkUnavailable, match="has ended the application"):
+        checked.check()
+
+
+class Hurried(Slept):
+    """A clock that advances whenever it is read."""
+
+    def monotonic(self) -> float:
+        self.seconds += 10.0
+        return self.seconds
+
+
+@pytest.mark.parametrize(("timeout", "waited"), [(5.0, "60"), (90.0, "90")])
+def test_probe_that_no_executor_finishes_is_cancelled_after_a_minute_at_least(timeout: float, waited: str) -> None:
+    cluster = Cluster(lambda _: 1)
+    try:
+        with pytest.raises(SparkUnavailable, match=f"do not finish a task that imports this package, for {waited} s"):
+            cluster.executors(timeout, Hurried())._run(1, Event())
+    finally:
+        cluster.released.set()
+    assert cluster.cancelled == ["thl-probe"]
 
 
 def described(**changed: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from connector.spark.stream.handover import Closed, Handover
 from connector.spark.stream.parts import Batch
+from tests.support.clock import PATIENCE
 
 
 def table(size: int) -> Batch:
@@ -50,7 +51,7 @@ def test_a_reader_waits_while_there_are_too_many_batches_or_bytes(batches: int, 
     thread.join(0.1)
     assert thread.is_alive()
     assert handover.get(1) is not None
-    thread.join(5)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert handover.get(1) is not None
 
@@ -59,6 +60,24 @@ def test_a_batch_larger_than_the_bound_passes_alone() -> None:
     handover = Handover(2, 10)
     handover.put(table(1000))
     assert handover.get(0) is not None
+
+
+def test_bytes_of_a_batch_that_was_taken_are_free_again() -> None:
+    handover = Handover(9, 1500)
+    for _ in range(3):
+        handover.put(table(1000))
+        assert handover.get(0) is not None
+    handover.put(table(1000))
+    thread, _ = in_background(handover, table(400))
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def test_closing_drops_the_batches_that_wait() -> None:
+    handover = Handover(2, 1 << 20)
+    handover.put(table(1))
+    handover.close()
+    assert handover.get(0) is None
 
 
 def test_a_failure_overtakes_the_batches_that_wait() -> None:
@@ -77,6 +96,6 @@ def test_a_waiting_reader_is_released_when_the_applier_closes() -> None:
     handover.put(table(1))
     thread, failures = in_background(handover, table(1))
     handover.close()
-    thread.join(5)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert isinstance(failures[0], Closed)

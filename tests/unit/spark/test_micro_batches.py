@@ -1,33 +1,129 @@
-"""The applier gets the error that ends a query; Spark gets a short one."""
+"""The applier gets the error that ends a query, Spark a short one; a closed stream ends in silence, without files."""
 
 from __future__ import annotations
 
 import traceback
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 
+from connector.errors import BrokerUnavailable, ConfigError, SparkGone
+from connector.log.compact.segment import Unread
+from connector.spark.stream import micro_batches
+from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.handover import Handover
 from connector.spark.stream.micro_batches import MicroBatches, Reported
+from connector.spark.stream.parcel import FAILED, Piece, failure_as_bytes, in_pieces
+from connector.spark.stream.range_task import TaskRange
 
 FAILURE = ValueError("a plan " * 20_000)
+NO_ROOM = ConfigError("no room", hint="make some", folder="/x")
 
 
 class Frame:
-    """A batch whose plan cannot be made; the error is as long as a plan is."""
+    """A batch whose plan cannot be made."""
+
+    def __init__(self, failure: BaseException) -> None:
+        self._failure = failure
 
     @property
     def _jdf(self) -> None:
-        raise FAILURE
+        raise self._failure
+
+
+def stream(pieces: list[Piece]) -> MicroBatches:
+    """A stream whose tasks return these pieces."""
+    job = SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=lambda: pieces))
+    context = SimpleNamespace(parallelize=lambda *_: job)
+    made = MicroBatches.__new__(MicroBatches)
+    made._handover = Handover(2, 1 << 20)
+    made._session = SimpleNamespace(tasks=1, spark=SimpleNamespace(sparkContext=context))  # type: ignore[assignment]
+    made._sizer = BatchSizer(100, 1 << 20)
+    made._begun = set()
+    made._interleaved = False
+    made._folder = None
+    made._task = None  # type: ignore[assignment]
+    return made
+
+
+def accepted(pieces: list[Piece], monkeypatch: pytest.MonkeyPatch, *, closed: bool = False) -> MicroBatches:
+    """A stream that was given a batch of ten offsets."""
+    monkeypatch.setattr(micro_batches, "task_ranges", lambda _: [TaskRange(0, 0, 10)])
+    made = stream(pieces)
+    if closed:
+        made._handover.close()
+    made._accept(None, 0)  # type: ignore[arg-type]
+    return made
+
+
+def pieces_of(*parts: Unread) -> list[Piece]:
+    return [Piece(0, 0, number, content) for number, content in enumerate(in_pieces(parts))]
+
+
+def reported(failure: BaseException) -> BaseException:
+    """What the applier gets where Spark gets `Reported`."""
+    made = stream([])
+    with pytest.raises(Reported):
+        made._accept(Frame(failure), 0)  # type: ignore[arg-type]
+    with pytest.raises(BaseException) as raised:
+        made._handover.get(0)
+    return raised.value
 
 
 def test_a_failed_batch_reaches_the_applier_in_full_and_spark_in_short() -> None:
-    handover = Handover(1, 1)
-    stream = MicroBatches.__new__(MicroBatches)
-    stream._handover = handover
+    made = stream([])
     with pytest.raises(Reported) as raised:
-        stream._accept(Frame(), 0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError) as reported:
-        handover.get(0)
-    assert reported.value is FAILURE
+        made._accept(Frame(FAILURE), 0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError) as given:
+        made._handover.get(0)
+    assert given.value is FAILURE
     # Spark's expression takes some stack for every character of it.
     assert len("".join(traceback.format_exception(raised.value))) < 4_000
+
+
+@pytest.mark.parametrize("failure", [Py4JNetworkError("closed"), ConnectionRefusedError(), BrokenPipeError()])
+def test_a_jvm_that_does_not_answer_is_gone(failure: BaseException) -> None:
+    assert isinstance(reported(failure), SparkGone)
+
+
+def test_an_error_of_spark_s_job_is_one_of_the_brokers_with_its_cause() -> None:
+    found = reported(Py4JError("An error\n\tat java\nCaused by: a\nCaused by: java.io.IOException: b"))
+    assert isinstance(found, BrokerUnavailable)
+    assert found.where["cause"] == "java.io.IOException: b"
+
+
+def test_a_failed_task_ends_the_stream_with_its_error_whatever_others_have_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failed = Piece(0, 5, FAILED, failure_as_bytes(NO_ROOM))
+    monkeypatch.setattr(micro_batches, "task_ranges", lambda _: [TaskRange(0, 0, 10)])
+    made = stream([*pieces_of(Unread(0, 0, 5, 1, 100)), failed])
+    with pytest.raises(Reported):
+        made._accept(None, 0)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError) as raised:
+        made._handover.get(0)
+    assert (raised.value.message, raised.value.hint, raised.value.where) == ("no room", "make some", {"folder": "/x"})
+
+
+def test_what_tasks_have_made_is_queued_but_not_a_batch_without_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = Unread(0, 0, 10, 4, 500)
+    batch = accepted(pieces_of(part), monkeypatch)._handover.get(0)
+    assert batch is not None
+    assert list(batch.parts) == [part]
+    assert accepted([], monkeypatch)._handover.get(0) is None
+
+
+def test_a_batch_of_a_stream_that_was_stopped_is_dropped_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert accepted(pieces_of(Unread(0, 0, 10, 4, 500)), monkeypatch, closed=True)._handover.get(0) is None
+
+
+def test_a_stopped_stream_leaves_no_folder_of_parcels(tmp_path: Path) -> None:
+    made: Any = stream([])
+    made._folder, made._query = tmp_path / "parcels", SimpleNamespace(stop=lambda: None)
+    made._folder.mkdir()
+    (made._folder / "parcel").write_bytes(b"of a failed task")
+    made.stop()
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -106,6 +107,21 @@ def test_pieces_in_any_order_give_the_parcels_of_each_partition_in_order(
     assert all(map(same, found, expected))
 
 
+@pytest.mark.parametrize("last", [batch([b"x" * 20, None]), SEGMENT], ids=["messages", "segment"])
+def test_a_parcel_that_ends_too_early_is_an_error_wherever_it_ends(last: Part) -> None:
+    before = Unread(0, 3, 9, 4, 500)
+    beginning, parcel_ = whole(*packed([before])), whole(*packed([before, last]))
+    padding = 64  # of Arrow, after the last byte that counts
+    for end in range(len(beginning) + 1, len(parcel_) - padding):
+        with pytest.raises(BrokerUnavailable, match="damaged"):
+            list(unpacked(parcel_[:end]))
+    for end in range(len(parcel_) - padding, len(parcel_)):
+        try:
+            assert same(list(unpacked(parcel_[:end])), [before, last])
+        except BrokerUnavailable:
+            continue
+
+
 def test_numbers_in_a_parcel_are_where_arrow_reads_them_in_place() -> None:
     made = [Unread(0, 3, 9, 4, 500), batch([b"x"]), SEGMENT, batch([b"y"] * 3)]
     parcel_ = whole(*packed(made))
@@ -134,6 +150,23 @@ def test_parcels_in_files_are_read_in_order_and_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     gc.collect()
     assert all(map(same, found, [tasks[0], tasks[2], tasks[1]]))
+
+
+def test_files_of_parcels_are_for_this_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        spooled(tmp_path, [SEGMENT])
+    finally:
+        os.umask(before)
+    assert [file.stat().st_mode & 0o777 for file in tmp_path.iterdir()] == [0o600]
+
+
+def test_a_file_of_a_parcel_that_is_gone_is_named(tmp_path: Path) -> None:
+    path = spooled(tmp_path, [SEGMENT])
+    Path(os.fsdecode(path)).unlink()
+    with pytest.raises(ConfigError, match="cannot be read") as refused:
+        list(parcels([Piece(0, 0, 0, path)], tmp_path))
+    assert refused.value.where["file"] == os.fsdecode(path)
 
 
 def test_messages_share_the_memory_of_their_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,12 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.errors import SparkGone
+from connector.config.kafka import Kafka
+from connector.errors import BrokerUnavailable, ConfigError, SparkGone
+from connector.kafka.consumer import OffsetMissing
+from connector.spark.stream import range_task, worker
 from connector.spark.stream.batch_sizer import FEWEST, BatchSizer
 from connector.spark.stream.micro_batches import SHARES, MicroBatches
-from connector.spark.stream.parcel import Piece, in_pieces, spooled
+from connector.spark.stream.parcel import FAILED, Piece, failure_of, in_pieces, spooled
 from connector.spark.stream.parts import Batch
-from connector.spark.stream.range_task import TaskRange, shared
+from connector.spark.stream.range_task import RangeTask, TaskRange, shared
 from tests.support.fragments import batch
 
 Tasks = list[list[TaskRange]]
@@ -78,7 +82,7 @@ class Context:
 
     def parallelize(self, tasks: Tasks, count: int) -> Any:
         if count < 1:
-            raise ValueError("Positive number of partitions required")
+            raise ZeroDivisionError
         assert len(tasks) == count
         return SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=lambda: self._collect(tasks)))
 
@@ -99,6 +103,7 @@ def stream(context: Context, sizer: BatchSizer, slots: int = 2) -> MicroBatches:
     made = MicroBatches.__new__(MicroBatches)
     made._session = SimpleNamespace(tasks=slots, spark=SimpleNamespace(sparkContext=context))  # type: ignore[assignment]
     made._sizer = sizer
+    made._interleaved = False
     made._begun = set()
     made._folder = context.folder
     made._task = None  # type: ignore[assignment]
@@ -117,7 +122,7 @@ def read(batches: Iterable[Batch]) -> list[tuple[int, int]]:
 class Steady(BatchSizer):
     """Always as many messages, unless they do not fit."""
 
-    def seen(self, messages: int, size: int) -> None:
+    def seen(self, messages: int, size: int, events: int = 0) -> None:
         """Nothing changes."""
 
 
@@ -216,3 +221,46 @@ def test_ranges_of_a_batch_are_joined_and_begin_a_partition_once() -> None:
     ]
     found = one._joined([TaskRange(2, 0, 1), TaskRange(1, 13, 20)])
     assert sorted(found, key=attrgetter("partition")) == [TaskRange(1, 13, 20), TaskRange(2, 0, 1, first=True)]
+
+
+class Reader:
+    """Gives a message for each offset, but no brokers answer from offset 7 on."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def batches(self, partition: int, begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        for offset in range(begin, end):
+            if offset >= 7:
+                raise OffsetMissing("gone", partition=partition, topic="t", begin=begin)
+            yield batch([b"x"], partition=partition, offset=offset)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch) -> RangeTask:
+    """A task in this process, whose reader is a `Reader`."""
+    monkeypatch.setattr(worker, "prepare", lambda: None)
+    made = RangeTask(Kafka(), "t", compact=False, columns=None, events=False, spool=None)
+    monkeypatch.setattr(range_task, "_readers", {made._brokers: Reader()})
+    return made
+
+
+def test_an_error_of_a_range_is_a_piece_and_ends_its_reader(task: RangeTask) -> None:
+    (reader,) = range_task._readers.values()
+    *pieces, failed = task([[TaskRange(0, 1, 4)], [TaskRange(1, 5, 9)]])
+    assert [piece[:3] for piece in pieces] == [(0, 1, 0)]
+    assert failed[:3] == (1, 5, FAILED)
+    assert isinstance(failure_of(failed), BrokerUnavailable)
+    assert reader.closed  # type: ignore[attr-defined]
+    assert not range_task._readers
+
+
+def test_a_parcel_that_cannot_be_stored_is_an_error_with_the_remedy(task: RangeTask, tmp_path: Path) -> None:
+    (failed,) = replace(task, spool=tmp_path / "none")([[TaskRange(0, 1, 4)]])
+    failure = failure_of(failed)
+    assert isinstance(failure, ConfigError)
+    assert failure.where == {"folder": str(tmp_path / "none")}
+    assert "apply.checkpoint_dir" in failure.hint

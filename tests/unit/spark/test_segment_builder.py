@@ -356,9 +356,9 @@ def test_fields_of_a_segment_are_those_of_its_events(cut: int | None, *, with_ev
     assert segment.size == sum(message.size for message in messages)
     assert segment.rows == sum(header.rows for header in whole)
     gtids = []
-    for first, count in segment.gtids:
-        uuid, _, number = first.rpartition(":")
-        gtids += [f"{uuid}:{int(number) + n}" for n in range(count)]
+    for run in segment.gtids:
+        uuid, _, number = run.first.rpartition(":")
+        gtids += [f"{uuid}:{int(number) + n}" for n in range(run.count)]
     assert gtids == [header.gtid for header in whole if header.gtid]
     assert list(segment.commit_times) == [header.commit_time or 0 for header in whole]
     assert list(segment.events) == ([AppliedEvent.of(header) for header in whole] if with_events else [])

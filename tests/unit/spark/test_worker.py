@@ -9,6 +9,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from tests.support.clock import PATIENCE
+
 PROGRAM = """
 import gc, importlib, json, sys
 archive, prepared = sys.argv[1], sys.argv[2] == "prepared"
@@ -30,12 +32,22 @@ print(json.dumps({"frozen": frozen, "later": gc.get_freeze_count(), "read_again"
 """
 
 
+LOGGING = """
+import logging, sys
+from connector.spark.stream import worker
+
+if sys.argv[1] == "prepared":
+    worker.prepare()
+logging.getLogger("connector.kafka.client").error("FAIL: connection refused")
+"""
+
+
 def run(tmp_path: Path, how: str) -> dict[str, Any]:
     archive = tmp_path / "modules.zip"
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("module_of_zip.py", "")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(archive), how], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", PROGRAM, str(archive), how], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -51,3 +63,16 @@ def test_zip_files_are_not_read_again_for_each_task(tmp_path: Path) -> None:
     assert not run(tmp_path, "prepared")["read_again"]
     # That is what Python would do, and what `prepare` is for.
     assert run(tmp_path, "plain")["read_again"]
+
+
+def test_lines_of_librdkafka_do_not_reach_the_terminal() -> None:
+    """For each attempt to connect there is one; the applier reports the error of the task instead."""
+    said = {
+        how: subprocess.run(
+            [sys.executable, "-c", LOGGING, how], capture_output=True, text=True, check=True, timeout=PATIENCE
+        ).stderr
+        for how in ("prepared", "plain")
+    }
+    assert "FAIL" not in said["prepared"]
+    # That is what Python would do with the line.
+    assert "FAIL" in said["plain"]

@@ -22,7 +22,7 @@ from connector.log.ids import Seqno
 from connector.status import collect
 from connector.status import lag_monitor as module
 from connector.status.target import TargetRow
-from tests.support.clock import Slept
+from tests.support.clock import PATIENCE, Slept
 
 CONFIG = Config(service="watched", metrics=Metrics(port=1))
 ROW = TargetRow("a" * 32, 100, 2, "b.000002:90;0", None, True, 0, 50_000_000, 3)
@@ -66,7 +66,7 @@ def sample(name: str) -> float | None:
 
 
 def until(name: str, value: float) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while sample(name) != value:
         assert time.monotonic() < deadline, sample(name)
         time.sleep(0.01)
@@ -96,7 +96,7 @@ def test_unavailable_brokers_make_lag_unknown_until_they_are_back(reader: type[R
     with module.lag_monitor(CONFIG, SystemClock()):
         until("thl_lag_events", 200)
         reader.newest = None
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while not math.isnan(sample("thl_lag_events") or 0.0):
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -111,14 +111,14 @@ def test_ending_applier_does_not_wait_for_unavailable_brokers(
 
     def position(_: Reader) -> SimpleNamespace:
         asked.set()
-        answered.wait(30)
+        answered.wait(PATIENCE)
         return SimpleNamespace(last_finished=100)
 
     monkeypatch.setattr(reader, "position", position)
     monkeypatch.setattr(module, "LEAVE", 0.1)
     began = time.monotonic()
     with module.lag_monitor(CONFIG, SystemClock()):
-        assert asked.wait(20)
+        assert asked.wait(PATIENCE)
     answered.set()
     assert time.monotonic() - began < 20
 

@@ -9,9 +9,9 @@ from threading import Thread
 
 import pytest
 
+from tests.support.clock import PATIENCE
 from tests.support.proxy import HOST, Cut, Proxy, Way
 
-PATIENCE = 30.0
 MOMENT = 0.3
 
 

@@ -57,9 +57,11 @@ class Dialect:
             CorruptBinlog: it is shorter than its header or its fixed part.
         """
         kind = event[4]
-        body = event[self.header :]
+        # Like the format description itself, a ROTATE never has what later versions add to headers.
+        header = min(self.header, HEADER) if kind == ROTATE else self.header
+        body = event[header:]
         fixed = self.fixed.get(kind)
-        if len(event) < self.header or (fixed is not None and len(body) < fixed):
+        if len(event) < header or (fixed is not None and len(body) < fixed):
             raise CorruptBinlog("an event is shorter than its fixed part")
         if fixed is not None:
             body = _rewritten_body(kind, fixed, body)

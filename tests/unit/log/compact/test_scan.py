@@ -17,7 +17,7 @@ from connector.log.format import checked
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.ids import Kind, Outcome
-from connector.log.reading.event_range import follows
+from connector.log.reading.event_range import is_plain, joins
 from connector.log.rules import Rule
 from connector.log.transaction.batch import Statement
 from tests.support.broken_rules import breaks
@@ -167,9 +167,13 @@ FEW = st.integers(-1, 3)
 def neighbours(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Headers of which some follow each other."""
     made: list[dict[str, Any]] = []
-    for n in range(draw(st.integers(1, 8))):
-        changes = draw(st.sampled_from(["nothing"] * 4 + ["link", "kind"]))
-        one: dict[str, Any] = {"last_barrier": -1}
+    seqno = barrier = -1
+    for _ in range(draw(st.integers(1, 8))):
+        changes = draw(st.sampled_from(["nothing"] * 4 + ["barrier", "link", "kind"]))
+        one: dict[str, Any] = {"prev_seqno": seqno, "last_barrier": barrier}
+        seqno += draw(st.sampled_from([1, 1, 1, 2, 3]))
+        if changes == "barrier":
+            one["shard"], barrier = "#UNKNOWN", seqno
         if changes == "link":
             one = {"prev_seqno": draw(FEW), "last_barrier": draw(FEW), "epoch": draw(FEW)}
         if changes == "kind":
@@ -181,16 +185,21 @@ def neighbours(draw: st.DrawFn) -> list[dict[str, Any]]:
                 "outcome": draw(st.sampled_from([None, "commit", "rollback", "void"])),
                 "metadata": draw(st.sampled_from([{}, *({"snapshot": what} for what in ("begin", "rows", "end"))])),
             }
-        made.append(record(n, **one))
+        made.append(record(seqno, **one))
     return made
 
 
-@given(neighbours())
-def test_scanned_messages_are_grouped_by_the_rule_of_event_ranges(records: list[dict[str, Any]]) -> None:
-    found = Scanner("t").scan(batch([encoded(one) for one in records]))
+@given(neighbours(), st.sampled_from([0, 0, 1, 4, 1 << 20]))
+def test_scanned_messages_are_grouped_by_the_rule_of_event_ranges(records: list[dict[str, Any]], interval: int) -> None:
+    found = Scanner("t", interval).scan(batch([encoded(one) for one in records]))
     parts: list[list[FragmentHeader]] = []
     for header in map(one_header, records):
-        if parts and follows(parts[-1][-1], header):
+        if (
+            parts
+            and is_plain(parts[-1][-1])
+            and is_plain(header)
+            and joins(parts[-1][0], parts[-1][-1], header, interval)
+        ):
             parts[-1].append(header)
         else:
             parts.append([header])
@@ -224,14 +233,20 @@ def test_event_range_has_the_facts_of_its_headers() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["u:1", "u:2", "u:3", "u:10", "v:4", "u:t:4", "u:x", "0-1-7", "", "u:", None]), max_size=9)
+    st.lists(
+        st.sampled_from(
+            ["u:1", "u:2", "u:3", "u:10", "v:4", "u:t:4", "u:x", "0-1-7", "0-1-8", "0-2-9", "", "u:", None]
+        ),
+        max_size=9,
+    )
 )
 def test_consecutive_gtids_are_one_range(gtids: list[str | None]) -> None:
     (messages,) = Scanner("t").scan(batch([encoded(record(n, gtid=gtid)) for n, gtid in enumerate([*gtids, None])]))
     told = []
-    for first, count in messages.gtids(0, len(messages)):
-        source, _, number = first.rpartition(":")
-        told += [first] + [f"{source}:{int(number) + more}" for more in range(1, count)]
+    for first, _, count in messages.gtids(0, len(messages)):
+        separator = ":" if ":" in first else "-"
+        source, _, number = first.rpartition(separator)
+        told += [first] + [f"{source}{separator}{int(number) + more}" for more in range(1, count)]
     assert told == [gtid for gtid in gtids if gtid is not None]
     assert messages.gtids(1, 1) == []
 

@@ -305,7 +305,10 @@ class ProtocolModel:
 
         def run() -> None:
             for number, most in reads:
-                applier.read(number % len(self.kafka.topics[EVENTS]), most)
+                if (partition := number % (len(self.kafka.topics[EVENTS]) + 1)) < len(self.kafka.topics[EVENTS]):
+                    applier.read(partition, most)
+                else:
+                    applier.read_together(most)
             applier.commit(commits)
 
         self.guarded(applier, run)

@@ -5,7 +5,7 @@ A scan makes ranges of events of one fragment each, a task of Spark also of even
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connector.log.format.header import FragmentHeader
@@ -36,11 +36,36 @@ def accept_in_ranges(sequencer: EventSequencer[Any, Any], partition: int, messag
     return in_ranges
 
 
-def _whole_events(messages: Sequence[Message]) -> list[Sequence[Message]]:
-    """The whole events, each the next after the one before, with which messages begin."""
+def accept_together(
+    sequencer: EventSequencer[Any, Any], read: Mapping[int, Sequence[Message]], *, interval: int
+) -> None:
+    """Give a sequencer the next messages of several partitions: as many ranges together as it accepts, else a message.
+
+    Args:
+        sequencer: the sequencer.
+        read: partition → messages.
+        interval: the length of an interval of seqnos, with which a range ends.
+    """
+    rest = {partition: list(messages) for partition, messages in read.items() if messages}
+    while rest:
+        found = [(partition, events) for partition in rest if (events := _whole_events(rest[partition], interval))]
+        found.sort(key=lambda one: one[1][0][0][1].seqno)
+        while found and not sequencer.accept_range(*(_range(partition, events) for partition, events in found)):
+            found.pop()
+        for partition, events in found:
+            del rest[partition][: sum(map(len, events))]
+        if not found:
+            partition = min(rest, key=lambda one: (sequencer.ahead(one), one))
+            offset, header, body = rest[partition].pop(0)
+            sequencer.accept(header, partition, offset, body)
+        rest = {partition: messages for partition, messages in rest.items() if messages}
+
+
+def _whole_events(messages: Sequence[Message], interval: int = 0) -> list[Sequence[Message]]:
+    """The whole events of one range with which messages begin."""
     events: list[Sequence[Message]] = []
     at = 0
-    while (end := _end_of_event(messages, at)) and (not events or _follows(events[-1], messages[at:end])):
+    while (end := _end_of_event(messages, at)) and (not events or _follows(events, messages[at:end], interval)):
         events.append(messages[at:end])
         at = end
     return events
@@ -72,17 +97,16 @@ def _continues(before: Message, offset: int, header: FragmentHeader) -> bool:
     )
 
 
-def _follows(before: Sequence[Message], after: Sequence[Message]) -> bool:
-    plain = len(before) == len(after) == 1
-    linked = rule.follows if plain else rule.linked
-    return after[0][0] > before[-1][0] and linked(before[-1][1], after[0][1])
+def _follows(events: Sequence[Sequence[Message]], after: Sequence[Message], interval: int) -> bool:
+    first, last = events[0][-1], events[-1][-1]
+    return after[0][0] > last[0] and rule.joins(first[1], last[1], after[0][1], interval)
 
 
 def _range(partition: int, events: Sequence[Sequence[Message]]) -> EventRange[Any]:
     first, last = events[0][0][1], events[-1][-1]
     return EventRange(
         partition,
-        first.seqno,
+        [event[0][1].seqno for event in events],
         first.prev_seqno,
         first.last_barrier,
         [event[0][0] for event in events],

@@ -14,8 +14,8 @@ from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import UNKNOWN_SHARD, Epoch, Kind, Outcome, Seqno
-from connector.log.reading.event_range import EventRange, follows, is_plain, newest_barrier
-from connector.log.reading.event_sequencer import EventSequencer, Voided
+from connector.log.reading.event_range import EventRange, is_plain, linked, newest_barrier
+from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.rules import Rule
 from connector.log.transaction.position import TargetPosition
 from tests.support.broken_rules import breaks
@@ -48,8 +48,9 @@ def flat(sequencer: EventSequencer[Any, Any]) -> list[tuple[Any, ...]]:
     """What is released, event by event."""
     found: list[tuple[Any, ...]] = []
     for item in sequencer.release():
-        if isinstance(item, EventRange):
-            found += [(one.seqno, one.epoch, one, bodies, True, True) for one, bodies in item.body]
+        if isinstance(item, tuple):
+            events = [(one.seqno, one.epoch, one, bodies, True, True) for given in item for one, bodies in given.body]
+            found += sorted(events, key=lambda event: event[0])
         elif isinstance(item, Voided):
             found.append((item.seqno,))
         else:
@@ -126,7 +127,7 @@ def test_range_that_comes_next_is_accepted() -> None:
 def test_range_that_does_not_come_next_changes_nothing() -> None:
     sequencer = EventSequencer[Any, Any](topic="t", partitions=1, position=TargetPosition(service="shop"))
     sequencer.accept(header(0), 0, 0, "a")
-    assert not sequencer.accept_range(EventRange(0, Seqno(2), Seqno(0), Seqno(-1), [7, 8], 9, header(3), "b"))
+    assert not sequencer.accept_range(EventRange(0, range(2, 4), Seqno(0), Seqno(-1), [7, 8], 9, header(3), "b"))
     assert sequencer.released == 0
     assert sequencer.resumable(Seqno(0)) == {0: 1}
 
@@ -135,7 +136,14 @@ def range_of(*headers: FragmentHeader, partition: int = 0, offset: int = 10) -> 
     first = headers[0]
     offsets = range(offset, offset + len(headers))
     return EventRange(
-        partition, first.seqno, first.prev_seqno, first.last_barrier, list(offsets), offsets[-1] + 1, headers[-1], "b"
+        partition,
+        [one.seqno for one in headers],
+        first.prev_seqno,
+        first.last_barrier,
+        list(offsets),
+        offsets[-1] + 1,
+        headers[-1],
+        "b",
     )
 
 
@@ -209,17 +217,107 @@ def _first(messages: list[tuple[int, FragmentHeader, str]]) -> tuple[FragmentHea
 def test_event_with_more_than_rows_is_in_no_range(change: dict[str, Any]) -> None:
     assert is_plain(PLAIN)
     assert not is_plain(replace(PLAIN, **change))
-    assert not follows(PLAIN, replace(header(6), **change))
-    assert not follows(replace(PLAIN, **change), header(6))
 
 
 @pytest.mark.parametrize("change", [{"seqno": 7}, {"epoch": 2}, {"prev_seqno": 4}, {"last_barrier": 3}])
 def test_event_that_does_not_name_the_one_before_begins_another_range(change: dict[str, int]) -> None:
-    assert follows(PLAIN, header(6))
-    assert not follows(PLAIN, replace(header(6), **change))
+    assert linked(PLAIN, header(6))
+    assert not linked(PLAIN, replace(header(6), **change))
 
 
 def test_event_after_a_barrier_names_it_as_the_last_barrier() -> None:
     barrier = header(5, shard=UNKNOWN_SHARD)
-    assert follows(barrier, header(6, barrier=5))
-    assert not follows(barrier, header(6))
+    assert linked(barrier, header(6, barrier=5))
+    assert not linked(barrier, header(6))
+
+
+def sequencer_of_two(known: History | None = None) -> EventSequencer[Any, Any]:
+    """A sequencer that has event 0 of partition 0 and event 1 of partition 1, at offset 0 each."""
+    sequencer = EventSequencer[Any, Any](
+        topic="t", partitions=2, position=TargetPosition(service="shop"), history=known
+    )
+    sequencer.accept(header(0), 0, 0, "a")
+    sequencer.accept(header(1, prev=-1), 1, 0, "b")
+    sequencer.release()
+    return sequencer
+
+
+def run(partition: int, *seqnos: int, prev: int | None = None, offset: int = 10, **fields: Any) -> EventRange[str]:
+    """A range of these events, the partition's first ones after those of `sequencer_of_two`."""
+    before = [partition if prev is None else prev, *seqnos]
+    return range_of(
+        *(header(seqno, prev=before[at], **fields) for at, seqno in enumerate(seqnos)),
+        partition=partition,
+        offset=offset,
+    )
+
+
+def test_ranges_of_partitions_that_complete_each_other_are_accepted_together() -> None:
+    sequencer = sequencer_of_two()
+    ranges = run(1, 3, 4, 6), run(0, 2, 5), run(0, 7, prev=5, offset=20)
+    assert sequencer.accept_range(*ranges)
+    assert sequencer.release() == [ranges]
+    assert sequencer.released == 7
+    assert sequencer.resumable(Seqno(1)) == {0: 10, 1: 10}
+    assert sequencer.resumable(Seqno(3)) == {0: 11, 1: 11}
+    assert sequencer.resumable(Seqno(5)) == {0: 20, 1: 12}
+    assert sequencer.resumable(Seqno(7)) == {0: 21, 1: 13}
+
+
+def test_event_that_waited_comes_after_the_ranges_before_it() -> None:
+    sequencer = sequencer_of_two()
+    sequencer.accept(header(4, prev=1), 1, 10, "waits")
+    assert sequencer.accept_range(run(0, 2, 3))
+    _, waited = sequencer.release()
+    assert isinstance(waited, Release)
+    assert (waited.seqno, waited.bodies) == (4, ["waits"])
+    assert sequencer.released == 4
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        pytest.param((run(0, 2, 4), run(1, 5)), id="an event is missing"),
+        pytest.param((run(0, 2, 4), run(1, 4)), id="an event twice and another not"),
+        pytest.param((run(0, 3), run(1, 4)), id="not the next event"),
+        pytest.param((run(0, 2, 4), run(1, 3, epoch=2)), id="another epoch"),
+        pytest.param((run(0, 2, 4), run(1, 3, prev=0)), id="an event of a partition is missing"),
+        pytest.param((run(0, 2), run(1, 3, barrier=1)), id="a barrier is missing"),
+        pytest.param((run(0, 2, 4), run(1, 3, offset=0)), id="an offset again"),
+        pytest.param((run(0, 2, shard=UNKNOWN_SHARD), run(1, 3)), id="a barrier that is not named"),
+        pytest.param((run(0, 2), run(1, 3, shard=UNKNOWN_SHARD)), id="a barrier in another partition"),
+        pytest.param((run(0, 2), run(0, 4, prev=2), run(1, 3)), id="an offset of the ranges again"),
+        pytest.param(
+            (range_of(header(2, shard=UNKNOWN_SHARD, prev=0), header(4, prev=2, barrier=2)), run(1, 3)),
+            id="a barrier within",
+        ),
+    ],
+)
+def test_ranges_of_partitions_that_do_not_complete_each_other_change_nothing(
+    ranges: tuple[EventRange[str], ...],
+) -> None:
+    sequencer = sequencer_of_two()
+    assert not sequencer.accept_range(*ranges)
+    assert sequencer.release() == []
+    assert sequencer.accept_range(run(0, 2, 4), run(1, 3, 5))
+
+
+def test_a_barrier_may_be_the_last_event_of_ranges() -> None:
+    sequencer = sequencer_of_two()
+    last = range_of(header(2, prev=0), header(4, prev=2, shard=UNKNOWN_SHARD))
+    assert sequencer.accept_range(last, run(1, 3))
+    assert sequencer.accept_range(run(1, 5, prev=3, barrier=4, offset=20))
+
+
+def test_ranges_that_an_event_waits_within_are_not_accepted() -> None:
+    sequencer = sequencer_of_two()
+    sequencer.accept(header(3, prev=1), 1, 10, "waits")
+    assert not sequencer.accept_range(run(0, 2, 4))
+
+
+def test_ranges_with_trapped_events_are_not_accepted() -> None:
+    forked = replace(epochs(0, 6)[1], forked=Forked(f"{UUID}:4-5", (Range(Seqno(3), Seqno(4)),)))
+    known = History.of(replace(control(0), epochs=(*epochs(0), forked)), Seqno(5))
+    for history, accepted in ((known, False), (None, True)):
+        sequencer = sequencer_of_two(history)
+        assert sequencer.accept_range(run(0, 2, 4), run(1, 3, 5)) is accepted

@@ -12,7 +12,7 @@ from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.epochs.fork import ranges_of
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_SEQNO, LogId, Seqno
-from connector.log.reading.event_range import EventRange, follows, is_plain
+from connector.log.reading.event_range import EventRange, is_plain, linked
 from connector.log.reading.offset_range import DONE, GIVE_UP, OTHER, PART, WHOLE, OffsetRange, OffsetRangeReader
 from connector.log.rules import Rule
 from tests.support.broken_rules import breaks
@@ -97,15 +97,14 @@ def read(messages: list[Message], wanted: OffsetRange, *, in_ranges: bool = Fals
 
 def range_of(rest: list[Message]) -> EventRange[None] | None:
     count = 1
-    while count < len(rest) and follows(rest[count - 1][1], rest[count][1]):
+    while count < len(rest) and is_plain(rest[count][1]) and linked(rest[count - 1][1], rest[count][1]):
         count += 1
     if count == 1 or not is_plain(rest[0][1]):
         return None
     one = rest[0][1]
     offsets = [offset for offset, _ in rest[:count]]
-    return EventRange(
-        0, one.seqno, one.prev_seqno, one.last_barrier, offsets, offsets[-1] + 1, rest[count - 1][1], None
-    )
+    seqnos = [header.seqno for _, header in rest[:count]]
+    return EventRange(0, seqnos, one.prev_seqno, one.last_barrier, offsets, offsets[-1] + 1, rest[count - 1][1], None)
 
 
 def cuts(log: Log, step: int) -> list[tuple[int, int]]:
@@ -243,7 +242,7 @@ def test_range_is_finished_with_its_last_event() -> None:
 def next_range(*, epoch: int = 1) -> EventRange[None]:
     """The events 2 to 4, at these offsets."""
     last = header(4, epoch=epoch)
-    return EventRange(0, Seqno(2), Seqno(1), Seqno(-1), [2, 3, 4], 5, last, None)
+    return EventRange(0, range(2, 5), Seqno(1), Seqno(-1), [2, 3, 4], 5, last, None)
 
 
 BEFORE: list[Message] = [(0, marker(1, 0)), (1, header(1, prev=-1))]

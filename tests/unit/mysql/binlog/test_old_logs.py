@@ -156,6 +156,14 @@ def test_longer_headers_and_fixed_parts_are_cut_to_the_known_fields(tmp_path: Pa
     assert said(read(data, tmp_path)) == [("INSERT INTO t VALUES (1)", "41")]
 
 
+def test_rotate_has_no_longer_header(tmp_path: Path) -> None:
+    data = described({}, header=27)
+    data = appended(data, 4, struct.pack("<Q", 4) + b"mysql-bin.000002")
+    last = read(data, tmp_path)[-1]
+    assert isinstance(last, PositionAdvance)
+    assert (last.end.file, last.end.offset) == ("mysql-bin.000002", 4)
+
+
 def test_query_without_status_variables_is_read(tmp_path: Path) -> None:
     data = described({2: 11})
     data = appended(data, 2, struct.pack("<IIBH", 7, 0, 1, 0) + b"s\0INSERT INTO t VALUES (1)")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from connector.errors import CorruptBinlog
 from connector.log.ids import NO_SEQNO, Action, Epoch, Seqno
-from connector.log.transaction.batch import Statement, TransactionBatch
+from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
 from connector.log.transaction.position import Digest
 from connector.log.writing.fragment import Fragment
 from connector.producer.encode.encoder import Encoder
@@ -86,6 +86,28 @@ def test_any_fragment_size_keeps_the_rows_in_order(
     assert [record["fragno"] for record in records] == list(range(len(records)))
     assert [record["last_frag"] for record in records] == [False] * (len(records) - 1) + [True]
     assert records[-1]["rows"] == sum(len(change.rows) for change in event if isinstance(change, making.Change))
+
+
+@given(st.lists(making.events.flatmap(making.pieces), max_size=4), st.integers(1, 2000))
+def test_batches_are_encoded_up_to_another_item_or_a_number_of_bytes(
+    events: list[list[TransactionBatch]], limit: int
+) -> None:
+    batches = [piece for event in events for piece in event]
+    advance = PositionAdvance(making.ENDING.end, None)
+    by, at, fragments = encoder(fragment=200), 0, list[Fragment]()
+    while at < len(batches):
+        found: list[Fragment] = []
+        before = at
+        at, size = by.encode_on([*batches, advance, *batches], at, limit, found)
+        assert size == sum(len(fragment.value) for fragment in found)
+        assert at == len(batches) or size >= limit
+        # Nothing but the last batch lies beyond the limit.
+        again = encoder(fragment=200)
+        encode(batches[:before], again)
+        assert before == at - 1 or sum(len(one.value) for one in encode(batches[before : at - 1], again)) < limit
+        fragments += found
+    assert fragments == encode(batches, encoder(fragment=200))
+    assert by.encode_on([advance], 0, limit, fragments) == (0, 0)
 
 
 @given(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), st.integers(1, 600))

@@ -15,11 +15,10 @@ from connector.log.epochs.history import History, check_before, check_offsets
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
 from connector.log.reading import search as seek
-from connector.log.reading.event_range import EventRange
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.tail import TailFound
-from tests.unit.log.model.ranges import accept_in_ranges
+from tests.unit.log.model.ranges import Message, accept_in_ranges, accept_together
 from tests.unit.log.model.simulation.kafka import EVENTS, Kafka, Partition
 from tests.unit.log.model.simulation.producer import read_control, read_position
 
@@ -200,16 +199,39 @@ class Applier:
         """
         if self._ledger is None:
             self.handshake()
+        batch = self._fetch(number, most)
+        accept_in_ranges(self._ledger, number, batch)
+        self._released()
+        return len(batch)
+
+    def read_together(self, most: int) -> int:
+        """Take some messages of each partition, as Spark's tasks do.
+
+        Returns:
+            How many there were.
+        """
+        if self._ledger is None:
+            self.handshake()
+        read = {number: self._fetch(number, most) for number in self._next}
+        accept_together(self._ledger, read, interval=most)
+        self._released()
+        return sum(map(len, read.values()))
+
+    def _fetch(self, number: int, most: int) -> list[Message]:
         batch = self._kafka.fetch(EVENTS, number, self._next[number], most)
-        accept_in_ranges(self._ledger, number, [(offset, header, piece) for offset, (header, piece) in batch])
         if batch:
             self._next[number] = batch[-1][0] + 1
+        return [(offset, header, piece) for offset, (header, piece) in batch]
+
+    def _released(self) -> None:
+        """Take what the sequencer releases."""
         for item in self._ledger.release():
             if isinstance(item, Voided):
                 self.forget()
                 continue
-            if isinstance(item, EventRange):
-                for header, pieces in item.body:
+            if isinstance(item, tuple):
+                events = [event for events in item for event in events.body]
+                for header, pieces in sorted(events, key=lambda event: event[0].seqno):
                     self._ready.append((Applied(header.seqno, header.epoch, tuple(pieces)), header.event_id or ""))
                 continue
             self._parts += item.bodies
@@ -217,7 +239,6 @@ class Applier:
                 applied = Applied(item.seqno, item.epoch, tuple(self._parts))
                 self._ready.append((applied, item.header.event_id or ""))
                 self._parts = []
-        return len(batch)
 
     def forget(self) -> None:
         """Drop the parts of an event that was given up."""

@@ -1,0 +1,60 @@
+"""What Spark's JVM says as it starts: passed on, or the cause of an error."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from connector.spark.jvm_errors import JvmErrors
+
+NOISE = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
+
+
+class NotStarted(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("said", "passed_on", "cause"),
+    [
+        (NOISE + b"a\nb\n", "a\nb\n", ""),
+        (b"", "", ""),
+        (
+            b'Exception in thread "main" org.apache.spark.SparkException: Master must be one of these\n'
+            b"\tat org.apache.spark.Some.thing(Some.scala:1)\n\t... 3 more\n",
+            "",
+            "org.apache.spark.SparkException: Master must be one of these",
+        ),
+        (
+            b"first\nError occurred during initialization of VM\nToo small maximum heap\nfurther\n",
+            "first\n",
+            "Error occurred during initialization of VM: Too small maximum heap",
+        ),
+        (
+            b"Unrecognized VM option 'X'\nError: Could not create the Java Virtual Machine.\n",
+            "",
+            "Unrecognized VM option 'X': Error: Could not create the Java Virtual Machine.",
+        ),
+    ],
+)
+def test_last_words_are_the_cause_and_the_rest_is_passed_on(
+    said: bytes, passed_on: str, cause: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    errors = JvmErrors()
+    with pytest.raises(NotStarted), errors as output:
+        os.write(output, said)
+        raise NotStarted
+    assert errors.cause() == cause
+    assert capfd.readouterr().err == passed_on
+
+
+def test_a_jvm_that_has_started_may_say_anything(capfd: pytest.CaptureFixture[str]) -> None:
+    errors = JvmErrors()
+    with errors as output:
+        os.write(output, b"Error: of a library\n")
+        jvms = os.dup(output)
+    os.write(jvms, b'Exception in thread "main"\n')
+    os.close(jvms)
+    errors._thread.join()
+    assert sorted(capfd.readouterr().err.splitlines()) == ["Error: of a library", 'Exception in thread "main"']
