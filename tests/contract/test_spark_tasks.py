@@ -18,13 +18,16 @@ from tests.support.spark import end_jvm, session
 from tests.unit.spark.test_range_task import Context, Steady, Tasks, offsets, read, stream
 
 LEAST = {"spark.driver.maxResultSize": "1m"}
-BEFORE = signal.getsignal(signal.SIGINT)  # before any test has started Spark
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRun]:
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # another test's session may have left Spark's own
     with session(tmp_path_factory.mktemp("spark"), master="local[2]", spark=LEAST) as started:
         yield started
+    signal.signal(signal.SIGINT, before)
     end_jvm()  # later sessions would inherit the setting
 
 
@@ -40,7 +43,7 @@ def sent_by_value() -> Iterator[None]:
 @pytest.mark.usefixtures("spark")
 def test_spark_leaves_the_handler_of_sigint() -> None:
     """Its own would call the JVM within a call that it interrupts."""
-    assert signal.getsignal(signal.SIGINT) is BEFORE
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def pieces(tasks: Iterable[list[TaskRange]]) -> Iterator[Piece]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from threading import Event
 from typing import Any
 
 import pytest
 
+from connector import failpoints as faults
 from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.config.model import Config
@@ -14,9 +16,11 @@ from connector.config.publish import Publish
 from connector.config.source import Source
 from connector.errors import HistoriesDiffer, SourceChanged, SourceUnavailable
 from connector.kafka.log_reader import LogReader
+from connector.kafka.transactions import Transactions
 from connector.log.epochs.control import ControlState
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.position import PositionRecord
+from connector.producer import producer as producer_module
 from connector.producer.producer import Producer
 from tests.contract.test_publish_topics import config_of
 from tests.support.producing import finished, fragments
@@ -109,6 +113,35 @@ def test_event_that_always_fails_ends_the_producer(config: Config) -> None:
     source.breaks = []
     assert produce(config, source).last_finished == 1
     assert [rows(event) for event in events(config)] == [expected(1), expected(2, 12)]
+
+
+def test_producer_whose_transaction_kafka_ended_goes_online_again(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at the transaction's timeout: the brokers raise the producer's epoch, and the log has no newer one."""
+
+    class Stop(Event):
+        """Is set in the second epoch at the earliest."""
+
+        def set(self) -> None:
+            if len(producer.ownership.epochs) == 2:
+                super().set()
+
+    def end_transaction(name: str) -> None:
+        if name == "produce.mid_event_before_commit":
+            monkeypatch.setattr(faults, "point", lambda _: None)
+            with closing(Transactions(config, SystemClock())) as other:
+                other.open()
+
+    monkeypatch.setattr(faults, "point", end_transaction)
+    monkeypatch.setattr(producer_module, "NEWER", 2.0)
+    source = ScriptedSource(Stop(), [transaction(1), transaction(2, pieces=12), transaction(3)])
+    producer = Producer(config, source, SystemClock(), source.stop)
+    position = producer.run()
+    assert position is not None
+    assert position.last_finished == 2
+    assert [rows(event) for event in events(config)] == [expected(1), expected(2, 12), expected(3)]
+    assert [record.reason for record in control(config).epochs] == ["online", "online"]
 
 
 def test_restart_compares_the_last_transaction(config: Config) -> None:
