@@ -8,7 +8,7 @@ from heapq import merge
 from typing import Final
 
 from connector.log.compact.compact import Compactor
-from connector.log.compact.metadata_columns import Value
+from connector.log.compact.metadata_columns import MetadataColumns, Value
 from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
@@ -81,9 +81,16 @@ class CommitBatch:
 
 
 class Compacted:
-    """The net changes of the next commit that tasks have compacted, and what precedes them."""
+    """The net changes of the next commit that tasks have compacted, and what precedes them.
 
-    def __init__(self) -> None:
+    Args:
+        topic: the event topic, for errors.
+        columns: the target's metadata columns; None if it has none.
+    """
+
+    def __init__(self, topic: str, columns: MetadataColumns | None) -> None:
+        self._columns = columns
+        self._joined = Compactor(topic)
         self._changes: list[NetChanges] = []
         self.rows = 0
         self.size = 0
@@ -101,10 +108,19 @@ class Compacted:
         self._changes += segment.changes
 
     def drain(self) -> list[NetChanges]:
-        """Drain them, in the order in which to apply them."""
+        """Drain them, those of a table joined, in the order in which to apply them.
+
+        Raises:
+            LogDamaged: they contradict each other.
+        """
         changes, self._changes = self._changes, []
         self.rows = self.size = 0
-        return changes
+        if len({net.layout.name for net in changes}) == len(changes):
+            return changes
+        for net in changes:
+            # Rows without a key differ by their event's metadata, which a delete does not have.
+            self._joined.add_net(net, apart=self._columns is not None and not net.layout.key)
+        return self._joined.drain()
 
 
 @dataclass(slots=True)

@@ -90,7 +90,7 @@ class ApplyCore:
         self._turns = Turns(sequencer, buffers, self._needed_one_by_one)
         self._full: frozenset[int] = frozenset()
         self._compactor = Compactor(topic, columns)
-        self._compacted = Compacted()
+        self._compacted = Compacted(topic, columns)
         self._row_parts = RowParts(topic)
         self._open = OpenCommit()
         self._applied_events = metrics.applied_events.labels(position.service)
@@ -329,7 +329,8 @@ class ApplyCore:
             self._commit()
 
     def _stage(self, *, last: bool) -> None:
-        changes = self._compacted.drain() + self._compactor.drain()
+        with self._located():
+            changes = self._compacted.drain() + self._compactor.drain()
         if not changes:
             return
         if self.position.rewound_from != NO_SEQNO:

@@ -308,7 +308,7 @@ cdef bint joins(
         return after.header.seqno == before.header.seqno + 1
     return (
         after.header.seqno > before.header.seqno
-        and not before.barrier
+        and not after.barrier
         and after.header.seqno // interval == before.header.seqno // interval
     )
 

@@ -1,7 +1,7 @@
 """The changes of one table in a range of events: each key's state, or the number of equal rows without a key.
 
-`add_rows` walks the rows of one change. It is one function with all that it calls for a row, so that the C compiler can
-inline them.
+`add_rows` walks the rows of one change, `add_net` the images of net changes that follow. Each is one function with all
+that it calls for a row, so that the C compiler can inline them.
 """
 
 from array import array
@@ -66,8 +66,36 @@ cdef long long add_rows(TableChanges table, unsigned char action, Reader r, Bloc
     return rows
 
 
+cdef int add_net(TableChanges table, object net) except -1:
+    """Add net changes, all with whole images."""
+    add_images(table, DELETE, net.deletes)
+    add_images(table, UPDATE, net.updates)
+    add_images(table, INSERT, net.inserts)
+    table.changes += net.changes
+    return 0
+
+
+cdef int add_images(TableChanges table, unsigned char action, object images) except -1:
+    cdef Block block = Block(images.data)
+    cdef Reader r = Reader.__new__(Reader)
+    cdef Py_ssize_t image
+    r.data = block.data
+    r.at = 0
+    r.end = block.data.shape[0]
+    for image in range(len(images)):
+        walk(table, r)
+        if not table.key.shape[0]:
+            count(table, r, block, -1 if action == DELETE else 1)
+        elif action == DELETE:
+            gone(table, key_of(table, r), table.ends[0], table.ends[table.columns], block)
+        else:
+            there(table, action, key_of(table, r), block)
+    if r.at != r.end:
+        raise ValueError("bytes after the last image")
+    return 0
+
+
 cdef int keyed_row(TableChanges table, unsigned char action, Reader r, Block block) except -1:
-    cdef Image image, new
     cdef bytes key = None
     cdef Py_ssize_t start, end
     start = 0
@@ -81,9 +109,13 @@ cdef int keyed_row(TableChanges table, unsigned char action, Reader r, Block blo
     if action == UPDATE and not same_key(table, r, key):
         gone(table, key, start, end, block)
         action = INSERT
+    return there(table, action, key_of(table, r) if action == INSERT else key, block)
+
+
+cdef int there(TableChanges table, unsigned char action, bytes key, Block block) except -1:
+    """Note the newest image as that of a key which is inserted, or changed."""
+    cdef Image image = <Image>table.keys.get(key)
     if action == INSERT:
-        key = key_of(table, r)
-        image = <Image>table.keys.get(key)
         if image is None:
             image = Image.__new__(Image)
             image.before = False
@@ -91,15 +123,13 @@ cdef int keyed_row(TableChanges table, unsigned char action, Reader r, Block blo
         elif image.after:
             raise BrokenRule(Rule.KEY_EXISTS, table=table.layout.name)
         image.after = True
-    else:
-        image = <Image>table.keys.get(key)
-        if image is None:
-            image = Image.__new__(Image)
-            image.before = True
-            image.after = True
-            table.keys[key] = image
-        elif not image.after:
-            raise BrokenRule(Rule.KEY_DELETED, table=table.layout.name)
+    elif image is None:
+        image = Image.__new__(Image)
+        image.before = True
+        image.after = True
+        table.keys[key] = image
+    elif not image.after:
+        raise BrokenRule(Rule.KEY_DELETED, table=table.layout.name)
     image.block = block
     image.start = table.ends[0]
     image.end = table.ends[table.columns]
@@ -169,22 +199,28 @@ cdef Image image_of(Block block, Py_ssize_t start, Py_ssize_t end):
 
 
 cdef bint image_at(TableChanges table, Reader r, bint expected) except -1:
-    """Walk an image and note the ends of its values. The action decides whether an image must be there."""
+    """Walk an image, if the action says that there must be one."""
     cdef unsigned char branch = read_byte(r)
-    cdef Py_ssize_t column
     if branch != (2 if expected else 0):
         raise BrokenRule(Rule.IMAGE_KIND, table=table.layout.name)
     if not expected:
         return False
     if read_block(r) != table.columns:
         raise BrokenRule(Rule.IMAGE_VALUES, table=table.layout.name)
+    walk(table, r)
+    if read_byte(r) != 0:
+        raise ValueError("an image in several blocks")
+    return True
+
+
+cdef inline int walk(TableChanges table, Reader r) except -1:
+    """Walk an image's values, and note their ends."""
+    cdef Py_ssize_t column
     table.ends[0] = r.at
     for column in range(table.columns):
         skip_value(r)
         table.ends[column + 1] = r.at
-    if read_byte(r) != 0:
-        raise ValueError("an image in several blocks")
-    return True
+    return 0
 
 
 cdef bytes key_of(TableChanges table, Reader r):

@@ -83,8 +83,8 @@ def linked(before: FragmentHeader, after: FragmentHeader) -> bool:
 def interleaved(before: FragmentHeader, after: FragmentHeader, interval: int) -> bool:
     """Return whether an event is its partition's next after another, and both may be in one range.
 
-    Between them may be events of other partitions, so a range must end where those can end theirs, too: with a barrier,
-    and where an interval of seqnos ends.
+    Between them may be events of other partitions, so a range must end where those can end theirs, too: before a
+    barrier, which may have rows of their tables, and where an interval of seqnos ends.
 
     Args:
         before: the last fragment of the first; no barrier.
@@ -96,7 +96,7 @@ def interleaved(before: FragmentHeader, after: FragmentHeader, interval: int) ->
         and after.seqno > before.seqno
         and after.prev_seqno == before.seqno
         and after.last_barrier == before.last_barrier
-        and not before.barrier
+        and not after.barrier
         and after.seqno // interval == before.seqno // interval
     )
 

@@ -4,6 +4,7 @@ What goes through Spark is in the JVM's heap several times, so a parcel goes in 
 one machine, the bytes are in a file of the session's private folder, which the driver maps, and the piece has its path.
 
 Segments are pickled, as all is that Spark's Python workers return; both processes run the same version of this package.
+Small ones are pickled together, so that a table's layout and the names of classes are there once.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ import pyarrow as pa
 from connector import errors
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
 from connector.kafka.arrow_reader import MESSAGES_SCHEMA
+from connector.log.compact.segment import Segment, Unread
 from connector.spark.stream.parts import Part
 
-_HEAD: Final = struct.Struct("<8sQ")  # the kind of a part, and its size
+_HEAD: Final = struct.Struct("<8sQ")  # messages or pickled parts, and their size
 _MESSAGES: Final = b"messages"
 _PICKLED: Final = b"pickled "
+_TOGETHER: Final = 1 << 20  # bytes of the messages of parts that are pickled together
 _ALIGNED: Final = 8  # bytes: Arrow reads numbers in place
 _PROTOCOL: Final = 5
 # Arrow and pickle raise these for an end that comes too early.
@@ -67,17 +70,33 @@ def failure_of(piece: Piece) -> ConnectorError:
 
 def packed(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
     """Yield the bytes of a parcel."""
+    waiting: list[Segment | Unread] = []
+    size = 0
     for part in parts:
-        content: bytes | pa.Buffer
         if isinstance(part, pa.RecordBatch):
             if part.schema != MESSAGES_SCHEMA:
                 raise ValueError(f"messages in columns {part.schema}")
-            kind, content = _MESSAGES, part.serialize()
-        else:
-            kind, content = _PICKLED, pickle.dumps(part, _PROTOCOL)
-        yield _HEAD.pack(kind, len(content))
-        yield content
-        yield bytes(-len(content) % _ALIGNED)
+            yield from _pickled(waiting)
+            waiting, size = [], 0
+            yield from _headed(_MESSAGES, part.serialize())
+            continue
+        waiting.append(part)
+        size += part.size
+        if size >= _TOGETHER:
+            yield from _pickled(waiting)
+            waiting, size = [], 0
+    yield from _pickled(waiting)
+
+
+def _pickled(parts: list[Segment | Unread]) -> Iterator[bytes | pa.Buffer]:
+    if parts:
+        yield from _headed(_PICKLED, pickle.dumps(parts, _PROTOCOL))
+
+
+def _headed(kind: bytes, content: bytes | pa.Buffer) -> Iterator[bytes | pa.Buffer]:
+    yield _HEAD.pack(kind, len(content))
+    yield content
+    yield bytes(-len(content) % _ALIGNED)
 
 
 def in_pieces(parts: Iterable[Part]) -> Iterator[bytes]:
@@ -104,12 +123,12 @@ def unpacked(parcel: pa.Buffer) -> Iterator[Part]:
         try:
             kind, size = _HEAD.unpack_from(parcel, at)
             content = parcel[at + _HEAD.size : at + _HEAD.size + size]
-            part: Part = (
-                pa.ipc.read_record_batch(content, MESSAGES_SCHEMA) if kind == _MESSAGES else pickle.loads(content)  # noqa: S301 (of this session's own tasks)
+            parts: list[Part] = (
+                [pa.ipc.read_record_batch(content, MESSAGES_SCHEMA)] if kind == _MESSAGES else pickle.loads(content)  # noqa: S301 (of this session's own tasks)
             )
         except _DAMAGED as error:
             raise BrokerUnavailable("what a task of Spark has read came back damaged", cause=str(error)) from error
-        yield part
+        yield from parts
         at += _HEAD.size + size + -size % _ALIGNED
 
 

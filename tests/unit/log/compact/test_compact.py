@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -31,6 +32,15 @@ def collapsed(*changes: dict[str, Any], times: int = 1) -> list[NetChanges]:
             compactor.add(message)
         net = compactor.drain()
     return net
+
+
+def joined(parts: Iterable[Iterable[dict[str, Any]]], *, apart: bool = False) -> list[NetChanges]:
+    """The net changes of parts, each compacted alone."""
+    compactor = Compactor("t")
+    for part in parts:
+        for net in collapsed(*part):
+            compactor.add_net(net, apart=apart)
+    return compactor.drain()
 
 
 def counts(net: NetChanges) -> tuple[int, int, int]:
@@ -287,12 +297,21 @@ def test_net_changes_of_a_keyed_table_end_like_the_log_in_any_batches(
     for one in changes:
         for net in collapsed(one):
             expected.do(net)
-    for part in cut(data.draw, changes):
+    parts = cut(data.draw, changes)
+    for part in parts:
         for net in collapsed(*part):
             target.do(net)
             assert sum(counts(net)) <= 2 * net.changes
     assert target.rows == expected.rows
+    assert [as_read(net) for net in joined(parts)] == [as_read(net) for net in collapsed(*changes)]
     assert expected.rows == replayed(key, before, changes)
+
+
+def as_read(net: NetChanges) -> list[object]:
+    """Its rows, of which those of a delete count by their key alone."""
+    width, key = len(net.layout.columns), net.layout.key
+    deletes = [tuple(row[i] for i in key) if key else row for row in decoded(net.deletes, width)]
+    return [decoded(net.inserts, width), decoded(net.updates, width), deletes]
 
 
 def replayed(key: list[int], before: list[Row], changes: list[dict[str, Any]]) -> dict[Row, Row]:
@@ -325,10 +344,35 @@ def test_net_changes_without_a_key_end_like_the_log_in_any_batches(data: st.Data
             change(action, [(old if action != "insert" else None, new if action != "delete" else None)], key=[])
         )
     target = Counted(before)
-    for part in cut(data.draw, changes):
+    parts = cut(data.draw, changes)
+    for part in parts:
         for net in collapsed(*part):
             target.do(net)
     assert target.rows == rows
+    target = Counted(before)
+    for net in joined(parts):
+        target.do(net)
+    assert target.rows == rows
+
+
+@pytest.mark.parametrize("parts", [[[INSERT], [INSERT]], [[DELETE], [UPDATE]], [[INSERT, UPDATE], [DELETE], [DELETE]]])
+def test_net_changes_that_contradict_earlier_ones_are_refused(parts: list[list[dict[str, Any]]]) -> None:
+    with pytest.raises(LogDamaged, match=r"key.*topic=t table=shop\.orders"):
+        joined(parts)
+
+
+def test_net_changes_of_another_layout_follow_the_earlier_ones() -> None:
+    wide = change("insert", [(None, [2, "b", 7])], columns=["id", "v", "w"])
+    net = joined([[INSERT], [wide], [change("delete", [([2, "b", 7], None)], columns=["id", "v", "w"])]])
+    assert [(len(one.layout.columns), counts(one)) for one in net] == [(2, (1, 0, 0))]
+
+
+def test_net_changes_that_stay_as_they_are_keep_their_turn() -> None:
+    partial = change("update", [([1], [1, "b"])], before_present=b"\x01")
+    net = joined([[INSERT], [partial], [UPDATE], [UPDATE]])
+    assert [(one.partial is not None, one.changes) for one in net] == [(False, 1), (True, 1), (False, 2)]
+    net = joined([[INSERT], [UPDATE]], apart=True)
+    assert [counts(one) for one in net] == [(1, 0, 0), (0, 1, 0)]
 
 
 @given(st.lists(st.tuples(VALUE, VALUE), unique_by=repr, max_size=10))
