@@ -7,6 +7,7 @@ before it ends. With `THL_TEST_STACK=compose` they are those of docker/compose.y
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,16 @@ def no_secrets() -> Iterator[None]:
     """Forget the secrets of a test's configurations: in another's errors they are ordinary words."""
     yield
     redaction.forget()
+
+
+@pytest.fixture(autouse=True)
+def no_closed_handlers() -> Iterator[None]:
+    """Forget the log of a command that ran in this process: its stream is closed, and each later line would say so."""
+    yield
+    root = logging.getLogger()
+    root.handlers[:] = [
+        one for one in root.handlers if not (isinstance(one, logging.StreamHandler) and one.stream.closed)
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -202,7 +202,7 @@ def test_stop_request_ends_at_the_end_of_an_event(bench: Bench) -> None:
         assert first.stop() == 0
     bench.insert_many(100_000)
     with bench.start() as running:
-        running.online()
+        until(lambda: fragments(bench.config)[-1]["seqno"] == 3)  # the event is begun
         assert running.stop() == 0
         assert "unfinished" not in running.text
     assert len(check(bench)) == 4
