@@ -135,8 +135,8 @@ class ApplyCore:
     def full(self) -> frozenset[int]:
         """The partitions to pause, never all: they are too far ahead of others."""
         self._full = self._beyond_share()
-        if len(self._full) == self._sequencer.partitions:
-            self.accept(())  # segments wait for others, and none would be read
+        if self._full:
+            self.accept(())  # segments may wait for events that a full partition has next, and none would be read
             self._full = self._beyond_share()
         return self._full
 

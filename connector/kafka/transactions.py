@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced
 from connector.kafka.client import LOG, checked_properties, failure, properties
 
 PATIENCE: Final = 60.0  # seconds a step may take, retried within
@@ -17,6 +17,7 @@ STEP: Final = 10.0
 LIBRDKAFKA_LARGEST: Final = 1_000_000_000
 BATCH_SIZE: Final = 1_000_000  # bytes; librdkafka's default
 PARTITION_BY_KEY: Final = -1
+_TIMEOUT: Final = "transaction.timeout.ms"
 
 
 class Transactions:
@@ -49,27 +50,28 @@ class Transactions:
         self._lost: KafkaError | None = None
         largest = min(config.kafka.max_message_bytes, LIBRDKAFKA_LARGEST)
         buffered = max(2 * config.publish.commit_bytes, largest) // 1024 + 1024
+        chosen: dict[str, Any] = {
+            "linger.ms": linger_ms,
+            "queue.buffering.max.kbytes": buffered,
+            "queue.buffering.max.messages": 1_000_000,
+            "compression.type": config.publish.compression,
+            "batch.size": min(BATCH_SIZE, largest),  # the topic's limit is a batch's
+            _TIMEOUT: 60_000,
+            **properties(
+                config.kafka,
+                transactional_id=self._id,
+                enable_idempotence=True,
+                acks="all",
+                message_max_bytes=largest,
+                delivery_report_only_error=True,
+                **required,
+            ),
+            "on_delivery": self._delivered,
+        }
         with checked_properties():
-            self._producer = Producer(
-                {
-                    "linger.ms": linger_ms,
-                    "queue.buffering.max.kbytes": buffered,
-                    "queue.buffering.max.messages": 1_000_000,
-                    "compression.type": config.publish.compression,
-                    "batch.size": min(BATCH_SIZE, largest),  # the topic's limit is a batch's
-                    **properties(
-                        config.kafka,
-                        transactional_id=self._id,
-                        enable_idempotence=True,
-                        acks="all",
-                        message_max_bytes=largest,
-                        delivery_report_only_error=True,
-                        **required,
-                    ),
-                    "on_delivery": self._delivered,
-                },
-                logger=LOG,
-            )
+            self._producer = Producer(chosen, logger=LOG)
+        self._timeout = float(chosen[_TIMEOUT]) / 1000
+        self._began = clock.monotonic(), clock.now()
 
     def open(self) -> None:
         """Fence older producers; wait until their transactions have ended."""
@@ -81,6 +83,7 @@ class Transactions:
             self._producer.begin_transaction()
         except KafkaException as error:
             raise failure(error, "a Kafka transaction cannot begin", transactional_id=self._id) from error
+        self._began = self._clock.monotonic(), self._clock.now()
 
     def send(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> None:
         """Send a message within the transaction; waits while librdkafka's own queue is full.
@@ -102,7 +105,9 @@ class Transactions:
                     raise BrokerUnavailable("Kafka accepts no messages", topic=topic, partition=partition) from None
                 self._serve(self._producer.poll, 0.01)
             except KafkaException as error:
-                raise failure(error, "a message cannot be sent", topic=topic, partition=partition) from error
+                raise self._failure(
+                    error.args[0], "a message cannot be sent", topic=topic, partition=partition
+                ) from error
             else:
                 return
 
@@ -141,9 +146,27 @@ class Transactions:
                 # a message's own error is the cause of the transaction's
                 if self._lost is not None and not cause.fatal():
                     cause = self._lost
-                raise failure(cause, doing, transactional_id=self._id) from error
+                raise self._failure(cause, doing, transactional_id=self._id) from error
             else:
                 return
+
+    def _failure(self, cause: KafkaError, doing: str, **where: object) -> ConnectorError:
+        """Convert an error within a transaction.
+
+        Brokers end a transaction that was open for too long, as when this machine stood still, and then refuse its
+        producer in the words of a fencing. Only the log tells whether there is a newer producer as well.
+        """
+        error = failure(cause, doing, **where)
+        began, began_at = self._began
+        # The one or the other clock goes on while a machine is suspended.
+        seconds = max(self._clock.monotonic() - began, (self._clock.now() - began_at) / 1e6)
+        if not isinstance(error, Fenced) or seconds < self._timeout:
+            return error
+        return BrokerUnavailable(
+            f"Kafka has ended a transaction that was open for {seconds:.0f} s ({doing}: {cause.str()})",
+            hint=f"unless this machine stood still, raise {_TIMEOUT} in kafka.properties",
+            **where,
+        )
 
     def _serve(self, wait: Callable[[float], object], seconds: float) -> None:
         """Run callbacks. A fatal error is raised by the transaction's next step, with its code."""

@@ -132,6 +132,7 @@ class GoingOnline:
             transactions = self._fence(opened)
             try:
                 log = self._read_log()
+                self.ownership.check(log.control, self.config)  # since `run` has asked, a newer one may have begun
                 faults.point("produce.after_read_log")
                 facts = self.source.facts(new=log.position is None)
                 plan = self._decide(log, facts)

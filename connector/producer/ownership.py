@@ -37,6 +37,21 @@ class EpochOwnership:
         with LogReader(config, high_watermark=True, role="producer") as reader:
             known = reader.partitions(config.control_topic)
             control = reader.control() if known else ControlState(None, None, ())
+        self.check(control, config)
+
+    def check(self, control: ControlState, config: Config) -> None:
+        """Check that the log is still this process's.
+
+        Args:
+            control: the content of the control topic.
+            config: names the log, for errors.
+
+        Raises:
+            Fenced: a newer producer has gone online in the log.
+            LogDamaged: the log was deleted or re-created.
+        """
+        if not self.epochs:
+            return
         found = control.log.log_id if control.log else None
         if self.log_id is not None and found != self.log_id:
             raise LogDamaged(

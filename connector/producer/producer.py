@@ -10,9 +10,6 @@ transition:
   last transaction again.
 - The source does not answer while transactions wait for replicas (`publish.wait_for`): they may exist only here, so
   they are dropped, and the producer goes online again at the log's end.
-- Kafka refuses its transactions as those of an older producer: wait for the epoch of the newer one, and end; without
-  one after `NEWER` seconds, go online again. A transaction that outlived `transaction.timeout.ms` is refused in the
-  same words, as when the machine stood still.
 - A signal or a request asks it to stop: end after the current event. An event that does not end within `GRACE` seconds
   stays unfinished, and the next start voids it. Transactions that wait for replicas are not published.
 """
@@ -59,7 +56,6 @@ from connector.schema import fragment_schema, framing
 
 LOG: Final = logging.getLogger(__name__)
 GRACE: Final = 5.0  # seconds that an open event has to end after a request to stop
-NEWER: Final = 30.0  # seconds that a newer producer has from its fencing to its epoch
 WORK_BYTES: Final = 1 << 20  # bytes of fragments in one item of the publisher's queue
 
 T = TypeVar("T")
@@ -104,7 +100,6 @@ class Producer:
         self._listeners: ExitStack | None = None  # listens on the control topic once the producer was online
         self._held: Online | None = None
         self._lost: SourceUnavailable | None = None  # the error of the lost source
-        self._refused: Fenced | None = None  # the error of a producer that Kafka takes for an older one
         self._stop_seen: float | None = None  # the time at which `stop` was noticed
         self._failed_after = NO_SEQNO  # the last finished event at the last failure
         self._failures = 0  # number of failures since that event
@@ -143,15 +138,12 @@ class Producer:
             ProducerState.ONLINE: self._publish,
             ProducerState.GOING_BACK: self._go_back,
             ProducerState.ENDING: self._end,
-            ProducerState.FENCED: self._await_newer,
         }
         try:
             return work[self.state]()
-        except Fenced as error:
-            if self._held is None:
-                raise
-            self._refused, self._position = error, self._held.publisher.committed
-            return ProducerState.FENCED
+        except Fenced:
+            self.state = ProducerState.FENCED
+            raise
         except Stopped:
             return ProducerState.OFFLINE if self._held is None else ProducerState.ENDING
         except ReplicaLagging:
@@ -170,7 +162,7 @@ class Producer:
 
     def _enter(self, state: ProducerState) -> None:
         LOG.debug("state", extra=self._fields(state=state.value, previous=self.state.value))
-        if state in (ProducerState.GOING_ONLINE, ProducerState.OFFLINE, ProducerState.FENCED):
+        if state in (ProducerState.GOING_ONLINE, ProducerState.OFFLINE):
             self._close_held()
         self.state = self.state.followed_by(state)
 
@@ -326,27 +318,6 @@ class Producer:
             ),
         )
         return ProducerState.ONLINE
-
-    def _await_newer(self) -> ProducerState:
-        """Wait for the newer producer's epoch.
-
-        Raises:
-            Fenced: a newer producer has gone online.
-        """
-        error, position = self._refused, self._position
-        if error is None or position is None:
-            raise RuntimeError("the producer is not fenced")
-        give_up = self._clock.monotonic() + NEWER
-        while self._clock.monotonic() < give_up:
-            self._retry(self._verify_ownership, self._config.kafka.retries, "publish", BrokerUnavailable)
-            if self._stop.is_set():
-                return ProducerState.OFFLINE
-            self._clock.sleep(1)
-        self._count(position, error, "publish")
-        return ProducerState.GOING_ONLINE
-
-    def _verify_ownership(self) -> None:
-        self.ownership.verify(self._config)
 
     def _end(self) -> ProducerState:
         self._position = self._online.publisher.drain()

@@ -7,7 +7,7 @@ from typing import Final
 
 
 class ProducerState(Enum):
-    """The state of a producer; each but OFFLINE may be followed by OFFLINE after an error."""
+    """The state of a producer; each but OFFLINE may be followed by FENCED, and by OFFLINE after an error."""
 
     OFFLINE = "offline"  # before the start and after the end; has no connections
     GOING_ONLINE = "going online"  # executes the six steps of `GoingOnline`
@@ -15,7 +15,7 @@ class ProducerState(Enum):
     ONLINE = "online"  # publishes the source's log
     GOING_BACK = "going back"  # has lost the source: waits for it, and continues at the log's end
     ENDING = "ending"  # publishes the items read so far, and reads no more
-    FENCED = "fenced"  # Kafka refuses its transactions: waits for the epoch of a newer producer
+    FENCED = "fenced"  # a newer producer has taken over
 
     def followed_by(self, state: ProducerState) -> ProducerState:
         """The next state.
@@ -28,13 +28,13 @@ class ProducerState(Enum):
         return state
 
 
-# State → the states before it.
+# State → the states before it. FENCED is entered from everywhere, without a question.
 _BEFORE: Final = {
-    "offline": ("going online", "loading", "online", "going back", "ending", "fenced"),
-    "going online": ("offline", "going online", "loading", "online", "going back", "ending", "fenced"),
+    "offline": ("going online", "loading", "online", "going back", "ending"),
+    "going online": ("offline", "going online", "loading", "online", "going back", "ending"),
     "loading": ("going online",),
     "online": ("going online", "loading", "going back"),
     "going back": ("online",),
     "ending": ("loading", "online", "going back"),
-    "fenced": ("loading", "online", "going back", "ending"),
+    "fenced": (),
 }

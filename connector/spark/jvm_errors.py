@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from threading import Lock, Thread
 from types import TracebackType
 from typing import Final
@@ -43,7 +44,7 @@ class JvmErrors:
         if kind is None:
             with self._lock:
                 self._starting = False
-                os.write(_STANDARD_ERROR, b"".join(self._last))
+                _say(b"".join(self._last))
 
     def _pass_on(self, reading: int) -> None:
         with os.fdopen(reading, "rb") as lines:
@@ -52,7 +53,7 @@ class JvmErrors:
                     if self._starting and (self._last or line.startswith(_FATAL)):
                         self._last.append(line)
                     elif _NOISE not in line:
-                        os.write(_STANDARD_ERROR, line)
+                        _say(line)
 
     def cause(self) -> str:
         """Return why the JVM has not started, once the context has ended; "" if it did not say."""
@@ -61,3 +62,10 @@ class JvmErrors:
         LOG.debug("the last lines of Spark's JVM: %s", text)
         said = [line.removeprefix(_UNCAUGHT) for line in text.splitlines() if line and not line.startswith("\t")]
         return ": ".join(dict.fromkeys(said[:2]))
+
+
+def _say(text: bytes) -> None:
+    """Write to this process's standard error, which may be closed: the JVM must not wait for that."""
+    if text:
+        with suppress(OSError):
+            os.write(_STANDARD_ERROR, text)

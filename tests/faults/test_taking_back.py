@@ -55,6 +55,26 @@ def test_an_older_producer_that_goes_online_again_is_fenced_and_the_newer_one_go
     assert epochs(config) == [1, 2]
 
 
+def test_a_newer_producer_that_begins_between_check_and_fencing_is_noticed(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ownership = EpochOwnership()
+    with closing(going_online(config, ownership).run()):
+        pass
+    verify = EpochOwnership.verify
+
+    def verify_too_early(self: EpochOwnership, config: Config) -> None:
+        verify(self, config)
+        monkeypatch.undo()
+        with closing(going_online(config).run()):
+            pass
+
+    monkeypatch.setattr(EpochOwnership, "verify", verify_too_early)
+    with pytest.raises(Fenced):
+        going_online(config, ownership).run()
+    assert epochs(config) == [1, 2]
+
+
 def test_a_producer_overtaken_while_going_online_is_fenced(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newer one's work looks like damage; the reported reason is the takeover."""
     with closing(going_online(config).run()):

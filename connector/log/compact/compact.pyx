@@ -262,7 +262,7 @@ cdef class Compactor:
         """Read a change's header and return its table."""
         cdef Py_ssize_t start = r.at
         cdef TableChanges table
-        if self.tables:
+        if self.tables and type(self.tables[len(self.tables) - 1]) is TableChanges:
             # Mostly the same as before. No header is a prefix of another, so comparing its own bytes suffices.
             table = <TableChanges>self.tables[len(self.tables) - 1]
             if table is self.current.get(table.layout.name) and starts_with(r, table.change_header):
@@ -312,4 +312,4 @@ cdef int counted(long long rows, long long expected) except -1:
 cdef bint starts_with(Reader r, bytes change_header) except -1:
     cdef Py_ssize_t length = len(change_header)
     cdef const char *have = change_header
-    return length <= r.end - r.at and memcmp(have, &r.data[r.at], length) == 0
+    return 0 < length <= r.end - r.at and memcmp(have, &r.data[r.at], length) == 0

@@ -13,7 +13,7 @@ import os
 import pickle
 import struct
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -29,11 +29,13 @@ from connector.spark.stream.parts import Part
 _HEAD: Final = struct.Struct("<8sQ")  # messages or pickled parts, and their size
 _MESSAGES: Final = b"messages"
 _PICKLED: Final = b"pickled "
+_END: Final = b"the end "
 _TOGETHER: Final = 1 << 20  # bytes of the messages of parts that are pickled together
 _ALIGNED: Final = 8  # bytes: Arrow reads numbers in place
 _PROTOCOL: Final = 5
-# Arrow and pickle raise these for an end that comes too early.
-_DAMAGED: Final = (OSError, ValueError, EOFError, struct.error, pickle.UnpicklingError)
+# Arrow and pickle raise these for bytes that are missing.
+_DAMAGED: Final = (OSError, ValueError, EOFError, LookupError, AttributeError, TypeError, ImportError, struct.error,
+                   pickle.UnpicklingError)  # fmt: skip
 PIECE: Final = 4 << 20  # bytes
 
 
@@ -69,10 +71,12 @@ def failure_of(piece: Piece) -> ConnectorError:
 
 
 def packed(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
-    """Yield the bytes of a parcel."""
+    """Yield the bytes of a parcel; none if there are no parts."""
+    some = False
     waiting: list[Segment | Unread] = []
     size = 0
     for part in parts:
+        some = True
         if isinstance(part, pa.RecordBatch):
             if part.schema != MESSAGES_SCHEMA:
                 raise ValueError(f"messages in columns {part.schema}")
@@ -86,6 +90,8 @@ def packed(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
             yield from _pickled(waiting)
             waiting, size = [], 0
     yield from _pickled(waiting)
+    if some:
+        yield from _headed(_END, b"")
 
 
 def _pickled(parts: list[Segment | Unread]) -> Iterator[bytes | pa.Buffer]:
@@ -119,17 +125,26 @@ def unpacked(parcel: pa.Buffer) -> Iterator[Part]:
         BrokerUnavailable: bytes are missing; a task can read its range again.
     """
     at = 0
-    while at < len(parcel):
+    kind = b"" if len(parcel) else _END
+    while kind != _END:
         try:
             kind, size = _HEAD.unpack_from(parcel, at)
-            content = parcel[at + _HEAD.size : at + _HEAD.size + size]
-            parts: list[Part] = (
-                [pa.ipc.read_record_batch(content, MESSAGES_SCHEMA)] if kind == _MESSAGES else pickle.loads(content)  # noqa: S301 (of this session's own tasks)
-            )
+            parts = _read(kind, parcel[at + _HEAD.size : at + _HEAD.size + size])
         except _DAMAGED as error:
             raise BrokerUnavailable("what a task of Spark has read came back damaged", cause=str(error)) from error
         yield from parts
         at += _HEAD.size + size + -size % _ALIGNED
+
+
+def _read(kind: bytes, content: pa.Buffer) -> Sequence[Part]:
+    if kind == _MESSAGES:
+        return [pa.ipc.read_record_batch(content, MESSAGES_SCHEMA)]
+    if kind == _PICKLED:
+        parts: list[Part] = pickle.loads(content)  # noqa: S301 (of this session's own tasks)
+        return parts
+    if kind == _END:
+        return ()
+    raise ValueError(f"a part of the kind {kind!r}")
 
 
 def spooled(folder: Path, parts: Iterable[Part]) -> bytes:
@@ -149,11 +164,16 @@ def parcels(pieces: Iterable[Piece], folder: Path | None) -> Iterator[pa.Buffer]
         folder: the folder of parcels' files; None: the pieces have the bytes.
 
     Raises:
+        BrokerUnavailable: a piece is missing; a task can read its range again.
         ConfigError: a file cannot be read.
     """
-    for _, same in groupby(sorted(pieces), key=lambda piece: piece[:2]):
-        contents = [piece.content for piece in same]
-        yield pa.py_buffer(b"".join(contents)) if folder is None else _opened(contents[0])
+    for (partition, begin), same in groupby(sorted(pieces), key=lambda piece: piece[:2]):
+        found = list(same)
+        if [piece.number for piece in found] != list(range(len(found))):
+            raise BrokerUnavailable(
+                "what a task of Spark has read came back in part", at=f"{partition}@{begin}", pieces=len(found)
+            )
+        yield pa.py_buffer(b"".join(piece.content for piece in found)) if folder is None else _opened(found[0].content)
 
 
 def _opened(path: bytes) -> pa.Buffer:

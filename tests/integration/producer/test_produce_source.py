@@ -20,7 +20,6 @@ from connector.kafka.transactions import Transactions
 from connector.log.epochs.control import ControlState
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.position import PositionRecord
-from connector.producer import producer as producer_module
 from connector.producer.producer import Producer
 from tests.contract.test_publish_topics import config_of
 from tests.support.producing import finished, fragments
@@ -130,13 +129,16 @@ def test_producer_whose_transaction_kafka_ended_goes_online_again(
     def end_transaction(name: str) -> None:
         if name == "produce.mid_event_before_commit":
             monkeypatch.setattr(faults, "point", lambda _: None)
-            with closing(Transactions(config, SystemClock())) as other:
+            clock.sleep(1.5)
+            with closing(Transactions(config, clock)) as other:
                 other.open()
 
+    clock = SystemClock()
     monkeypatch.setattr(faults, "point", end_transaction)
-    monkeypatch.setattr(producer_module, "NEWER", 2.0)
+    properties = {"transaction.timeout.ms": "1000"}
+    config = config.model_copy(update={"kafka": config.kafka.model_copy(update={"properties": properties})})
     source = ScriptedSource(Stop(), [transaction(1), transaction(2, pieces=12), transaction(3)])
-    producer = Producer(config, source, SystemClock(), source.stop)
+    producer = Producer(config, source, clock, source.stop)
     position = producer.run()
     assert position is not None
     assert position.last_finished == 2

@@ -11,11 +11,15 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from connector.applier import core as core_module
+from connector.applier.commit_batch import Compacted
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.turns import Turns
 from connector.clock import SystemClock
 from connector.errors import LogDamaged
+from connector.log.compact.compact import Compactor
+from connector.log.compact.metadata_columns import metadata_columns
+from connector.log.compact.net_changes import NetChanges
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
@@ -271,3 +275,74 @@ def test_segments_that_wait_never_pause_all_partitions(monkeypatch: pytest.Monke
     core = core_of(log, target)
     core.accept([*log.parts(0, 0, 15, 16), *log.parts(1, 0, 17, 16)], more=True)
     assert core.full() == {1}
+
+
+def test_partitions_that_wait_for_each_other_are_not_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have more than their share; the third has no events, so nothing of it would ever make them go on."""
+    monkeypatch.setattr(core_module, "WAITING_BYTES", 900)
+    log = Log(3)
+    for number in range(60):
+        log.event(number % 2, [number])
+    target = MemoryTarget()
+    core = core_of(log, target)
+    first, second = 25, 15
+    core.accept([*log.parts(0, 0, first, 64), *log.parts(1, 0, second, 64), *log.parts(2, 0, 1, 64)], more=True)
+    assert core.full() == {0}
+    core.accept(log.parts(1, second, 31, 64), more=True)
+    assert core.full() == {1}
+    core.accept(log.parts(0, first, 31, 64))
+    assert target.position is not None
+    assert target.position.seqno == 59
+
+
+def test_net_changes_of_a_table_in_many_segments_are_staged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(2)
+    for number in range(40):
+        log.event(number % 2, [number % 3], barrier=number % 5 == 0, table=f"t{number % 2}")
+    target = MemoryTarget()
+    staged: list[str] = []
+    stage = target.stage
+
+    def noted(changes: Sequence[NetChanges], *, last: bool) -> None:
+        staged.extend(str(net.layout.name) for net in changes)
+        stage(changes, last=last)
+
+    monkeypatch.setattr(target, "stage", noted)
+    core_of(log, target).accept([part for p in range(2) for part in log.parts(p, 0, 99, 64)])
+    assert rows_of(target) == log.rows
+    assert len(staged) <= 2 * 2  # the log's first event is applied alone
+
+
+def test_rows_without_a_key_stay_apart_where_they_have_metadata() -> None:
+    """A delete does not say which of equal rows it takes: the target knows."""
+    columns = metadata_columns([("seqno", "_seqno")])
+    compacted = Compacted(TOPIC, columns)
+    for seqno, action in enumerate(("insert", "insert", "delete")):
+        images = ([1, "a"], None) if action == "delete" else (None, [1, "a"])
+        builder = SegmentBuilder(TOPIC, 0, columns)
+        builder.add(batch([encoded(record(seqno, [change(action, [images], key=[])]))], offset=seqno))
+        (segment,) = builder.finish()
+        assert isinstance(segment, Segment)
+        compacted.add(Compactor(TOPIC), segment)
+    assert [(len(net.inserts), len(net.deletes)) for net in compacted.drain()] == [(1, 0), (1, 0), (0, 1)]
+
+
+@pytest.mark.parametrize("cut", range(1, 23))
+def test_segments_that_begin_with_a_barrier_have_no_gaps_wherever_a_batch_ends(cut: int) -> None:
+    log = Log(2)
+    log.event(0, [0])
+    log.event(1, [0])
+    log.event(0, [1], barrier=True)
+    for number in range(20):
+        log.event(0, [number + 10])
+        if number % 2:
+            log.event(1, [number + 10])
+    builder = SegmentBuilder(TOPIC, 0, interval=1 << 20)
+    values = log.values[0]
+    builder.add(batch(values[:cut], offset=0))
+    builder.add(batch(values[cut:], offset=cut))
+    segments = [part for part in builder.finish() if isinstance(part, Segment)]
+    assert sum(map(len, segments)) == len(values) - 1
+    (barrier,) = (one for one in segments if one.first == 2)
+    assert isinstance(barrier.seqnos, range)
+    assert all(one.last_barrier == 2 for one in segments if one.first > 2)

@@ -12,7 +12,7 @@ import pytest
 from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.config.source import Source
-from connector.errors import BrokerUnavailable, Fenced
+from connector.errors import BrokerUnavailable
 from connector.producer import producer as producer_module
 from connector.producer.producer import Producer
 from connector.producer.states import ProducerState
@@ -50,61 +50,6 @@ def test_too_many_failures_without_an_event_between_them_end_the_producer() -> N
         assert step_online(producer, Failing(seqno)) is ProducerState.GOING_ONLINE
     with pytest.raises(BrokerUnavailable):
         step_online(producer, Failing(5))
-
-
-class Refused(Failing):
-    """An online producer whose transactions Kafka refuses."""
-
-    def fail(self, _: object) -> None:
-        raise Fenced("a newer producer has taken over, or the transaction was too long")
-
-    def close(self) -> None: ...
-
-
-def waiting(monkeypatch: pytest.MonkeyPatch, clock: Slept, newer: float) -> Producer:
-    """A refused producer; the newer one's epoch appears at a time."""
-    producer = Producer(CONFIG, SimpleNamespace(), clock, Event())
-
-    def verify(_: Config) -> None:
-        if clock.monotonic() >= newer:
-            raise Fenced("a newer producer of this service took over")
-
-    monkeypatch.setattr(producer, "ownership", SimpleNamespace(verify=verify))
-    producer._enter(ProducerState.GOING_ONLINE)
-    producer._enter(ProducerState.LOADING)
-    assert step_online(producer, Refused(5)) is ProducerState.FENCED
-    producer._enter(ProducerState.FENCED)
-    assert producer._held is None
-    return producer
-
-
-def test_refused_producer_ends_with_the_newer_ones_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Slept(100.0)
-    producer = waiting(monkeypatch, clock, 129)
-    with pytest.raises(Fenced, match="took over"):
-        producer._step()
-    assert clock.monotonic() == 129
-
-
-def test_refused_producer_without_a_newer_one_goes_online_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Slept(100.0)
-    producer = waiting(monkeypatch, clock, 131)
-    assert producer._step() is ProducerState.GOING_ONLINE
-    assert clock.monotonic() == 130
-
-
-def test_refused_producer_stops_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    producer = waiting(monkeypatch, Slept(100.0), 131)
-    producer._stop.set()
-    assert producer._step() is ProducerState.OFFLINE
-
-
-def test_refusals_with_no_event_between_them_end_the_producer(monkeypatch: pytest.MonkeyPatch) -> None:
-    producer = waiting(monkeypatch, Slept(100.0), float("inf"))
-    for _ in range(2):
-        assert producer._step() is ProducerState.GOING_ONLINE
-    with pytest.raises(Fenced, match="too long"):
-        producer._step()
 
 
 def test_trapped_events_are_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,6 @@ def test_error_of_an_overtaken_producer_is_fenced(error: ConnectorError, overtak
     online: Any = SimpleNamespace(publisher=publisher, stream=capture, prepared=SimpleNamespace(accept=accept))
     producer = Producer(Config(service="shop"), SimpleNamespace(), SystemClock(), Event())
     producer._held, producer.state = online, ProducerState.ONLINE
-    if overtaken:
-        assert producer._step() is ProducerState.FENCED
-    else:
-        with pytest.raises(type(error)):
-            producer._step()
+    with pytest.raises(Fenced if overtaken else type(error)):
+        producer._step()
+    assert (producer.state is ProducerState.FENCED) == overtaken

@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from connector.clock import SystemClock
+from connector.spark import jvm_errors
 from connector.spark.jvm_errors import JvmErrors
 
 NOISE = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
@@ -58,3 +60,19 @@ def test_a_jvm_that_has_started_may_say_anything(capfd: pytest.CaptureFixture[st
     os.close(jvms)
     errors._thread.join()
     assert sorted(capfd.readouterr().err.splitlines()) == ["Error: of a library", 'Exception in thread "main"']
+
+
+def test_a_jvm_starts_where_standard_error_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, closed = os.pipe()
+    os.close(reading)  # writing fails, as it does when nobody reads a log any more
+    monkeypatch.setattr(jvm_errors, "_STANDARD_ERROR", closed)
+    errors = JvmErrors()
+    with errors as output:
+        os.write(output, b"Error: of a library\nfurther\n")
+        while len(errors._last) < 2:
+            SystemClock().sleep(0.01)
+        jvms = os.dup(output)
+    os.write(jvms, b"more\n")
+    os.close(jvms)
+    errors._thread.join()
+    os.close(closed)
