@@ -127,6 +127,7 @@ def apply(
     exist yet, and brokers that do not answer, are waited for (kafka.retries). With one of --to-… the applier ends there
     with exit code 0: no later change becomes visible on the target, and a target beyond it is refused.
     """
+    import gc
     from contextlib import suppress
     from threading import Event
 
@@ -157,6 +158,9 @@ def apply(
     with SparkRun(config.apply, name, jars=jars, own=not submitted, jvm_options=find_options) as session:
         # Only now: a signal ends a start at once, but applying between two batches.
         stop_at_signals(stop)
+        # As in `thl produce`: of a segment's many small objects none is in a cycle.
+        gc.freeze()
+        gc.set_threshold(100_000)
         with lag_monitor(config, clock):
             applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, excluded=excluded)
             position = applier.run()

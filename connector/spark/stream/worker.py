@@ -26,6 +26,7 @@ def prepare() -> None:
     zipimport.zipimporter.invalidate_caches = _nothing  # type: ignore[method-assign,assignment]
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000)  # as in `thl produce`
 
 
 def _nothing(_importer: zipimport.zipimporter) -> None:
