@@ -14,6 +14,7 @@ from connector.applier import core as core_module
 from connector.applier.commit_batch import Compacted
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.stop_condition import StopCondition, ToSeqno
 from connector.applier.turns import Turns
 from connector.clock import SystemClock
 from connector.errors import LogDamaged
@@ -23,7 +24,7 @@ from connector.log.compact.net_changes import NetChanges
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
-from connector.log.ids import UNKNOWN_SHARD
+from connector.log.ids import UNKNOWN_SHARD, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.spark.stream.parts import Part
 from connector.spark.stream.segment_builder import SegmentBuilder
@@ -95,7 +96,7 @@ class Log:
         return iter(builder.finish())
 
 
-def core_of(log: Log, target: MemoryTarget) -> ApplyCore:
+def core_of(log: Log, target: MemoryTarget, until: StopCondition | None = None) -> ApplyCore:
     position, known = target.claim("shop"), history(log.firsts, log.last)
     ranges = Ranges()
     ranges.values |= {(p, at): value for p, values in enumerate(log.values) for at, value in enumerate(values)}
@@ -110,6 +111,7 @@ def core_of(log: Log, target: MemoryTarget) -> ApplyCore:
         gtid_set=position.gtid_set or "",
         topic=TOPIC,
         clock=SystemClock(),
+        until=until,
     )
 
 
@@ -140,13 +142,15 @@ def logs(draw: st.DrawFn) -> Log:
     return log
 
 
-def applied(log: Log, interval: int | None, data: st.DataObject) -> MemoryTarget:
-    """Return a target that the log was applied to, read in any steps."""
+def applied(log: Log, intervals: Sequence[int | None], data: st.DataObject, until: int | None = None) -> MemoryTarget:
+    """Return a target that the log was applied to, read in any steps, each with one of some intervals."""
     target = MemoryTarget()
-    core, at, begun = core_of(log, target), [0] * log.count, set[int]()
+    end_at = None if until is None else ToSeqno(Seqno(until))
+    core, at, begun = core_of(log, target, end_at), [0] * log.count, set[int]()
     restarts = data.draw(st.integers(0, 2))
-    while left := [p for p, values in enumerate(log.values) if at[p] < len(values)]:
+    while not core.done and (left := [p for p, values in enumerate(log.values) if at[p] < len(values)]):
         parts: list[Part] = []
+        interval = data.draw(st.sampled_from(intervals))
         for partition in data.draw(st.sets(st.sampled_from(left), min_size=1)):
             end = min(len(log.values[partition]), at[partition] + data.draw(st.integers(1, 30)))
             parts += log.parts(partition, at[partition], end, interval, first=partition not in begun)
@@ -155,22 +159,34 @@ def applied(log: Log, interval: int | None, data: st.DataObject) -> MemoryTarget
         core.accept(parts, more=data.draw(st.booleans()))
         if restarts and target.position is not None and data.draw(st.booleans()):
             restarts -= 1
-            core, begun = core_of(log, target), set()
+            core, begun = core_of(log, target, end_at), set()
             at = [target.position.offsets.get(p, 0) for p in range(log.count)]
     core.accept(())
     return target
 
 
 @settings(max_examples=200, deadline=None, phases=[Phase.explicit, Phase.generate])
-@given(logs(), st.sampled_from([1, 4, 16, 1 << 20]), st.data())
-def test_segments_have_the_result_of_their_events_one_by_one(log: Log, interval: int, data: st.DataObject) -> None:
-    one_by_one, by_segments = applied(log, None, data), applied(log, interval, data)
+@given(logs(), st.lists(st.sampled_from([1, 4, 16, 1 << 20]), min_size=1, max_size=2), st.data())
+def test_segments_have_the_result_of_their_events_one_by_one(
+    log: Log, intervals: list[int], data: st.DataObject
+) -> None:
+    one_by_one, by_segments = applied(log, [None], data), applied(log, intervals, data)
     assert rows_of(by_segments) == rows_of(one_by_one) == log.rows
     assert by_segments.position is not None
     assert one_by_one.position is not None
     assert by_segments.position == replace(one_by_one.position, offsets=by_segments.position.offsets)
     assert by_segments.position.seqno == log.last
     assert [event.seqno for event in by_segments.events] == list(range(log.last + 1))
+
+
+@settings(max_examples=100, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(logs(), st.data())
+def test_a_stop_within_segments_is_exact(log: Log, data: st.DataObject) -> None:
+    until = data.draw(st.integers(0, log.last))
+    one_by_one, by_segments = applied(log, [None], data, until), applied(log, [4, 1 << 20], data, until)
+    assert by_segments.position is not None
+    assert by_segments.position.seqno == until
+    assert rows_of(by_segments) == rows_of(one_by_one)
 
 
 def interleaved(count: int, partitions: int = 2) -> Log:

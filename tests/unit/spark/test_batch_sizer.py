@@ -39,3 +39,12 @@ def test_a_refused_batch_is_read_in_smaller_ones_down_to_one() -> None:
     for most in (2, 4, 8):
         sizer.seen(1, 300)
         assert sizer.messages == most
+
+
+@pytest.mark.parametrize(
+    ("events", "interval"), [(0, 256), (3, 1), (4, 1), (1023, 128), (1024, 256), (100_000, 16_384)]
+)
+def test_a_batch_has_some_intervals_of_seqnos(events: int, interval: int) -> None:
+    sizer = BatchSizer(1000, 1 << 20)
+    sizer.seen(1000, 1 << 20, events)
+    assert sizer.interval == interval
