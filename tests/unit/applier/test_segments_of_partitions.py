@@ -162,6 +162,7 @@ def applied(log: Log, intervals: Sequence[int | None], data: st.DataObject, unti
             core, begun = core_of(log, target, end_at), set()
             at = [target.position.offsets.get(p, 0) for p in range(log.count)]
     core.accept(())
+    assert core.done == (until is not None)
     return target
 
 
