@@ -190,6 +190,14 @@ def test_a_stop_within_segments_is_exact(log: Log, data: st.DataObject) -> None:
     assert rows_of(by_segments) == rows_of(one_by_one)
 
 
+def test_the_last_event_of_a_group_ends_the_applier_whichever_segment_has_it() -> None:
+    log = interleaved(7)
+    core = core_of(log, MemoryTarget(), ToSeqno(Seqno(6)))
+    core.accept([part for p in range(2) for part in log.parts(p, 0, 9, 1 << 20)])
+    assert core.position.seqno == 6
+    assert core.done
+
+
 def interleaved(count: int, partitions: int = 2) -> Log:
     log = Log(partitions)
     for number in range(count):
