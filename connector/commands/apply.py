@@ -214,9 +214,14 @@ def _java_and_jars(config: Config) -> tuple[Path, ...]:
 
 def _stopped(position: TargetPosition) -> str:
     """The line that the applier leaves on standard error."""
+    from connector.log.ids import NO_SEQNO
+
+    if position.seqno == NO_SEQNO:
+        return f"stopped before the first event of service {position.service}"
+    ids = ", ".join(filter(None, (position.event_id, position.gtid_set and f"GTIDs {position.gtid_set}")))
     return (
-        f"stopped after event {position.seqno} of service {position.service}: {position.event_id or 'nothing yet'}"
-        + (f", GTIDs {position.gtid_set}" if position.gtid_set else "")
+        f"stopped after event {position.seqno} of service {position.service}"
+        + (f": {ids}" if ids else "")
         + ("" if position.consistent else f"; {_inconsistency(position)}")
     )
 

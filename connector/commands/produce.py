@@ -137,12 +137,16 @@ def _files(config: Config, files: tuple[str, ...], clock: Clock, *, accept_trapp
 
 def _stopped(config: Config, position: PositionRecord | None) -> str:
     """The line that the producer leaves on standard error."""
+    from connector.log.ids import NO_SEQNO
+
     if position is None:
         return f"stopped before going online; service {config.service}"
+    last = position.last_finished
+    after = "before the first event" if last == NO_SEQNO else f"after event {last}"
     where = f"file and position {position.resume}" + (f", GTIDs {position.gtid_set}" if position.gtid_set else "")
     unfinished = f"; event {position.open.seqno} is unfinished and will be given up" if position.open else ""
     unfinished += "; the initial load is unfinished and will be repeated" if position.snapshot else ""
-    return f"stopped after event {position.last_finished} of service {config.service}: {where}{unfinished}"
+    return f"stopped {after} of service {config.service}: {where}{unfinished}"
 
 
 def _beginning(start: str | None, files: tuple[str, ...], given: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:

@@ -30,7 +30,6 @@ pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(400)]
 
 ROWS = 6000
 MIDDLE = 300_000  # bytes of a transaction of so many rows, which are more than 600,000
-LONG = 150.0  # seconds, for what a cold Spark does on a busy machine
 END_TRANSACTION = 26  # https://kafka.apache.org/protocol
 
 
@@ -142,11 +141,11 @@ def test_re_created_log_is_refused_under_load(bench: Bench, brokers: tuple[Proxi
     broker, _ = brokers
     with session(bench.folder / "spark") as spark:
         with bench.start() as running, Applying(bench, spark) as applying, load(bench):
-            until(lambda: applying.seqno() >= 5, LONG)
+            until(lambda: applying.seqno() >= 5)
             broker.kill()
             broker.start()
             before = last_seqno(bench)
-            until(lambda: applying.seqno() >= before + 5, LONG)
+            until(lambda: applying.seqno() >= before + 5)
             first = log_id(bench)
             broker.rebuild()
             assert running.ended() == LogDamaged.exit_code
@@ -155,7 +154,7 @@ def test_re_created_log_is_refused_under_load(bench: Bench, brokers: tuple[Proxi
             assert "hint: point kafka.bootstrap to the brokers that have it" in running.text
             with LogReader(bench.config) as reader:
                 assert reader.partitions(bench.config.topic) == 0  # and has made nothing
-            applying.thread.join(LONG)
+            applying.thread.join(PATIENCE)
         assert isinstance(applying.error, HistoriesDiffer), applying.error
         assert (applying.error.where["log_id"], applying.error.where["topic"]) == (first, bench.config.topic)
         assert applying.error.hint
@@ -167,7 +166,7 @@ def test_re_created_log_is_refused_under_load(bench: Bench, brokers: tuple[Proxi
             assert again.stop() == 0
         second = Applying(bench, spark)
         with second:
-            second.thread.join(LONG)
+            second.thread.join(PATIENCE)
         assert isinstance(second.error, HistoriesDiffer), second.error
         assert second.error.where == {
             "server_log_id": log_id(bench), "client_log_id": first, "seqno": len(rows["thl_applied"]) - 1

@@ -19,6 +19,7 @@ from connector.config.apply import Target
 from connector.errors import ConnectorError
 from connector.verify import verify
 from tests.faults.witness import Witness
+from tests.support.clock import PATIENCE
 from tests.support.producing import Bench, last_seqno, until
 from tests.support.proxy import HOST, Cut, Proxy, Way
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
@@ -26,7 +27,6 @@ from tests.support.spark import session
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
 
-LONG = 150.0  # seconds, for what a cold Spark does on a busy machine
 ROWS = 6000
 MIDDLE = 300_000  # bytes of so many rows, which are more than 600,000
 
@@ -90,7 +90,7 @@ def test_each_event_is_applied_once_after_any_network_fault(
 
         try:
             expected = 3
-            until(applied, LONG)
+            until(applied)
             for number, (name, cut) in enumerate(CUTS.items(), 1):
                 token = witness.token()
                 proxy.arm(cut)
@@ -98,13 +98,13 @@ def test_each_event_is_applied_once_after_any_network_fault(
                 bench.insert_many(ROWS)
                 bench.sql(f"UPDATE {bench.service}.t SET v = 'cut {number}' WHERE id % 100 = {number}")
                 expected += 3
-                until(applied, LONG)
+                until(applied)
                 assert not proxy.armed, name
                 assert proxy.cuts == number
                 assert witness.token() > token, f"{name}: nobody claimed the target again"
         finally:
             stop.set()
-            applying.join(LONG)
+            applying.join(PATIENCE)
         assert producer.stop() == 0
     assert not errors
     witness.prove_applied_once()

@@ -1,4 +1,4 @@
-"""Hints of errors that need no server."""
+"""Hints of errors, and last lines of commands, that need no server."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from pydantic import SecretStr
 from connector import retrying
 from connector.applier.applier import Applier
 from connector.clock import SystemClock
+from connector.commands import apply as apply_module
 from connector.config.apply import Target as TargetSection
 from connector.config.filters import TableRule
 from connector.config.model import Config
 from connector.config.source import Source
 from connector.errors import TargetDiffers, TargetUnavailable
 from connector.kafka.ends import no_log
+from connector.log.ids import Seqno
+from connector.log.transaction.position import TargetPosition
 from connector.mysql.preflight.widening import columns_otherwise
 from connector.mysql.server.connection import _user_hint
 from connector.targets.target import TargetDatabase
@@ -74,3 +77,22 @@ def test_zero_dates_rule_changes_only_date_columns() -> None:
         "of columns whose zero dates were published as NULL: born, seen",
     ]
     assert not list(columns_otherwise(KINDS, before, before, rekeyed=False))
+
+
+@pytest.mark.parametrize(
+    ("position", "line"),
+    [
+        (TargetPosition(service="s"), "stopped before the first event of service s"),
+        (TargetPosition(service="s", seqno=Seqno(0)), "stopped after event 0 of service s"),
+        (
+            TargetPosition(service="s", seqno=Seqno(7), event_id="mysql-bin.1:9;u:8", gtid_set="u:1-8"),
+            "stopped after event 7 of service s: mysql-bin.1:9;u:8, GTIDs u:1-8",
+        ),
+        (
+            TargetPosition(service="s", seqno=Seqno(7), consistent=False),
+            "stopped after event 7 of service s; the initial load is not complete",
+        ),
+    ],
+)
+def test_applier_says_where_it_has_stopped(position: TargetPosition, line: str) -> None:
+    assert apply_module._stopped(position) == line
