@@ -28,7 +28,7 @@ class CommitBatch:
         self._parts: list[FragmentHeader | list[Segment] | tuple[Messages, int, int]] = []
 
     def __iter__(self) -> Iterator[AppliedEvent]:
-        """Each event, if tasks have been asked for events; may be iterated again."""
+        """Each event; may be iterated again. Segments have theirs only if tasks were asked for them."""
         for part in self._parts:
             if isinstance(part, list):
                 yield from merge(*(segment.events for segment in part), key=lambda event: event.seqno)

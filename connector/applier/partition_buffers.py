@@ -85,7 +85,7 @@ class PartitionBuffers:
         self._parts[segment.partition][0] = unread
 
     def parts(self, partition: int) -> Sequence[Part]:
-        """What waits of a partition, in its order."""
+        """The parts of a partition that wait, in the order of their offsets."""
         return self._parts[partition]
 
     def drop(self, segments: Iterable[Segment]) -> None:

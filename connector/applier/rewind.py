@@ -186,12 +186,12 @@ def check_replay(
     keyless: bool = False,
     left_out: Collection[int] = (),
 ) -> None:
-    """Check that all events from a position up to its head can be applied again.
+    """Check that all events from a position up to its `rewound_from` can be applied again.
 
     Args:
         config: names the log.
         target: the claimed target.
-        position: the position; its `head` is the last event.
+        position: the position; its `rewound_from` is the last event.
         history: the log's history.
         keyless: True: tables without a key are allowed.
         left_out: events that were skipped or done by hand.

@@ -59,7 +59,7 @@ class Turns:
         if segments and not wanted and self._accepted(segments):
             self._buffers.drop(segments)
             return [], sum(segment.size for segment in segments)
-        # Read one by one, a segment's first event has the reason.
+        # Its messages, given one by one, make the sequencer raise the exact error.
         refused = self._not_next() or ([] if wanted and more else segments[:1])
         for segment in refused:
             self._buffers.read_again(segment)

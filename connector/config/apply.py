@@ -55,10 +55,14 @@ class Apply(Section):
         description="On a cluster: seconds to wait for the master, and for executors with free cores, at start and "
         "when all are lost; then the applier exits with 11.",
     )
-    batch_messages: int = Field(1000, ge=1, description="Messages that are first read at once, in micro-batch mode.")
+    batch_messages: int = Field(
+        1000,
+        ge=1,
+        description="Messages of the first micro-batch of a start; the number of the later ones follows `batch_bytes`.",
+    )
     batch_bytes: Bytes = Field(
         48 << 20,
-        description="Bytes of messages that are read at once later; bounds memory.",
+        description="Target bytes of the messages of a later micro-batch; bounds memory.",
     )
     queue_batches: int = Field(2, ge=1, description="Maximum number of batches that wait for the target.")
     continuous: bool = Field(

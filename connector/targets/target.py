@@ -109,7 +109,7 @@ class TargetDatabase(Protocol):
 
         Before the commit the number of rows that each statement inserted, updated or deleted is compared with the log.
 
-        A position before the last one does not undo data; its `head` is then the last one.
+        A position before the last one does not undo data; its `rewound_from` is then the last one.
 
         Args:
             position: the position that `claim` returns from now on.

@@ -2,8 +2,8 @@
 
 `EventSequencer` accepts a range at once where its events directly follow each other, or several ranges of different
 partitions whose events do so together, with the same result as accepting the events one by one. `linked` decides
-whether two events are in one range, `interleaved` whether they are in one that others may complete; the compiled scan
-applies the same rules.
+whether two events are in one range, `interleaved` whether they are in one with gaps that other partitions fill; the
+compiled scan (`connector.log.compact.scan`) applies the same rules: change both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Sizes what is read at once: as many messages as fit in the bytes of `apply.batch_bytes`.
 
 Offsets count messages, but memory limits bytes, and a message has from 300 bytes (a short transaction) to 64 KiB (a
-long one). So the number follows the size of the messages. Where segments of several partitions end follows the number
-of events: what is read of each partition ends at another event, and only whole intervals can be applied.
+long one). So the number follows the size of the messages. With several partitions, segments end at multiples of
+`interval`, so that they end together. The interval is about a quarter of a batch's events, because events after the
+last whole interval must wait.
 """
 
 from __future__ import annotations

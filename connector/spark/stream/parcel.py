@@ -131,7 +131,7 @@ def unpacked(parcel: pa.Buffer) -> Iterator[Part]:
             kind, size = _HEAD.unpack_from(parcel, at)
             parts = _read(kind, parcel[at + _HEAD.size : at + _HEAD.size + size])
         except _DAMAGED as error:
-            raise BrokerUnavailable("what a task of Spark has read came back damaged", cause=str(error)) from error
+            raise BrokerUnavailable("the result of one of Spark's tasks is damaged", cause=str(error)) from error
         yield from parts
         at += _HEAD.size + size + -size % _ALIGNED
 
@@ -171,7 +171,7 @@ def parcels(pieces: Iterable[Piece], folder: Path | None) -> Iterator[pa.Buffer]
         found = list(same)
         if [piece.number for piece in found] != list(range(len(found))):
             raise BrokerUnavailable(
-                "what a task of Spark has read came back in part", at=f"{partition}@{begin}", pieces=len(found)
+                "the result of one of Spark's tasks is incomplete", at=f"{partition}@{begin}", pieces=len(found)
             )
         yield pa.py_buffer(b"".join(piece.content for piece in found)) if folder is None else _opened(found[0].content)
 

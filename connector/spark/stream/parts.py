@@ -1,4 +1,4 @@
-"""What is read of the log, in parts: messages, or what a task has made of them."""
+"""The parts of a batch: segments, offsets that a task has left to the driver, messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from connector.kafka.large_messages import LARGE
 from connector.log.compact.segment import Segment, Unread
 
 Part = Segment | Unread | pa.RecordBatch
-"""A batch has the columns partition, offset, value of one partition's messages; a null value is fetched at its turn."""
+"""A batch has the columns partition, offset, value of one partition's messages; a null value stands for a large one,
+which is fetched when it is applied."""
 
 
 def partition_of(part: Part) -> int:

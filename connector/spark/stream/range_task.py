@@ -33,7 +33,8 @@ class TaskRange:
     Args:
         partition: the partition.
         begin, end: the offsets, `end` not included.
-        first: the stream begins here. The first message then stays one: it tells the driver's sequencer the epoch.
+        first: the stream begins here. The first message is then not compacted: from it the driver's sequencer learns
+            the epoch.
         interval: see `SegmentBuilder`.
     """
 
@@ -48,7 +49,7 @@ class TaskRange:
         return self.end - self.begin
 
     def cut(self, count: int) -> tuple[TaskRange, TaskRange]:
-        """Return the first of so many parts of about equal length, which is only empty if all are, and the rest."""
+        """Split off the first of so many ranges of about equal length, which is only empty if this one is."""
         at = self.begin + -(-len(self) // count)
         rest = replace(self, begin=at, first=self.first and at == self.begin)
         return replace(self, end=at), rest

@@ -121,7 +121,7 @@ def test_a_piece_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
     pieces = [Piece(3, 7, number, content) for number, content in enumerate(in_pieces([SEGMENT, batch([b"x"])]))]
     assert len(pieces) > 3
     for missing in range(len(pieces)):
-        with pytest.raises(BrokerUnavailable, match="in part" if missing + 1 < len(pieces) else "damaged"):
+        with pytest.raises(BrokerUnavailable, match="incomplete" if missing + 1 < len(pieces) else "damaged"):
             for one in parcels(pieces[:missing] + pieces[missing + 1 :], None):
                 list(unpacked(one))
 
