@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -71,7 +72,7 @@ class Transactions:
         with checked_properties():
             self._producer = Producer(chosen, logger=LOG)
         self._timeout = float(chosen[_TIMEOUT]) / 1000
-        self._began = clock.monotonic(), clock.now()
+        self._began = inf, inf  # by both clocks; no transaction yet
 
     def open(self) -> None:
         """Fence older producers; wait until their transactions have ended."""
