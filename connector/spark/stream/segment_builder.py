@@ -135,8 +135,8 @@ class SegmentBuilder:
         at, end = 0, len(messages)
         while at < end:
             first = at
-            if messages.header(end - 1).seqno - messages.header(at).seqno != end - 1 - at:
-                self._close_barrier()
+            if self._open is not None and self._open.first.barrier and not isinstance(messages.seqnos(at, end), range):
+                self._close()  # a segment that begins with a barrier has no gaps: see `event_range.joins`
             open_ = self._opened(messages.header(at), messages.offsets(at, at + 1)[0])
             try:
                 at = self._compactor.add_range(messages, at, end, COMMIT_ROWS, COMMIT_BYTES)
@@ -221,11 +221,6 @@ class SegmentBuilder:
         if self._open is None:
             self._open = _Open(header, header, offset, offset)
         return self._open
-
-    def _close_barrier(self) -> None:
-        """Finish a segment that begins with a barrier: what comes next has gaps; see `event_range.joins`."""
-        if self._open is not None and self._open.first.barrier:
-            self._close()
 
     def _close_full(self) -> None:
         if self._compactor.rows >= COMMIT_ROWS or self._compactor.size >= COMMIT_BYTES:
