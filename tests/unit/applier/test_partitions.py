@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -19,35 +20,18 @@ from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
 from connector.log.reading.event_sequencer import EventSequencer
-from tests.support.fragments import batch, encoded, marker, record
+from tests.support.fragments import batch, record
 from tests.support.memory_target import MemoryTarget
-from tests.unit.applier.test_core import LOG_ID, TOPIC, Ranges, history, ids, insert
+from tests.support.partitioned_log import PartitionedLog
+from tests.unit.applier.test_core import TOPIC, Ranges, history, ids, insert
 
 
-@dataclass(slots=True)
-class Topic:
-    """Partitions as they are written, and what was fetched of them by itself."""
+@dataclass
+class Topic(PartitionedLog):
+    """Remembers what was fetched of it by itself."""
 
-    count: int
-    values: list[list[bytes]] = field(default_factory=list)
-    seqnos: list[list[int]] = field(default_factory=list)
-    tails: list[int] = field(default_factory=list)
-    firsts: list[int] = field(default_factory=list)
-    last: int = -1
+    seqnos: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
     fetched: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.values = [[] for _ in range(self.count)]
-        self.seqnos = [[] for _ in range(self.count)]
-        self.tails = [-1] * self.count
-        self.epoch()
-
-    def epoch(self) -> None:
-        """A producer goes online."""
-        self.firsts.append(self.last + 1)
-        for partition, tail in enumerate(self.tails):
-            fields = marker(len(self.firsts), self.last + 1, self.last, log_id=LOG_ID, tail=tail)
-            self._add(partition, fields)
 
     def event(self, partition: int, fragments: int = 1, *, given_up: bool = False) -> None:
         """The next event; all of it but its last fragment, where it is given up."""
@@ -58,14 +42,14 @@ class Topic:
             if last and given_up:
                 break
             changes = [insert(1000 * seqno + number)]
-            self._add(partition, record(seqno, changes, fragno=number, rows=number + 1, last_frag=last, **fields))
+            self.add(partition, record(seqno, changes, fragno=number, rows=number + 1, last_frag=last, **fields))
         if given_up:
             self.epoch()
         else:
             self.tails[partition] = self.last = seqno
 
-    def _add(self, partition: int, fields: dict[str, Any]) -> None:
-        self.values[partition].append(encoded(fields))
+    def add(self, partition: int, fields: dict[str, Any]) -> None:
+        super().add(partition, fields)
         self.seqnos[partition].append(fields["seqno"])
 
     def fetch(self, partition: int, offset: int) -> pa.RecordBatch:

@@ -28,36 +28,19 @@ from connector.log.ids import UNKNOWN_SHARD, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.spark.stream.parts import Part
 from connector.spark.stream.segment_builder import SegmentBuilder
-from tests.support.fragments import batch, change, encoded, marker, record
+from tests.support.fragments import batch, change, encoded, record
 from tests.support.memory_target import Keyed, MemoryTarget
-from tests.unit.applier.test_core import LOG_ID, TOPIC, LargeMessages, Ranges, history
+from tests.support.partitioned_log import PartitionedLog
+from tests.unit.applier.test_core import TOPIC, LargeMessages, Ranges, history
 
 SOURCES = ("6f1c9a52-0000-11ee-8c99-0242ac120002", "6f1c9a52-0000-11ee-8c99-0242ac120003")
 
 
-@dataclass(slots=True)
-class Log:
-    """A log of several partitions, each with tables of its own."""
+@dataclass
+class Log(PartitionedLog):
+    """Each partition has tables of its own."""
 
-    count: int
-    values: list[list[bytes]] = field(default_factory=list)
-    firsts: list[int] = field(default_factory=list)
-    last: int = -1
-    barrier: int = -1
-    tails: list[int] = field(default_factory=list)
     rows: dict[str, dict[int, str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.values = [[] for _ in range(self.count)]
-        self.tails = [-1] * self.count
-        self.epoch()
-
-    def epoch(self) -> None:
-        """A producer goes online."""
-        self.firsts.append(self.last + 1)
-        for partition, tail in enumerate(self.tails):
-            fields = marker(len(self.firsts), self.last + 1, self.last, log_id=LOG_ID, tail=tail)
-            self.values[partition].append(encoded(fields | {"last_barrier": self.barrier}))
 
     def event(
         self, partition: int, keys: Sequence[int], *, barrier: bool = False, table: str = "", **more: Any
@@ -80,7 +63,7 @@ class Log:
             }
             kind = "insert" if images[0] is None else "update"
             one = record(seqno, [change(kind, [images], table=table or f"t{partition}")], **(fields | more))
-            self.values[partition].append(encoded(one))
+            self.add(partition, one)
         self.tails[partition] = self.last = seqno
         self.barrier = seqno if barrier else self.barrier
 
