@@ -3,8 +3,9 @@
 - `applier`: one run of `thl apply`: claim, handshake, stream.
 - `core`: turns batches of messages into commits on the target.
 - `partition_buffers`: messages that wait for their turn.
-- `turns`: decides what comes next: messages of a partition, or segments of all.
+- `sequencer_feed`: gives the sequencer what comes next: messages of a partition, or segments of all.
 - `commit_batch`: the content of the next commit, and its events, counted.
+- `segment_changes`: the net changes of its segments, joined.
 - `next_position`: the target's position, and the one that the next commit writes.
 - `stop_condition`: `--to-seqno`, `--to-event`, `--to-gtid`, `--to-time`, `--to-heartbeat`.
 - `skips`: events and tables that an operator leaves out.

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from heapq import merge
 from typing import Final
 
-from connector.log.compact.compact import Compactor
-from connector.log.compact.metadata_columns import MetadataColumns, Value
-from connector.log.compact.net_changes import AppliedEvent, NetChanges
+from connector.log.compact.metadata_columns import Value
+from connector.log.compact.net_changes import AppliedEvent
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.header import FragmentHeader
@@ -78,49 +77,6 @@ class CommitBatch:
             else:
                 messages, first, end = part
                 yield messages.commit_times(first, end)
-
-
-class Compacted:
-    """The net changes of the next commit that tasks have compacted, and what precedes them.
-
-    Args:
-        topic: the event topic, for errors.
-        columns: the target's metadata columns; None if it has none.
-    """
-
-    def __init__(self, topic: str, columns: MetadataColumns | None) -> None:
-        self._columns = columns
-        self._joined = Compactor(topic)
-        self._changes: list[NetChanges] = []
-        self.rows = 0
-        self.size = 0
-
-    def add(self, before: Compactor, segment: Segment) -> None:
-        """Add a segment.
-
-        Args:
-            before: has the net changes that precede it; is drained.
-            segment: the segment.
-        """
-        self.rows += before.rows + segment.rows
-        self.size += before.size + segment.size
-        self._changes += before.drain()
-        self._changes += segment.changes
-
-    def drain(self) -> list[NetChanges]:
-        """Drain them, those of a table joined, in the order in which to apply them.
-
-        Raises:
-            LogDamaged: they contradict each other.
-        """
-        changes, self._changes = self._changes, []
-        self.rows = self.size = 0
-        if len({net.layout.name for net in changes}) == len(changes):
-            return changes
-        for net in changes:
-            # Rows without a key differ by their event's metadata, which a delete does not have.
-            self._joined.add_net(net, apart=self._columns is not None and not net.layout.key)
-        return self._joined.drain()
 
 
 @dataclass(slots=True)

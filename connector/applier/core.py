@@ -17,12 +17,13 @@ from typing import Final
 
 from connector import failpoints as faults
 from connector import metrics
-from connector.applier.commit_batch import CommitBatch, Compacted, OpenCommit
+from connector.applier.commit_batch import CommitBatch, OpenCommit
 from connector.applier.next_position import NextPosition
 from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.segment_changes import SegmentChanges
+from connector.applier.sequencer_feed import SequencerFeed
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import Relation, StopCondition, ToSeqno, cut
-from connector.applier.turns import Turns
 from connector.clock import Clock
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.compact import Compactor
@@ -87,10 +88,10 @@ class ApplyCore:
         self._skips = skips or Skips()
         self.done = until is not None and until.reached(position)
         self._buffers = buffers
-        self._turns = Turns(sequencer, buffers, self._needed_one_by_one)
+        self._feed = SequencerFeed(sequencer, buffers, self._needed_one_by_one)
         self._full: frozenset[int] = frozenset()
         self._compactor = Compactor(topic, columns)
-        self._compacted = Compacted(topic, columns)
+        self._segments = SegmentChanges(topic, columns)
         self._row_parts = RowParts(topic)
         self._open = OpenCommit()
         self._applied_events = metrics.applied_events.labels(position.service)
@@ -117,9 +118,9 @@ class ApplyCore:
         self._buffers.add(parts)
         single: list[Message] = []
         size = 0
-        while not self.done and (turn := self._turns.next(more=more)) is not None:
-            single += turn[0]
-            size += turn[1]
+        while not self.done and (fed := self._feed.next(more=more)) is not None:
+            single += fed[0]
+            size += fed[1]
             if size >= RELEASE_BYTES:
                 self._apply_released(single)
                 single, size = [], 0
@@ -203,7 +204,7 @@ class ApplyCore:
     def _apply_segments(self, segments: Sequence[Segment]) -> None:
         """Apply whole events that tasks have compacted, all or none."""
         for segment in segments:
-            self._compacted.add(self._compactor, segment)
+            self._segments.add(self._compactor, segment)
         self._open.events.add_segments(segments)
         self._next.add_segments(segments)
         last = max(segment.header.seqno for segment in segments)
@@ -243,7 +244,7 @@ class ApplyCore:
     @property
     def _commit_full(self) -> bool:
         """True if the next commit has enough rows or bytes."""
-        rows, size = self._compactor.rows + self._compacted.rows, self._compactor.size + self._compacted.size
+        rows, size = self._compactor.rows + self._segments.rows, self._compactor.size + self._segments.size
         return rows >= COMMIT_ROWS or size >= COMMIT_BYTES
 
     def _collect(self, release: Release[Message]) -> None:
@@ -330,7 +331,7 @@ class ApplyCore:
 
     def _stage(self, *, last: bool) -> None:
         with self._located():
-            changes = self._compacted.drain() + self._compactor.drain()
+            changes = self._segments.drain() + self._compactor.drain()
         if not changes:
             return
         if self.position.rewound_from != NO_SEQNO:

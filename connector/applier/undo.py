@@ -18,14 +18,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
-import pyarrow as pa
-
 from connector.applier.invert import invert
 from connector.applier.rewind import check_beginning, check_replay, offsets_of
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.kafka.arrow_reader import ArrowReader
 from connector.kafka.handshake import Agreement, handshake
+from connector.kafka.message_batch import message_batch
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.compact.scan import Messages, Scanner
@@ -149,12 +148,7 @@ def _undo_step(
 def compact_inverse(compactor: Compactor, topic: str, fragments: Sequence[bytes]) -> None:
     """Compact the inverse of an event."""
     for value in invert(fragments, topic):
-        columns = {
-            "partition": pa.array([0], pa.int32()),
-            "offset": pa.array([0], pa.int64()),
-            "value": pa.array([value], pa.large_binary()),
-        }
-        for messages in Scanner(topic).scan(pa.record_batch(columns)):
+        for messages in Scanner(topic).scan(message_batch([0], [0], [value])):
             for message in messages:
                 compactor.add(message)
 

@@ -30,7 +30,7 @@ def index(config: Config, segment_size: int, as_json: bool) -> None:
 
     Exits with 5 if a partition has lost its tail.
     """
-    from connector.inspect.segments import as_line, as_object, segments
+    from connector.inspect.index import as_line, as_object, index_entries
 
-    for segment in segments(config, segment_size):
-        click.echo(json.dumps(as_object(segment)) if as_json else as_line(segment))
+    for entry in index_entries(config, segment_size):
+        click.echo(json.dumps(as_object(entry)) if as_json else as_line(entry))

@@ -7,7 +7,8 @@
 - `tails`: finds partitions that lost their end.
 - `handshake`: proves that a position lies on the log's history.
 - `trapped`: events that the source lacks.
-- `arrow_reader`: messages as Arrow batches.
+- `message_batch`: messages as Arrow batches.
+- `arrow_reader`: reads the event topic to its end.
 - `range_reader`: reads ranges of offsets.
 - `large_messages`: messages that Spark does not carry.
 - `transactions`: the transactional producer.

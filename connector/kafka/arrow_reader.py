@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
 
 import pyarrow as pa
 
 from connector.config.kafka import Kafka
-from connector.errors import BrokerUnavailable
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
+from connector.kafka.message_batch import batch_of
 
 MESSAGES: Final = 500  # maximum number of messages of a batch
 BYTES: Final = 16 << 20  # approximate maximum bytes of a batch
-_COLUMNS: Final[Mapping[str, pa.DataType]] = {
-    "partition": pa.int32(),
-    "offset": pa.int64(),
-    "value": pa.large_binary(),
-}
-MESSAGES_SCHEMA: Final = pa.schema(_COLUMNS)
 
 
 class ArrowReader:
@@ -53,7 +47,7 @@ class ArrowReader:
         """The next messages.
 
         Returns:
-            A table in the form of `arrow_batch`; None once every partition's end was reached.
+            A table in the form of `batch_of`; None once every partition's end was reached.
 
         Raises:
             BrokerUnavailable: the brokers do not answer.
@@ -63,7 +57,7 @@ class ArrowReader:
         while self._reading and count < MESSAGES and size < BYTES:
             message = self._consumer.poll(PATIENCE)
             if message is None:
-                raise BrokerUnavailable("Kafka sends no more before the end is reached", topic=self._topic)
+                raise self._consumer.silent("the end of the log", topic=self._topic)
             if isinstance(message, KafkaMessage):
                 self._reading.add(message.partition)
                 found.setdefault(message.partition, []).append(message)
@@ -72,21 +66,4 @@ class ArrowReader:
                 self._reading.discard(message.partition)
         if not found:
             return None
-        return pa.Table.from_batches([arrow_batch(messages) for _, messages in sorted(found.items())])
-
-
-def arrow_batch(messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
-    """Messages in the columns that Spark returns and the scanner reads: partition, offset, value."""
-    return message_batch(
-        [message.partition for message in messages],
-        [message.offset for message in messages],
-        [message.value for message in messages],
-    )
-
-
-def message_batch(partitions: Sequence[int], offsets: Sequence[int], values: Sequence[bytes | None]) -> pa.RecordBatch:
-    """The columns of messages as a batch."""
-    columns = (
-        pa.array(one, kind.type) for one, kind in zip((partitions, offsets, values), MESSAGES_SCHEMA, strict=True)
-    )
-    return pa.RecordBatch.from_arrays(list(columns), schema=MESSAGES_SCHEMA)
+        return pa.Table.from_batches([batch_of(messages) for _, messages in sorted(found.items())])

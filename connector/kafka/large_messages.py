@@ -14,9 +14,9 @@ from typing import Final, Self
 import pyarrow as pa
 
 from connector.config.kafka import Kafka
-from connector.errors import BrokerUnavailable, LogDamaged
-from connector.kafka.arrow_reader import arrow_batch
+from connector.errors import LogDamaged
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, OffsetMissing
+from connector.kafka.message_batch import batch_of
 
 LARGE: Final = 256 << 10  # bytes of a message that Spark still carries
 LARGEST: Final = 1 << 30  # bytes; about the most that Kafka's protocol can send in one answer
@@ -75,10 +75,10 @@ class LargeMessages:
         except OffsetMissing as error:
             raise LogDamaged("a message that was there is gone", at=at, cause=error.message) from error
         if message is None:
-            raise BrokerUnavailable("Kafka does not send a large message in time", at=at)
+            raise self._consumer.silent("the offset of a large one", at=at)
         if message.offset != offset or message.value is None:
             raise LogDamaged("a message that was there is gone", at=at, found=message.offset)
-        return arrow_batch([message])
+        return batch_of([message])
 
     def rest(self) -> None:
         """Fetch nothing ahead until the next `fetch`."""

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, LogDamaged
+from connector.errors import LogDamaged
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
 from connector.kafka.prepared_records import PreparedReader, PreparedState, message_key
 from connector.kafka.records import control_state, position_record
@@ -293,8 +293,7 @@ class LogReader:
             while True:
                 found = self._consumer.poll(self._patience)
                 if found is None:
-                    at = f"{topic}-{partition}"
-                    raise BrokerUnavailable("Kafka sends no more before the end is reached", partition=at, end=end)
+                    raise self._consumer.silent("the end of an offset range", at=f"{topic}-{partition}", end=end)
                 if found.offset >= end:
                     return
                 if isinstance(found, KafkaMessage):

@@ -1,18 +1,17 @@
-"""Reads ranges of offsets of the event topic: in Spark's tasks, and in the driver what tasks have left to it."""
+"""Reads ranges of offsets of the event topic: in Spark's tasks, and in the driver what tasks do not read."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final
 
 import pyarrow as pa
 
 from connector.clock import Clock
 from connector.config.kafka import Kafka
-from connector.errors import BrokerUnavailable
-from connector.kafka.arrow_reader import arrow_batch
 from connector.kafka.consumer import KafkaConsumer, KafkaMessage
 from connector.kafka.large_messages import LARGEST
+from connector.kafka.message_batch import batch_of
 
 PATIENCE: Final = 30.0  # seconds without a message
 WAIT: Final = 1.0  # seconds of one wait for messages
@@ -25,11 +24,13 @@ class RangeReader:
         kafka: brokers and their properties.
         topic: the event topic.
         clock: the clock for `PATIENCE`.
+        abandoned: returns true once nobody waits for the messages any more; asked every second.
     """
 
-    def __init__(self, kafka: Kafka, topic: str, clock: Clock) -> None:
+    def __init__(self, kafka: Kafka, topic: str, clock: Clock, abandoned: Callable[[], bool] = lambda: False) -> None:
         self._topic = topic
         self._clock = clock
+        self._abandoned = abandoned
         self._consumer = KafkaConsumer(
             kafka,
             f"{topic}.range",
@@ -50,7 +51,7 @@ class RangeReader:
         self._consumer.close()
 
     def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
-        """Yield the committed messages of a range, in the form of `arrow_batch`. Read one range at a time.
+        """Yield the committed messages of a range, in the form of `batch_of`. Read one range at a time.
 
         Args:
             partition: the partition.
@@ -67,18 +68,12 @@ class RangeReader:
                 received = self._consumer.drain(WAIT)
                 if received:
                     arrived = self._clock.monotonic()
-                elif self._clock.monotonic() - arrived > PATIENCE:
-                    why = self._consumer.unreached
-                    raise BrokerUnavailable(
-                        "Kafka sends no more messages before the end of an offset range",
-                        at=f"{self._topic}-{partition}",
-                        begin=begin,
-                        end=end,
-                        **({"cause": why} if why else {}),
-                    )
+                elif self._abandoned() or self._clock.monotonic() - arrived > PATIENCE:
+                    at = f"{self._topic}-{partition}"
+                    raise self._consumer.silent("the end of an offset range", at=at, begin=begin, end=end)
                 ended = any(one.offset >= end for one in received)
                 messages = [one for one in received if isinstance(one, KafkaMessage) and one.offset < end]
                 if messages:
-                    yield arrow_batch(messages)
+                    yield batch_of(messages)
         finally:
             self._consumer.unassign()

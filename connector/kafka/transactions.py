@@ -16,6 +16,7 @@ from connector.kafka.client import LOG, checked_properties, failure, properties
 PATIENCE: Final = 60.0  # seconds a step may take, retried within
 STEP: Final = 10.0
 LIBRDKAFKA_LARGEST: Final = 1_000_000_000
+LINGER: Final = 5  # milliseconds; librdkafka's default. `commit` waits for no message to linger
 BATCH_SIZE: Final = 1_000_000  # bytes; librdkafka's default
 PARTITION_BY_KEY: Final = -1
 _TIMEOUT: Final = "transaction.timeout.ms"
@@ -32,7 +33,6 @@ class Transactions:
         config: service, brokers, pacing.
         clock: the clock for `PATIENCE`.
         transactional_id: None: the event topic's name, for the log's only producer.
-        linger_ms: milliseconds that a message waits for others, unless `kafka.properties` set it.
         required: further properties that override the user's, as for `properties`.
     """
 
@@ -42,7 +42,6 @@ class Transactions:
         clock: Clock,
         *,
         transactional_id: str | None = None,
-        linger_ms: int = 1,
         **required: str | int,
     ) -> None:
         self._config = config
@@ -52,7 +51,7 @@ class Transactions:
         largest = min(config.kafka.max_message_bytes, LIBRDKAFKA_LARGEST)
         buffered = max(2 * config.publish.commit_bytes, largest) // 1024 + 1024
         chosen: dict[str, Any] = {
-            "linger.ms": linger_ms,
+            "linger.ms": LINGER,
             "queue.buffering.max.kbytes": buffered,
             "queue.buffering.max.messages": 1_000_000,
             "compression.type": config.publish.compression,

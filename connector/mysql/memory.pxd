@@ -125,6 +125,15 @@ cdef inline int put_block(Out* out, uint8_t tag, const void* data, Py_ssize_t si
     return 0
 
 
+cdef inline int digits_of(uint64_t value, int least) noexcept nogil:
+    """The number of decimal digits of `value`; not fewer than `least`."""
+    cdef int digits = 1
+    while value > 9:
+        value //= 10
+        digits += 1
+    return max(digits, least)
+
+
 cdef inline uint8_t* put_digits(uint8_t* p, uint64_t value, int width) noexcept nogil:
     """Writes `width` decimal digits of `value` to granted bytes; returns the end."""
     cdef int i

@@ -47,7 +47,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     # Progress reports are kept in memory, and never read.
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     # Continuous mode: each row goes to the worker at once instead of waiting for a hundred rows or 64 KiB.
-    # (Micro-batches hardly use this buffer: they have no workers and few files.)
+    # (Micro-batches hardly use this buffer: their tasks' results are in files, or few and large.)
     "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
     "spark.buffer.size": "2",
     # Messages that are read and not sent yet: few, because a message may be as large as a row.
@@ -120,6 +120,13 @@ logger.executor.name = org.apache.spark.executor.Executor
 logger.executor.level = off
 logger.utils.name = org.apache.spark.util.Utils
 logger.utils.level = off
+# A task that ends while its session stops.
+logger.scheduler.name = org.apache.spark.scheduler.TaskSchedulerImpl
+logger.scheduler.level = error
+logger.scheduler.filter.stopping.type = RegexFilter
+logger.scheduler.filter.stopping.regex = Exception in statusUpdate
+logger.scheduler.filter.stopping.onMatch = DENY
+logger.scheduler.filter.stopping.onMismatch = NEUTRAL
 # The stack of an application that the cluster ended; its reason is another message.
 logger.inbox.name = org.apache.spark.rpc.netty.Inbox
 logger.inbox.level = off

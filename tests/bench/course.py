@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -38,10 +38,12 @@ class Course:
     Args:
         looks: see above.
         before: the first rows, which are not what is to be measured.
+        parts: the processes of the worker, without servers.
     """
 
     looks: Sequence[Look]
     before: int = 0
+    parts: Collection[str] = ()
 
     def figures(self) -> dict[str, float]:
         """Rows per second of the whole run and in the steady state, CPU per million rows, memory."""
@@ -57,7 +59,12 @@ class Course:
                 for name in last.used
             },
             **{f"peak MB {name}": round(used.peak / 1e6) for name, used in last.used.items()},
+            "MB together": round(max(self._together(look) for look in self.looks) / 1e6),
         }
+
+    def _together(self, look: Look) -> int:
+        """The bytes of all measured parts at one time, what they share counted once."""
+        return sum(used.together for name, used in look.used.items() if name in self.parts)
 
     @property
     def steady(self) -> Look:

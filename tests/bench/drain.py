@@ -67,4 +67,4 @@ def drain(
         if counted < goal:
             CLOCK.sleep(LOOK)
     worker.stop()
-    return Course(looks, before)
+    return Course(looks, before, frozenset(parts))

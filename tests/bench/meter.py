@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _REFRESH = 1.0  # seconds for which a family's list of members is believed
+_SHARES = 2.0  # seconds between two looks at how members share memory: the kernel walks all their pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +19,19 @@ class Usage:
     """The resources that a process family has used.
 
     `resident` and `peak` are sums over the members, `peak` of every member's own VmHWM: an upper bound of the family's
-    peak, never below it.
+    peak, never below it. `together` counts what several processes share once (the sum of the Pss of smaps_rollup).
     """
 
     cpu_seconds: float
     peak: int  # bytes
     resident: int = 0  # bytes, now
+    together: int = 0  # bytes, some seconds ago at most
 
     def figures(self) -> dict[str, float]:
         return {"cpu s": round(self.cpu_seconds, 2), "peak MB": round(self.peak / 1e6)}
 
     def __sub__(self, before: Usage) -> Usage:
-        return Usage(self.cpu_seconds - before.cpu_seconds, self.peak, self.resident)
+        return Usage(self.cpu_seconds - before.cpu_seconds, self.peak, self.resident, self.together)
 
 
 class Meter:
@@ -44,7 +46,8 @@ class Meter:
         self._pid = pid
         self._program = program
         self._members: list[int] = []
-        self._listed = float("-inf")
+        self._listed = self._shared = float("-inf")
+        self._together = 0
 
     def read(self) -> Usage:
         """The usage up to now."""
@@ -53,7 +56,9 @@ class Meter:
         now = time.monotonic()
         if now - self._listed > _REFRESH:
             self._listed, self._members = now, [pid for pid in family(self._pid) if _is(pid, self._program)]
-        return _sum(self._members)
+        if now - self._shared > _SHARES:
+            self._shared, self._together = now, sum(map(_proportional, self._members))
+        return replace(_sum(self._members), together=self._together)
 
 
 def family(pid: int) -> list[int]:
@@ -100,6 +105,15 @@ def _memory(pid: int) -> dict[str, int]:
         return {}
     pairs = (line.partition(":")[::2] for line in lines if line.startswith("Vm"))
     return {name: int(value.split()[0]) * 1024 for name, value in pairs}
+
+
+def _proportional(pid: int) -> int:
+    """The bytes of a process, those that it shares with others divided by their number."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
 def _is(pid: int, program: str) -> bool:

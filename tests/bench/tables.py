@@ -19,6 +19,7 @@ def throughput(results: Sequence[Result]) -> str:
         Column("rows/s, steady", "rows/s"),
         Column("rows/s, whole run", "whole run rows/s"),
         *(Column(f"peak MB {name}", f"peak MB {name}") for name in OURS),
+        Column("peak MB, shared pages once", "MB together"),
         Column("% that survives the collapse", "survive %"),
     ]
     shares = [Column(name, f"CPU s/M {name}") for name in (*OURS, *SERVERS)]

@@ -29,10 +29,11 @@ from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment, Unread
 from connector.log.format.message import Message
 from connector.log.reading.event_sequencer import EventSequencer
-from connector.spark.stream import range_task
+from connector.spark.stream import range_task, task_result, worker
 from connector.spark.stream.kafka_source import EARLIEST, offsets_stream, task_ranges
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.range_task import RangeTask, TaskRange
+from connector.spark.stream.task_result import FAILED, deserialized, failure_of, joined_pieces
 from tests.support.fragments import change, record
 from tests.support.log_writer import LogWriter
 from tests.support.memory_target import MemoryTarget
@@ -56,8 +57,9 @@ def reader(config: Config) -> Iterator[RangeReader]:
 
 
 @pytest.fixture(autouse=True)
-def no_readers() -> Iterator[None]:
-    """This process is a worker of each test."""
+def no_readers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process is a worker of each test, but collects garbage as before."""
+    monkeypatch.setattr(worker, "prepare", lambda: None)
     yield
     while range_task._readers:
         range_task._readers.popitem()[1].close()
@@ -163,6 +165,15 @@ def task(config: Config, **fields: Any) -> RangeTask:
     return RangeTask(config.kafka, config.topic, **chosen)
 
 
+def parts_of(one: RangeTask, bounds: TaskRange) -> list[Part]:
+    """The parts of a range as they come out of a worker; raises the error that comes out instead."""
+    pieces = list(one([[bounds]]))
+    for piece in pieces:
+        if piece.number == FAILED:
+            raise failure_of(piece)
+    return [part for result in joined_pieces(pieces, None) for part in deserialized(result)]
+
+
 def written(config: Config, count: int) -> int:
     """Write so many events of about 1 KiB after a marker; return the partition's end."""
     log = LogWriter(config)
@@ -206,12 +217,12 @@ def test_what_a_task_has_no_memory_for_is_applied_from_the_driver(
     config: Config, monkeypatch: pytest.MonkeyPatch, *, compact: bool
 ) -> None:
     end = written(config, 3_000)
-    whole = list(task(config, compact=compact).parts(TaskRange(0, 0, end, first=True)))
+    whole = parts_of(task(config, compact=compact), TaskRange(0, 0, end, first=True))
     assert not [part for part in whole if isinstance(part, Unread)]
     # The marker and the first event at most stay messages.
     assert sum(part.num_rows for part in whole if isinstance(part, pa.RecordBatch)) <= 2 or not compact
     monkeypatch.setattr(range_task, "JVM_BYTES", 1 << 20)
-    parts = list(task(config, compact=compact).parts(TaskRange(0, 0, end, first=True)))
+    parts = parts_of(task(config, compact=compact), TaskRange(0, 0, end, first=True))
     *before, unread = parts
     assert isinstance(unread, Unread)
     assert (unread.end, unread.begin > 900) == (end, True)
@@ -232,7 +243,7 @@ def test_messages_that_are_no_log_are_left_to_the_driver_which_refuses_them(conf
     with closing(consumer.KafkaConsumer(config.kafka, f"{config.topic}.end")) as ends:
         end = ends.bounds(config.topic, 0)[1]
     at = end - 2
-    parts = list(task(config).parts(TaskRange(0, 0, end, first=True)))
+    parts = parts_of(task(config), TaskRange(0, 0, end, first=True))
     assert isinstance(parts[-1], Unread)
     assert all(end_of(one) <= begin_of(other) for one, other in pairwise(parts))
     with pytest.raises(LogDamaged) as refused:
@@ -244,13 +255,13 @@ def test_messages_that_are_no_log_are_left_to_the_driver_which_refuses_them(conf
 def test_the_message_with_which_a_stream_begins_stays_one(config: Config, kind: type, *, first: bool) -> None:
     """It tells the driver the epoch; the stream begins after the marker."""
     end = written(config, 60)
-    begin, *_ = task(config).parts(TaskRange(0, 20, end, first=first))
+    begin, *_ = parts_of(task(config), TaskRange(0, 20, end, first=first))
     assert isinstance(begin, kind)
 
 
 def test_a_task_without_compaction_returns_messages(config: Config) -> None:
     end = written(config, 300)
-    parts = list(task(config, compact=False).parts(TaskRange(0, 0, end)))
+    parts = parts_of(task(config, compact=False), TaskRange(0, 0, end))
     assert all(isinstance(part, pa.RecordBatch) for part in parts)
     assert applied(config, [parts]) == set(range(300))
 
@@ -258,20 +269,20 @@ def test_a_task_without_compaction_returns_messages(config: Config) -> None:
 def test_a_worker_reads_with_one_reader_until_it_fails(config: Config) -> None:
     end = written(config, 100)
     one = task(config)
-    list(one.parts(TaskRange(0, 0, end)))
+    parts_of(one, TaskRange(0, 0, end))
     (first,) = range_task._readers.values()
-    list(task(config, compact=False).parts(TaskRange(0, 2, end)))
+    parts_of(task(config, compact=False), TaskRange(0, 2, end))
     assert list(range_task._readers.values()) == [first]
     with pytest.raises(BrokerUnavailable):
-        list(one.parts(TaskRange(0, 5_000, 5_001)))
+        parts_of(one, TaskRange(0, 5_000, 5_001))
     assert not range_task._readers
-    assert end_of(list(one.parts(TaskRange(0, 0, end)))[-1]) <= end
+    assert end_of(parts_of(one, TaskRange(0, 0, end))[-1]) <= end
     (second,) = range_task._readers.values()
     assert second is not first
     other = task(
         config.model_copy(update={"kafka": config.kafka.model_copy(update={"properties": {"linger.ms": "1"}})})
     )
-    list(other.parts(TaskRange(0, 2, end)))
+    parts_of(other, TaskRange(0, 2, end))
     assert len(range_task._readers) == 2
 
 
@@ -279,13 +290,14 @@ def test_a_task_that_is_ended_in_the_middle_leaves_no_reader(config: Config, mon
     ignored: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     end = written(config, 3_000)
-    parts = task(config, compact=False).parts(TaskRange(0, 0, end))
-    next(parts)
-    parts.close()  # type: ignore[attr-defined]
-    del parts
+    monkeypatch.setattr(task_result, "PIECE_BYTES", 1_000)
+    pieces = task(config, compact=False)([[TaskRange(0, 0, end)]])
+    next(pieces)
+    pieces.close()  # type: ignore[attr-defined]
+    del pieces
     assert not range_task._readers
     assert ignored == []
-    assert applied(config, [list(task(config).parts(TaskRange(0, 0, end)))]) == set(range(3_000))
+    assert applied(config, [parts_of(task(config), TaskRange(0, 0, end))]) == set(range(3_000))
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from threading import Event
+from time import monotonic, sleep
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from psutil import NoSuchProcess, Process
 from pyspark import cloudpickle
 
-from connector.kafka.arrow_reader import message_batch
+from connector.clock import SystemClock
+from connector.kafka.message_batch import message_batch
 from connector.spark.session import SparkRun
 from connector.spark.stream.batch_sizer import BatchSizer
-from connector.spark.stream.parcel import Piece, in_pieces
+from connector.spark.stream.python_workers import PATIENCE, PythonWorkers
 from connector.spark.stream.range_task import TaskRange
+from connector.spark.stream.task_result import ResultPiece, in_pieces
+from tests.support.clock import Slept
 from tests.support.spark import end_jvm, session
 from tests.unit.spark.test_range_task import Context, Steady, Tasks, offsets, read, stream
 
@@ -46,20 +55,94 @@ def test_spark_leaves_the_handler_of_sigint() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def pieces(tasks: Iterable[list[TaskRange]]) -> Iterator[Piece]:
+def pieces(tasks: Iterable[list[TaskRange]]) -> Iterator[ResultPiece]:
     """As `Context` does: each offset is a message of ten bytes."""
     for one in (one for task in tasks for one in task):
         made = message_batch([one.partition] * len(one), range(one.begin, one.end), [bytes(10)] * len(one))
         for number, content in enumerate(in_pieces([made])):
-            yield Piece(one.partition, one.begin, number, content)
+            yield ResultPiece(one.partition, one.begin, number, content)
 
 
 def test_each_task_gives_its_pieces_once(spark: SparkRun) -> None:
     tasks: Tasks = [[TaskRange(0, 0, 3), TaskRange(1, 5, 9)], [TaskRange(2, 1, 2)], [TaskRange(0, 3, 300)]]
     found = spark.spark.sparkContext.parallelize(tasks, len(tasks)).mapPartitions(pieces).collect()
-    assert all(type(one) is Piece for one in found)
+    assert all(type(one) is ResultPiece for one in found)
     expected = Context().parallelize(tasks, len(tasks)).mapPartitions(None).collect()
     assert sorted(found) == sorted(expected)
+
+
+def test_a_task_that_ends_while_its_session_stops_prints_nothing(
+    spark: SparkRun, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Spark's scheduler then logs an error with its stack; its other errors are printed."""
+    jvm: Any = spark.spark.sparkContext._jvm
+    scheduler = jvm.org.slf4j.LoggerFactory.getLogger("org.apache.spark.scheduler.TaskSchedulerImpl")
+    scheduler.error("Exception in statusUpdate", jvm.java.lang.IllegalStateException("stopped"))
+    scheduler.error("Lost executor 1")
+    printed = ""
+    started = monotonic()
+    while not printed and monotonic() - started < PATIENCE:
+        sleep(0.05)
+        printed += capfd.readouterr().err
+    assert [line.partition(" spark ")[2] for line in printed.splitlines()] == [
+        "ERROR TaskSchedulerImpl: Lost executor 1"
+    ]
+
+
+def is_worker(process: Process) -> bool:
+    """True for Spark's daemon, and what it has forked; one that has just ended is none."""
+    with suppress(NoSuchProcess):
+        return "connector.spark.stream.worker" in process.cmdline()
+    return False
+
+
+def test_workers_start_in_the_background_and_then_run_tasks(spark: SparkRun) -> None:
+    workers = PythonWorkers(spark, SystemClock(), pieces)
+    assert not workers.starting
+    workers.start()
+    assert workers.starting
+    ended(workers)
+    assert sum(map(is_worker, Process().children(recursive=True))) >= 2
+
+
+def test_workers_that_cannot_start_are_no_error() -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("no room")
+
+    workers = PythonWorkers(of(refuse), SystemClock(), pieces)
+    workers.start()
+    ended(workers)
+
+
+def test_workers_that_take_too_long_are_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    clock, released = Slept(), Event()
+    workers = PythonWorkers(of(lambda *_: released.wait(60)), clock, pieces)
+    workers.start()
+    assert workers.starting
+    clock.sleep(PATIENCE)
+    assert not workers.starting
+    assert [record.message for record in caplog.records] == ["Spark's Python workers do not start"]
+    released.set()
+
+
+def test_workers_of_a_cluster_are_not_started() -> None:
+    workers = PythonWorkers(of(lambda *_: None, slots=0), SystemClock(), pieces)
+    workers.start()
+    assert not workers.starting
+
+
+def of(parallelize: Callable[..., object], slots: int = 2) -> Any:
+    """A session whose context does this."""
+    context = SimpleNamespace(parallelize=parallelize)
+    return SimpleNamespace(slots=slots, spark=SimpleNamespace(sparkContext=context))
+
+
+def ended(workers: PythonWorkers) -> None:
+    """Wait until they have started, or cannot."""
+    until = monotonic() + 60
+    while workers.starting and monotonic() < until:
+        sleep(0.05)
+    assert not workers.starting
 
 
 def test_no_task_is_refused(spark: SparkRun) -> None:

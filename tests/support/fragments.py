@@ -14,7 +14,7 @@ import pyarrow as pa
 from fastavro import parse_schema, schemaless_writer
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
-from connector.kafka.arrow_reader import message_batch
+from connector.kafka.message_batch import message_batch
 from connector.log.compact.scan import Scanner
 from connector.log.format.message import Message
 from connector.schema import change_schema

@@ -1,6 +1,6 @@
 # The decoder's state. Modules for the events of one kind take the decoder and change its state.
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from connector.mysql.binlog.event cimport Event
 from connector.mysql.binlog.frames cimport Frames
@@ -63,7 +63,7 @@ cdef class Decoder:
     cdef int _event(self, Cursor* body) except -1
     cdef int _dispatch(self, Event* event, Cursor* body) except -1
     cdef int _gtid(self, uint8_t type, Cursor* body) except -1
-    cdef object _uuid(self, const uint8_t* p)
+    cdef str _gtid_text(self, const uint8_t* p, uint64_t number)
     cdef int _tagged(self, Cursor* body) except -1
     cdef int _check_between_transactions(self) except -1
     cdef int _flush(self) except -1

@@ -38,7 +38,7 @@ from connector.mysql.binlog.event cimport (
 from connector.mysql.binlog.frames cimport EventFrames, Frames, PacketFrames
 from connector.mysql.binlog.transaction_buffer cimport TransactionBuffer
 from connector.mysql.binlog.mariadb_events cimport of_mariadb
-from connector.mysql.memory cimport Cursor, damaged, left, little, little4, little8, take
+from connector.mysql.memory cimport Cursor, damaged, digits_of, left, little, little4, little8, put_digits, take
 from connector.mysql.binlog.old_events cimport old_event, old_start, translate
 from connector.mysql.binlog.events.tables cimport CapturedTable, Tables
 from connector.mysql.binlog.log_events cimport artificial_rotate, dump_heartbeat_event, format_event, rotate, step
@@ -60,12 +60,13 @@ from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
 
 cdef extern from "Python.h":
-    str PyUnicode_FromFormat(const char* format, ...)
+    str PyUnicode_FromStringAndSize(const char* text, Py_ssize_t size)
 
 cdef object COMMIT = Outcome.COMMIT
 cdef dict NOTHING = {}
 
 cdef enum:
+    NUMBER = 20  # digits of 64 bits
     UPDATE = 1  # connector.log.ids.Action
 
 
@@ -253,13 +254,11 @@ cdef class Decoder:
         cdef int64_t last_committed = 0
         cdef int64_t sequence_number = 0
         cdef int64_t committed = 0
-        cdef object server
         cdef object gtid = None
         cdef object metadata = NOTHING
         self._check_between_transactions()
         if type == GTID:
-            server = self._uuid(p + 1)
-            gtid = PyUnicode_FromFormat(b"%S:%lld", <void*>server, <long long>little8(p + 17))
+            gtid = self._gtid_text(p + 1, little8(p + 17))
         if self.known is not None:
             self.tables.skipping = gtid is not None and gtid in self.known
         if left(body) >= 17 and body.data[0] == 2:
@@ -275,12 +274,17 @@ cdef class Decoder:
             self._event_start(), gtid, last_committed, sequence_number, committed, metadata
         )
 
-    cdef object _uuid(self, const uint8_t* p):
+    cdef str _gtid_text(self, const uint8_t* p, uint64_t number):
         cdef bytes raw = p[:16]
-        text = self.uuids.get(raw)
-        if text is None:
-            text = self.uuids[raw] = str(uuid.UUID(bytes=raw))
-        return text
+        cdef uint8_t[NUMBER] digits
+        cdef int width = digits_of(number, 1)
+        if not 0 < number < <uint64_t>1 << 63:
+            damaged(b"a GTID with an impossible number")
+        prefix = self.uuids.get(raw)
+        if prefix is None:
+            prefix = self.uuids[raw] = f"{uuid.UUID(bytes=raw)}:"
+        put_digits(digits, number, width)
+        return prefix + PyUnicode_FromStringAndSize(<const char*>digits, width)
 
     cdef int _tagged(self, Cursor* body) except -1:
         self._check_between_transactions()

@@ -19,6 +19,7 @@ from connector.mysql.memory cimport (
     little,
     little8,
     put_block,
+    digits_of,
     put_digits,
     put_long,
     room,
@@ -36,15 +37,11 @@ cdef int put_integer(Cursor* row, Out* out, int size, bint unsigned_) except -1 
     """Integers of 1, 2, 3, 4 or 8 bytes; from 2^63 on as a string of digits, because Avro's long is signed."""
     cdef uint64_t bits = little(take(row, size), size)
     cdef uint8_t[20] text
-    cdef uint64_t rest
-    cdef int width = 0
+    cdef int width
     if unsigned_:
         if bits <= <uint64_t>0x7FFFFFFFFFFFFFFF:
             return put_long(out, <int64_t>bits)
-        rest = bits
-        while rest:
-            rest //= 10
-            width += 1
+        width = digits_of(bits, 1)
         put_digits(text, bits, width)
         return put_block(out, STRING_TAG, text, width)
     cdef int shift = 64 - 8 * size

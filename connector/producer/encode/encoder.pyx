@@ -6,7 +6,7 @@ its size, not on its batches. Between two calls the encoder keeps these changes,
 advance when an event ends.
 """
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from connector.producer.encode.fragment cimport ABSENT, EventHeader, FragmentWriter
 from connector.producer.encode.change_headers cimport ChangeHeaders, TableHeaders
@@ -14,6 +14,7 @@ from connector.producer.encode.routes cimport Route
 from connector.log.format.crc32 cimport crc32
 from connector.log.transaction.finished cimport Digest, Finished, digest_of, finished_event
 from connector.log.writing.fragment cimport Fragment
+from connector.mysql.memory cimport digits_of, put_digits
 from connector.log.transaction.batch cimport TransactionStart, TransactionEnd, TransactionBatch, Rows
 
 from connector.producer.encode.row_parts import row_parts
@@ -28,10 +29,13 @@ from connector.log.format.shard import shard_of
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Kind
 
 cdef extern from "Python.h":
-    str PyUnicode_FromFormat(const char *format, ...)
+    str PyUnicode_FromStringAndSize(const char* text, Py_ssize_t size)
 
 cdef Py_ssize_t BATCH_OVERHEAD = 512  # maximum bytes that Kafka's record batch adds to one message
 cdef Py_ssize_t LEAST_ROOM = 1024  # minimum bytes of a part of a change: the message's overhead exceeds smaller parts
+cdef enum:
+    ID_TAIL = 42  # two numbers of 20 digits at most, and what precedes each
+
 cdef object TRANSACTION = Kind.TRANSACTION
 cdef str PREPARED = xa.PREPARED
 cdef str XID = xa.XID
@@ -342,9 +346,13 @@ cdef Digest _known_by_xid(TransactionStart begin, Digest digest):
 
 cdef str _end(EventHeader header, TransactionStart begin, TransactionEnd ending):
     """Set how the event ended; returns its event id (`connector.log.transaction.event_id.EventId` as text)."""
-    header.event_id = PyUnicode_FromFormat(
-        b"%S:%016lld;%lld", <void *>ending.end.file, <long long>ending.end.offset, <long long>begin.thread_id
-    )
+    cdef uint8_t[ID_TAIL] tail
+    cdef uint8_t* p = tail
+    p[0] = b":"
+    p = put_digits(p + 1, <uint64_t>ending.end.offset, digits_of(<uint64_t>ending.end.offset, 16))
+    p[0] = b";"
+    p = put_digits(p + 1, <uint64_t>begin.thread_id, digits_of(<uint64_t>begin.thread_id, 1))
+    header.event_id = ending.end.file + PyUnicode_FromStringAndSize(<const char*>tail, p - tail)
     header.timed = True
     header.commit_time = ending.commit_time
     header.outcome = ending.outcome

@@ -56,7 +56,6 @@ class Sink:
             config,
             clock,
             transactional_id=f"thl.rows.{name}.{config.service}",
-            linger_ms=5,
             partitioner="murmur2_random",  # the same partition for a key as Java's producers
             transaction_timeout_ms=TRANSACTION_MS,
         )

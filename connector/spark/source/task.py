@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, LogDamaged
-from connector.kafka.arrow_reader import arrow_batch
+from connector.errors import LogDamaged
 from connector.kafka.consumer import KafkaConsumer, KafkaMessage
+from connector.kafka.message_batch import batch_of
 from connector.log.compact.scan import Messages, Scanner
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
@@ -167,10 +167,7 @@ class Task:
                 found = [message for message in consumer.drain(WAIT) if isinstance(message, KafkaMessage)]
                 if found:
                     last_message = self._clock.monotonic()
-                    yield from self._scanner.scan(arrow_batch(found))
+                    yield from self._scanner.scan(batch_of(found))
                 elif self._clock.monotonic() - last_message > PATIENCE:
-                    raise BrokerUnavailable(
-                        "Kafka sends no more messages before the end of the offset range",
-                        at=f"{topic}-{partition}",
-                        begin=begin,
-                    )
+                    at = f"{topic}-{partition}"
+                    raise consumer.silent("the end of an offset range", at=at, begin=begin, end=self._bounds.end)

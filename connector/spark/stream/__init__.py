@@ -6,7 +6,8 @@
 - `range_task`: what a worker does: reads ranges of offsets, and reduces them.
 - `segment_builder`: reduces a partition's messages to segments.
 - `parts`: what is read: messages, or what a task has made of them.
-- `parcel`: parts as bytes, from a worker to the driver.
+- `task_result`: parts as bytes, from a worker to the driver.
+- `python_workers`: starts workers before they are needed.
 - `worker`: makes tasks cheap; Spark's daemon of Python workers.
 - `continuous`: continuous mode: each message as it arrives.
 - `load_monitor`: finds the log busy or idle, which decides the mode.

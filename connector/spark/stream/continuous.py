@@ -24,7 +24,7 @@ from connector import private_files as private
 from connector.clock import Clock
 from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConfigError
-from connector.kafka.arrow_reader import message_batch
+from connector.kafka.message_batch import message_batch
 from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering
 from connector.spark.stream.kafka_source import messages

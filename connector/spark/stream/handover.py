@@ -77,5 +77,10 @@ class Handover:
             self._held = 0
             self._changed.notify_all()
 
+    @property
+    def closed(self) -> bool:
+        """True once the applier has closed the queue."""
+        return self._closed
+
     def _room(self, size: int) -> bool:
         return not self._waiting or (len(self._waiting) < self._batches and self._held + size <= self._size)

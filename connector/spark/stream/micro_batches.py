@@ -2,13 +2,14 @@
 
 `foreachBatch` calls back in a thread of py4j in this process. That thread has the tasks read the batch's offsets, in
 slices that fit into memory, and queues what they have made of them, so that the next slice is read while this one is
-applied.
+applied. While Spark's Python workers start, which takes seconds, it reads the slices itself.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -17,8 +18,10 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, SparkGone
+from connector.kafka.range_reader import RangeReader
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
@@ -26,9 +29,10 @@ from connector.spark.session import RunningQuery, SparkRun, answering, gone, roo
 from connector.spark.stream.batch_sizer import MOST, BatchSizer
 from connector.spark.stream.handover import Closed, Handover
 from connector.spark.stream.kafka_source import offsets_stream, task_ranges
-from connector.spark.stream.parcel import FAILED, Piece, failure_of, parcels, unpacked
 from connector.spark.stream.parts import Batch
+from connector.spark.stream.python_workers import PythonWorkers
 from connector.spark.stream.range_task import RangeTask, TaskRange, shared
+from connector.spark.stream.task_result import FAILED, ResultPiece, deserialized, failure_of, joined_pieces
 
 HANDOVER_BYTES: Final = 64 << 20  # maximum bytes of queued batches
 SHARES: Final = 16  # of what is read at once: below one a further task does not pay
@@ -109,6 +113,8 @@ class MicroBatches:
             options = {"maxOffsetsPerTrigger": str(MOST)}
             frame = offsets_stream(session, kafka, topic=topic, offsets=offsets, options=options)
             writer = frame.writeStream.options(**spark_settings.NO_LOG).foreachBatch(self._accept)
+        self._workers = PythonWorkers(session, SystemClock(), self._task)
+        self._workers.start()
         self._query = RunningQuery(session, writer)
 
     def next(self, timeout: float) -> Batch | None:
@@ -165,18 +171,21 @@ class MicroBatches:
                 if not self._sizer.refused():
                     raise SparkGone("one message does not fit into Spark's memory", hint="raise apply.heap") from None
                 continue
-            batch = Batch.of((part for one in parcels(pieces, self._folder) for part in unpacked(one)), full=count > 1)
+            results = joined_pieces(pieces, self._folder)
+            batch = Batch.of((part for one in results for part in deserialized(one)), full=count > 1)
             self._sizer.seen(batch.messages, batch.size, batch.events)
             rest = [after for _, after in cut if len(after)]
             yield batch
 
-    def _read(self, bounds: list[TaskRange]) -> list[Piece]:
-        """Have tasks read ranges."""
+    def _read(self, bounds: list[TaskRange]) -> list[ResultPiece]:
+        """Have tasks read ranges; while workers start, read them here."""
         offsets = sum(map(len, bounds))
         tasks = shared(bounds, max(-(-offsets // self._session.tasks), self._sizer.messages // SHARES))
+        if self._workers.starting:
+            return self._read_here(tasks)
         context = self._session.spark.sparkContext
         try:
-            pieces: list[Piece] = context.parallelize(tasks, len(tasks)).mapPartitions(self._task).collect()
+            pieces: list[ResultPiece] = context.parallelize(tasks, len(tasks)).mapPartitions(self._task).collect()
         except Exception as error:
             if "spark.driver.maxResultSize" in str(error):
                 raise TooLarge from error
@@ -185,6 +194,12 @@ class MicroBatches:
             if piece.number == FAILED:
                 raise failure_of(piece)
         return pieces
+
+    def _read_here(self, tasks: Iterable[Sequence[TaskRange]]) -> list[ResultPiece]:
+        """Do what tasks would do; the first error ends it."""
+        kafka, topic = self._task.kafka, self._task.topic
+        with closing(RangeReader(kafka, topic, SystemClock(), lambda: self._handover.closed)) as reader:
+            return [piece for task in tasks for bounds in task for piece in self._task.pieces(bounds, reader)]
 
 
 def _failure(error: BaseException) -> BaseException:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from connector.kafka.large_messages import LARGE
+from connector.kafka.message_batch import message_batch
 from connector.log.compact.segment import Segment, Unread
 
 Part = Segment | Unread | pa.RecordBatch
@@ -41,17 +42,18 @@ def since(part: Part, offset: int) -> Part | None:
         return None
     if not isinstance(part, pa.RecordBatch) or begin_of(part) >= offset:
         return part
-    return part.filter(pc.greater_equal(part["offset"], pa.scalar(offset)))
+    offsets: Any = part["offset"].to_pylist()
+    return part.slice(bisect_left(offsets, offset))
 
 
 def without_large(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same messages, with a null for the value of each that is too large for Spark's heap."""
-    values: Any = batch["value"]
-    large: Any = pc.greater(pc.binary_length(values), pa.scalar(LARGE))
-    if not pc.any(large).as_py():
+    column: Any = batch["value"]
+    ends = memoryview(column.buffers()[1]).cast("q")[column.offset :]
+    if all(ends[at + 1] - ends[at] <= LARGE for at in range(len(column))):
         return batch
-    carried = pc.if_else(large, pa.scalar(None, values.type), values)
-    return pa.RecordBatch.from_arrays([batch["partition"], batch["offset"], carried], schema=batch.schema)
+    partitions, offsets, values = batch.to_pydict().values()
+    return message_batch(partitions, offsets, [None if len(value or b"") > LARGE else value for value in values])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Reads offset ranges in a Python worker of Spark, and reduces them to segments. A task has no effects."""
+"""Reads offset ranges, and reduces them to segments: in a Python worker of Spark, or in the driver while workers start.
+
+A task has no effects.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from connector.kafka.range_reader import RangeReader
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
 from connector.spark.stream import worker
-from connector.spark.stream.parcel import FAILED, Piece, failure_as_bytes, in_pieces, spooled
 from connector.spark.stream.parts import Part, end_of, without_large
 from connector.spark.stream.segment_builder import SegmentBuilder
+from connector.spark.stream.task_result import FAILED, ResultPiece, failure_as_bytes, in_pieces, written
 
 TASK_BYTES: Final = 128 << 20  # bytes of messages after which a task leaves the rest of its range to the driver
 JVM_BYTES: Final = 32 << 20  # the same where its result goes through the heap of an executor
@@ -71,7 +74,7 @@ class RangeTask:
         compact: false: all messages stay messages.
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
-        spool: the folder of parcels' files; None: parcels go through Spark.
+        spool: the folder of results' files; None: results go through Spark.
     """
 
     kafka: Kafka
@@ -81,22 +84,39 @@ class RangeTask:
     events: bool
     spool: Path | None
 
-    def __call__(self, tasks: Iterable[Sequence[TaskRange]]) -> Iterator[Piece]:
-        """Yield the pieces of the parcels of some tasks, an error among them; called by Spark in a worker."""
+    def __call__(self, tasks: Iterable[Sequence[TaskRange]]) -> Iterator[ResultPiece]:
+        """Yield the pieces of the results of some tasks, an error among them; called by Spark in a worker."""
         worker.prepare()
         for bounds in (bounds for task in tasks for bounds in task):
             try:
-                for number, content in enumerate(self._contents(self.parts(bounds))):
-                    yield Piece(bounds.partition, bounds.begin, number, content)
+                yield from self.pieces(bounds, self._reader())
             except ConnectorError as error:
-                yield Piece(bounds.partition, bounds.begin, FAILED, failure_as_bytes(error))
+                self._forget_reader()
+                yield ResultPiece(bounds.partition, bounds.begin, FAILED, failure_as_bytes(error))
+            except BaseException:
+                self._forget_reader()
+                raise
+
+    def pieces(self, bounds: TaskRange, reader: RangeReader) -> Iterator[ResultPiece]:
+        """Yield the pieces of a range's result.
+
+        Args:
+            bounds: the range.
+            reader: reads it; whatever has happened to it after an error, it cannot be used again.
+
+        Raises:
+            BrokerUnavailable: the brokers do not answer, or no longer have the messages.
+            ConfigError: the result cannot be stored.
+        """
+        for number, content in enumerate(self._contents(self.parts(bounds, reader))):
+            yield ResultPiece(bounds.partition, bounds.begin, number, content)
 
     def _contents(self, parts: Iterator[Part]) -> Iterable[bytes]:
-        """Return a parcel's pieces, or the path of its file."""
+        """Return a result's pieces, or the path of its file."""
         if self.spool is None:
             return in_pieces(parts)
         try:
-            return (spooled(self.spool, parts),)
+            return (written(self.spool, parts),)
         except OSError as error:
             raise ConfigError(
                 f"what Spark's workers have read cannot be stored: {error.strerror}",
@@ -104,48 +124,37 @@ class RangeTask:
                 folder=str(self.spool),
             ) from error
 
-    def parts(self, bounds: TaskRange) -> Iterator[Part]:
-        """Yield the parts of a range in the order of their offsets.
-
-        Raises:
-            BrokerUnavailable: the brokers do not answer, or no longer have the messages.
-        """
+    def parts(self, bounds: TaskRange, reader: RangeReader) -> Iterator[Part]:
+        """Yield the parts of a range in the order of their offsets; arguments and errors as those of `pieces`."""
         builder = SegmentBuilder(
             self.topic, bounds.partition, self.columns, events=self.events, interval=bounds.interval
         )
         alone = bounds.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
         made = bounds.begin  # the offset after the last part
-        reader = self._reader()
-        try:
-            for batch in reader.batches(bounds.partition, bounds.begin, bounds.end):
-                if size > most:
-                    for part in builder.finish():
-                        made = end_of(part)
-                        yield self._carried(part)
-                    yield Unread(bounds.partition, made, bounds.end, 0, 0)
-                    return
-                size += batch.nbytes
-                if not self.compact:
-                    made = end_of(batch)
-                    yield self._carried(batch)
-                    continue
-                try:
-                    builder.add(batch, alone=alone)
-                except LogDamaged:
-                    # The driver reads them itself, and says what is wrong.
-                    yield Unread(bounds.partition, made, bounds.end, 0, 0)
-                    return
-                alone = False
-                for part in builder.drain():
+        for batch in reader.batches(bounds.partition, bounds.begin, bounds.end):
+            if size > most:
+                for part in builder.finish():
                     made = end_of(part)
                     yield self._carried(part)
-            yield from map(self._carried, builder.finish())
-        except BaseException:
-            # Whatever happened to the reader, the next task begins with another one.
-            del _readers[self._brokers]
-            reader.close()
-            raise
+                yield Unread(bounds.partition, made, bounds.end, 0, 0)
+                return
+            size += batch.nbytes
+            if not self.compact:
+                made = end_of(batch)
+                yield self._carried(batch)
+                continue
+            try:
+                builder.add(batch, alone=alone)
+            except LogDamaged:
+                # The driver reads them itself, and says what is wrong.
+                yield Unread(bounds.partition, made, bounds.end, 0, 0)
+                return
+            alone = False
+            for part in builder.drain():
+                made = end_of(part)
+                yield self._carried(part)
+        yield from map(self._carried, builder.finish())
 
     def _carried(self, part: Part) -> Part:
         """Return a part as it goes to the driver: large messages do not go through the heap of an executor."""
@@ -159,6 +168,12 @@ class RangeTask:
         if self._brokers not in _readers:
             _readers[self._brokers] = RangeReader(self.kafka, self.topic, SystemClock())
         return _readers[self._brokers]
+
+    def _forget_reader(self) -> None:
+        """Let the next task begin with another reader."""
+        reader = _readers.pop(self._brokers, None)
+        if reader is not None:
+            reader.close()
 
 
 def shared(bounds: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:

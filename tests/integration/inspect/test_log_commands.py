@@ -16,7 +16,7 @@ from connector.cli import run as thl
 from connector.errors import LogDamaged
 from connector.inspect.events import follow
 from connector.inspect.events.follow import Following
-from connector.inspect.segments import segments
+from connector.inspect.index import index_entries
 from connector.log.epochs.control import EpochRecord, LogRecord, PartitionMap
 from connector.log.ids import Epoch, LogId, Seqno
 from tests.support.clock import PATIENCE
@@ -106,7 +106,7 @@ def test_index_shows_a_segment_per_epoch(log: Log, capsys: pytest.CaptureFixture
 
 
 def test_segments_hold_whole_events_and_leave_none_out(log: Log) -> None:
-    found = [one for one in segments(log.config, 4) if one.partition == 0]
+    found = [one for one in index_entries(log.config, 4) if one.partition == 0]
     assert len(found) > 10
     ours = [seqno for seqno in range(60) if seqno % 3]
     assert [seqno for one in found for seqno in ours if one.first <= seqno <= one.last] == ours

@@ -31,9 +31,9 @@ from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.spark.stream import segment_builder
-from connector.spark.stream.parcel import packed, unpacked
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
+from connector.spark.stream.task_result import deserialized, serialized
 from connector.targets.target import TargetDatabase
 from tests.support.compact_model import Keyed
 from tests.support.fragments import batch, change, encoded, in_parts, marker, record, statement
@@ -139,7 +139,7 @@ class Rig:
             builder.add(messages, alone=not begun)
         except LogDamaged:
             return [Unread(0, begin_of(messages), end_of(messages), messages.num_rows, messages.nbytes)]
-        return list(unpacked(pa.py_buffer(b"".join(packed(builder.finish())))))
+        return list(deserialized(pa.py_buffer(b"".join(serialized(builder.finish())))))
 
 
 def insert(*ids: int, table: str = "orders") -> dict[str, Any]:

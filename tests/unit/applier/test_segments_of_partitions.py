@@ -11,11 +11,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from connector.applier import core as core_module
-from connector.applier.commit_batch import Compacted
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.segment_changes import SegmentChanges
+from connector.applier.sequencer_feed import SequencerFeed
 from connector.applier.stop_condition import StopCondition, ToSeqno
-from connector.applier.turns import Turns
 from connector.clock import SystemClock
 from connector.errors import LogDamaged
 from connector.log.compact.compact import Compactor
@@ -192,15 +192,15 @@ def interleaved(count: int, partitions: int = 2) -> Log:
 def used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of events of each group of segments that was accepted."""
     found: list[int] = []
-    accepted = Turns._accepted
+    accepted = SequencerFeed._accepted
 
-    def noting(self: Turns, segments: Sequence[Segment]) -> bool:
+    def noting(self: SequencerFeed, segments: Sequence[Segment]) -> bool:
         if accepted(self, segments):
             found.append(sum(map(len, segments)))
             return True
         return False
 
-    monkeypatch.setattr(Turns, "_accepted", noting)
+    monkeypatch.setattr(SequencerFeed, "_accepted", noting)
     return found
 
 
@@ -324,7 +324,7 @@ def test_net_changes_of_a_table_in_many_segments_are_staged_once(monkeypatch: py
 def test_rows_without_a_key_stay_apart_where_they_have_metadata() -> None:
     """A delete does not say which of equal rows it takes: the target knows."""
     columns = metadata_columns([("seqno", "_seqno")])
-    compacted = Compacted(TOPIC, columns)
+    compacted = SegmentChanges(TOPIC, columns)
     for seqno, action in enumerate(("insert", "insert", "delete")):
         images = ([1, "a"], None) if action == "delete" else (None, [1, "a"])
         builder = SegmentBuilder(TOPIC, 0, columns)

@@ -59,6 +59,18 @@ def test_a_cold_start_is_not_in_the_steady_rate() -> None:
     assert figures["peak MB ours"] == 5
 
 
+def test_memory_of_a_run_is_the_most_of_its_processes_at_one_time() -> None:
+    looks = [
+        Look(
+            at,
+            at * 1_000_000,
+            {"JVM": Usage(at, 0, 0, jvm), "workers": Usage(at, 0, 0, workers), "mysqld": Usage(at, 0, 0, 99)},
+        )
+        for at, jvm, workers in ((1, 7_000_000, 2_000_000), (2, 5_000_000, 5_000_000), (3, 1_000_000, 6_000_000))
+    ]
+    assert Course(looks, parts={"JVM", "workers"}).figures()["MB together"] == 10
+
+
 def test_rows_before_what_is_measured_are_not_counted() -> None:
     course = Course([look(0, 1_000_000), look(5, 2_000_000), look(9, 2_400_000)], before=1_500_000)
     assert course.figures()["rows/s"] == 100_000
@@ -85,6 +97,7 @@ def test_process_family_includes_this_process() -> None:
     found = usage(os.getpid())
     assert found.cpu_seconds > 0
     assert found.peak >= found.resident > 1_000_000
+    assert found.resident >= found.together > 1_000_000
     assert usage(os.getpid(), program="python*").cpu_seconds > 0
     assert usage(os.getpid(), program="no such program") == Usage(0.0, 0, 0)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from connector.config.model import Config
-from connector.kafka.arrow_reader import message_batch
+from connector.kafka.message_batch import message_batch
 from connector.log.compact.segment import Unread
 from connector.spark.stream.parts import Batch
 from connector.spark.stream.stream import LogStream

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,14 +11,16 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
+from connector.kafka.range_reader import RangeReader
 from connector.log.compact.segment import Unread
 from connector.spark.stream import micro_batches
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.handover import Handover
 from connector.spark.stream.micro_batches import MicroBatches, Reported
-from connector.spark.stream.parcel import FAILED, Piece, failure_as_bytes, in_pieces
 from connector.spark.stream.range_task import TaskRange
+from connector.spark.stream.task_result import FAILED, ResultPiece, failure_as_bytes, in_pieces
 
 FAILURE = ValueError("a plan " * 20_000)
 NO_ROOM = ConfigError("no room", hint="make some", folder="/x")
@@ -34,13 +37,14 @@ class Frame:
         raise self._failure
 
 
-def stream(pieces: list[Piece]) -> MicroBatches:
+def stream(pieces: list[ResultPiece]) -> MicroBatches:
     """A stream whose tasks return these pieces."""
     job = SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=lambda: pieces))
     context = SimpleNamespace(parallelize=lambda *_: job)
     made = MicroBatches.__new__(MicroBatches)
     made._handover = Handover(2, 1 << 20)
     made._session = SimpleNamespace(tasks=1, spark=SimpleNamespace(sparkContext=context))  # type: ignore[assignment]
+    made._workers = SimpleNamespace(starting=False)  # type: ignore[assignment]
     made._sizer = BatchSizer(100, 1 << 20)
     made._begun = set()
     made._interleaved = False
@@ -49,7 +53,7 @@ def stream(pieces: list[Piece]) -> MicroBatches:
     return made
 
 
-def accepted(pieces: list[Piece], monkeypatch: pytest.MonkeyPatch, *, closed: bool = False) -> MicroBatches:
+def accepted(pieces: list[ResultPiece], monkeypatch: pytest.MonkeyPatch, *, closed: bool = False) -> MicroBatches:
     """A stream that was given a batch of ten offsets."""
     monkeypatch.setattr(micro_batches, "task_ranges", lambda _: [TaskRange(0, 0, 10)])
     made = stream(pieces)
@@ -59,8 +63,8 @@ def accepted(pieces: list[Piece], monkeypatch: pytest.MonkeyPatch, *, closed: bo
     return made
 
 
-def pieces_of(*parts: Unread) -> list[Piece]:
-    return [Piece(0, 0, number, content) for number, content in enumerate(in_pieces(parts))]
+def pieces_of(*parts: Unread) -> list[ResultPiece]:
+    return [ResultPiece(0, 0, number, content) for number, content in enumerate(in_pieces(parts))]
 
 
 def reported(failure: BaseException) -> BaseException:
@@ -98,7 +102,7 @@ def test_an_error_of_spark_s_job_is_one_of_the_brokers_with_its_cause() -> None:
 def test_a_failed_task_ends_the_stream_with_its_error_whatever_others_have_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    failed = Piece(0, 5, FAILED, failure_as_bytes(NO_ROOM))
+    failed = ResultPiece(0, 5, FAILED, failure_as_bytes(NO_ROOM))
     monkeypatch.setattr(micro_batches, "task_ranges", lambda _: [TaskRange(0, 0, 10)])
     made = stream([*pieces_of(Unread(0, 0, 5, 1, 100)), failed])
     with pytest.raises(Reported):
@@ -120,10 +124,61 @@ def test_a_batch_of_a_stream_that_was_stopped_is_dropped_without_an_error(monkey
     assert accepted(pieces_of(Unread(0, 0, 10, 4, 500)), monkeypatch, closed=True)._handover.get(0) is None
 
 
-def test_a_stopped_stream_leaves_no_folder_of_parcels(tmp_path: Path) -> None:
+def test_a_stopped_stream_leaves_no_folder_of_results(tmp_path: Path) -> None:
     made: Any = stream([])
-    made._folder, made._query = tmp_path / "parcels", SimpleNamespace(stop=lambda: None)
+    made._folder, made._query = tmp_path / "results", SimpleNamespace(stop=lambda: None)
     made._folder.mkdir()
-    (made._folder / "parcel").write_bytes(b"of a failed task")
+    (made._folder / "result").write_bytes(b"of a failed task")
     made.stop()
     assert list(tmp_path.iterdir()) == []
+
+
+class Here:
+    """Does in this process what a task does; fails at the second range."""
+
+    kafka, topic = Kafka(bootstrap="127.0.0.1:1"), "t"
+
+    def __init__(self) -> None:
+        self.read: list[TaskRange] = []
+        self.readers: list[RangeReader] = []
+
+    def pieces(self, bounds: TaskRange, reader: RangeReader) -> Iterator[ResultPiece]:
+        self.read.append(bounds)
+        self.readers.append(reader)
+        if bounds.partition:
+            raise NO_ROOM
+        yield from pieces_of(Unread(0, bounds.begin, bounds.end, 1, 100))
+
+
+def test_while_workers_start_this_process_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = stream(pieces_of(Unread(0, 5, 10, 7, 100)))
+    made._task, made._workers.starting = Here(), True
+    for first in (0, 5):
+        monkeypatch.setattr(micro_batches, "task_ranges", lambda _, first=first: [TaskRange(0, first, first + 5)])
+        made._accept(None, 0)
+        assert [part.messages for part in made._handover.get(0).parts] == [1 if made._workers.starting else 7]
+        made._workers.starting = False
+    assert made._task.read == [TaskRange(0, 0, 5, first=True)]
+
+
+def test_what_this_process_cannot_read_ends_the_stream_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = stream([])
+    made._task, made._workers.starting = Here(), True
+    monkeypatch.setattr(micro_batches, "task_ranges", lambda _: [TaskRange(number, 0, 5) for number in range(4)])
+    with pytest.raises(Reported):
+        made._accept(None, 0)
+    with pytest.raises(ConfigError) as raised:
+        made._handover.get(0)
+    assert raised.value is NO_ROOM
+    assert [one.partition for one in made._task.read] == [0, 1]
+
+
+def test_reading_here_ends_with_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = stream([])
+    made._task, made._workers.starting = Here(), True
+    monkeypatch.setattr(micro_batches, "task_ranges", lambda _: [TaskRange(0, 0, 5)])
+    made._accept(None, 0)
+    (reader,) = made._task.readers
+    assert not reader._abandoned()
+    made._handover.close()
+    assert reader._abandoned()

@@ -20,9 +20,9 @@ from connector.kafka.consumer import OffsetMissing
 from connector.spark.stream import range_task, worker
 from connector.spark.stream.batch_sizer import FEWEST, BatchSizer
 from connector.spark.stream.micro_batches import SHARES, MicroBatches
-from connector.spark.stream.parcel import FAILED, Piece, failure_of, in_pieces, spooled
 from connector.spark.stream.parts import Batch
 from connector.spark.stream.range_task import RangeTask, TaskRange, shared
+from connector.spark.stream.task_result import FAILED, ResultPiece, failure_of, in_pieces, written
 from tests.support.fragments import batch
 
 Tasks = list[list[TaskRange]]
@@ -86,22 +86,28 @@ class Context:
         assert len(tasks) == count
         return SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=lambda: self._collect(tasks)))
 
-    def _collect(self, tasks: Tasks) -> list[Piece]:
+    def _collect(self, tasks: Tasks) -> list[ResultPiece]:
         if len(offsets(one for task in tasks for one in task)) > self.limit:
             raise RuntimeError("results are bigger than spark.driver.maxResultSize")
         self.read.append(tasks)
         return [piece for task in reversed(tasks) for one in task for piece in self._pieces(one)]
 
-    def _pieces(self, one: TaskRange) -> Iterator[Piece]:
+    def _pieces(self, one: TaskRange) -> Iterator[ResultPiece]:
         parts = [batch([bytes(10)] * len(one), partition=one.partition, offset=one.begin)]
-        contents = in_pieces(parts) if self.folder is None else [spooled(self.folder, parts)]
+        contents = in_pieces(parts) if self.folder is None else [written(self.folder, parts)]
         for number, content in enumerate(contents):
-            yield Piece(one.partition, one.begin, number, content)
+            yield ResultPiece(one.partition, one.begin, number, content)
+
+
+def session(context: object, slots: int) -> Any:
+    """A session with this context."""
+    return SimpleNamespace(tasks=slots, spark=SimpleNamespace(sparkContext=context))
 
 
 def stream(context: Context, sizer: BatchSizer, slots: int = 2) -> MicroBatches:
     made = MicroBatches.__new__(MicroBatches)
-    made._session = SimpleNamespace(tasks=slots, spark=SimpleNamespace(sparkContext=context))  # type: ignore[assignment]
+    made._session = session(context, slots)
+    made._workers = SimpleNamespace(starting=False)  # type: ignore[assignment]
     made._sizer = sizer
     made._interleaved = False
     made._begun = set()
@@ -194,7 +200,7 @@ def test_a_message_that_spark_has_no_room_for_ends_the_stream() -> None:
 
 
 def test_another_error_of_spark_is_raised_at_once() -> None:
-    def fail(_tasks: Tasks) -> list[Piece]:
+    def fail(_tasks: Tasks) -> list[ResultPiece]:
         raise RuntimeError("a worker has ended")
 
     context = Context()
@@ -258,7 +264,7 @@ def test_an_error_of_a_range_is_a_piece_and_ends_its_reader(task: RangeTask) -> 
     assert not range_task._readers
 
 
-def test_a_parcel_that_cannot_be_stored_is_an_error_with_the_remedy(task: RangeTask, tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_stored_is_an_error_with_the_remedy(task: RangeTask, tmp_path: Path) -> None:
     (failed,) = replace(task, spool=tmp_path / "none")([[TaskRange(0, 1, 4)]])
     failure = failure_of(failed)
     assert isinstance(failure, ConfigError)

@@ -443,6 +443,24 @@ def test_gtid_sets_are_decoded_as_they_were_encoded(text: str) -> None:
         assert raised.value.where["after"] == 0
 
 
+@pytest.mark.parametrize("number", [1, 9, 10, 99, 100, 10**18, 2**63 - 2])
+def test_a_gtid_has_its_number_in_decimal(tmp_path: Path, number: int) -> None:
+    log = LogWriter()
+    log.gtid(uuid.UUID(int=7), number)
+    (one,) = read_back(transaction(log), tmp_path)
+    assert isinstance(one, TransactionBatch)
+    assert one.begin is not None
+    assert one.begin.gtid == f"{uuid.UUID(int=7)}:{number}"
+
+
+@pytest.mark.parametrize("number", [0, 2**63, 2**64 - 1])
+def test_a_gtid_with_an_impossible_number_is_damage(tmp_path: Path, number: int) -> None:
+    log = LogWriter()
+    log.gtid(uuid.UUID(int=7), number)
+    with pytest.raises(CorruptBinlog):
+        read_back(transaction(log), tmp_path)
+
+
 def test_tagged_gtid_with_an_impossible_commit_time_is_damage(tmp_path: Path) -> None:
     """Of 64 bits, of which an untagged one has 55."""
     first = b"\2\2\0" + b"\2" + b"\2" * 16 + b"\4\4"  # version, size, needed; uuid; number 1

@@ -11,15 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import CorruptBinlog
-from connector.log.ids import NO_SEQNO, Action, Epoch, Seqno
-from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
+from connector.log.ids import NO_SEQNO, Action, Epoch, Kind, Outcome, Seqno
+from connector.log.transaction.batch import (
+    PositionAdvance,
+    Statement,
+    TransactionBatch,
+    TransactionEnd,
+    TransactionStart,
+)
+from connector.log.transaction.event_id import EventId
 from connector.log.transaction.position import Digest
+from connector.log.transaction.source_position import SourcePosition
 from connector.log.writing.fragment import Fragment
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.fragment import EventHeader, FragmentWriter
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.schema import framing, single_object_header
 from tests.support import encoding as making
+
+# As many numbers of each length.
+LONGS = st.integers(0, 18).flatmap(lambda digits: st.integers(10**digits // 10, min(10 ** (digits + 1), 2**63) - 1))
 
 
 def encoder(fragment: int = 1 << 16, shard: int = 1 << 22, message: int = 1 << 20, partitions: int = 4) -> Encoder:
@@ -178,6 +189,14 @@ def test_every_fragment_has_its_own_checksum_and_header(event: list[making.Chang
         assert (record["outcome"], record["event_id"]) == (
             ("commit", "mysql-bin.000002:0000000000002081;1748") if last else (None, None)
         )
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters=":;\0"), min_size=1), LONGS, LONGS)
+def test_an_event_has_the_id_of_its_end_and_connection(file: str, offset: int, thread_id: int) -> None:
+    begin = TransactionStart(7, thread_id, None, 0, 0, SourcePosition(file, 4), Kind.TRANSACTION)
+    ending = TransactionEnd(end=SourcePosition(file, offset), commit_time=0, outcome=Outcome.COMMIT)
+    (fragment,) = encode([TransactionBatch(begin, [], ending)], encoder())
+    assert making.decoded(fragment.value)["event_id"] == str(EventId(file, offset, thread_id))
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))

@@ -1,6 +1,6 @@
 """A task's result on its way to the driver: its parts as bytes, through Spark or in a file.
 
-What goes through Spark is in the JVM's heap several times, so a parcel goes in pieces. Where executor and driver are
+What goes through Spark is in the JVM's heap several times, so a result goes in pieces. Where executor and driver are
 one machine, the bytes are in a file of the session's private folder, which the driver maps, and the piece has its path.
 
 Segments are pickled, as all is that Spark's Python workers return; both processes run the same version of this package.
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from connector import errors
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
-from connector.kafka.arrow_reader import MESSAGES_SCHEMA
+from connector.kafka.message_batch import MESSAGES_SCHEMA
 from connector.log.compact.segment import Segment, Unread
 from connector.spark.stream.parts import Part
 
@@ -36,19 +36,19 @@ _PROTOCOL: Final = 5
 # Arrow and pickle raise these for bytes that are missing.
 _DAMAGED: Final = (OSError, ValueError, EOFError, LookupError, AttributeError, TypeError, ImportError, struct.error,
                    pickle.UnpicklingError)  # fmt: skip
-PIECE: Final = 4 << 20  # bytes
+PIECE_BYTES: Final = 4 << 20  # bytes
 
 
 FAILED: Final = -1
 
 
-class Piece(NamedTuple):
-    """A piece of a parcel.
+class ResultPiece(NamedTuple):
+    """A piece of a result.
 
     Args:
         partition, begin: the first offset of the task's range.
-        number: 0, 1 … within the parcel; FAILED: the task has failed.
-        content: bytes of the parcel, or the path of its file; where the task has failed `failure_as_bytes`.
+        number: 0, 1 … within the result; FAILED: the task has failed.
+        content: bytes of the result, or the path of its file; where the task has failed `failure_as_bytes`.
     """
 
     partition: int
@@ -63,15 +63,15 @@ def failure_as_bytes(error: ConnectorError) -> bytes:
     return pickle.dumps((kind, error.message, error.hint, error.where), _PROTOCOL)
 
 
-def failure_of(piece: Piece) -> ConnectorError:
+def failure_of(piece: ResultPiece) -> ConnectorError:
     """The error of a task that has failed."""
     kind, message, hint, where = pickle.loads(piece.content)  # noqa: S301 (of this session's own tasks)
     error: ConnectorError = getattr(errors, kind)(message, hint=hint, **where)
     return error
 
 
-def packed(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
-    """Yield the bytes of a parcel; none if there are no parts."""
+def serialized(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
+    """Yield the bytes of a result; none if there are no parts."""
     some = False
     waiting: list[Segment | Unread] = []
     size = 0
@@ -106,30 +106,30 @@ def _headed(kind: bytes, content: bytes | pa.Buffer) -> Iterator[bytes | pa.Buff
 
 
 def in_pieces(parts: Iterable[Part]) -> Iterator[bytes]:
-    """Yield a parcel in pieces of about `PIECE` bytes."""
+    """Yield a result in pieces of about `PIECE_BYTES` bytes."""
     piece = bytearray()
-    for content in packed(parts):
-        for at in range(0, len(content), PIECE):
-            piece += content[at : at + PIECE]
-            if len(piece) >= PIECE:
+    for content in serialized(parts):
+        for at in range(0, len(content), PIECE_BYTES):
+            piece += content[at : at + PIECE_BYTES]
+            if len(piece) >= PIECE_BYTES:
                 yield bytes(piece)
                 piece = bytearray()
     if piece:
         yield bytes(piece)
 
 
-def unpacked(parcel: pa.Buffer) -> Iterator[Part]:
-    """Yield the parts of a parcel; messages share its memory.
+def deserialized(result: pa.Buffer) -> Iterator[Part]:
+    """Yield the parts of a result; messages share its memory.
 
     Raises:
         BrokerUnavailable: bytes are missing; a task can read its range again.
     """
     at = 0
-    kind = b"" if len(parcel) else _END
+    kind = b"" if len(result) else _END
     while kind != _END:
         try:
-            kind, size = _HEAD.unpack_from(parcel, at)
-            parts = _read(kind, parcel[at + _HEAD.size : at + _HEAD.size + size])
+            kind, size = _HEAD.unpack_from(result, at)
+            parts = _read(kind, result[at + _HEAD.size : at + _HEAD.size + size])
         except _DAMAGED as error:
             raise BrokerUnavailable("the result of one of Spark's tasks is damaged", cause=str(error)) from error
         yield from parts
@@ -147,21 +147,21 @@ def _read(kind: bytes, content: pa.Buffer) -> Sequence[Part]:
     raise ValueError(f"a part of the kind {kind!r}")
 
 
-def spooled(folder: Path, parts: Iterable[Part]) -> bytes:
-    """Write a parcel into a new file, and return its path."""
+def written(folder: Path, parts: Iterable[Part]) -> bytes:
+    """Write a result into a new file, and return its path."""
     number, path = tempfile.mkstemp(dir=folder)
     with os.fdopen(number, "wb") as file:
-        for content in packed(parts):
+        for content in serialized(parts):
             file.write(content)
     return os.fsencode(path)
 
 
-def parcels(pieces: Iterable[Piece], folder: Path | None) -> Iterator[pa.Buffer]:
-    """Yield the parcels of a batch, those of each partition in order.
+def joined_pieces(pieces: Iterable[ResultPiece], folder: Path | None) -> Iterator[pa.Buffer]:
+    """Yield the results of a batch, those of each partition in order.
 
     Args:
         pieces: all pieces of some tasks.
-        folder: the folder of parcels' files; None: the pieces have the bytes.
+        folder: the folder of results' files; None: the pieces have the bytes.
 
     Raises:
         BrokerUnavailable: a piece is missing; a task can read its range again.
@@ -177,11 +177,11 @@ def parcels(pieces: Iterable[Piece], folder: Path | None) -> Iterator[pa.Buffer]
 
 
 def _opened(path: bytes) -> pa.Buffer:
-    """Map a parcel's file, which is gone when nothing refers to its bytes any more."""
+    """Map a result's file, which is gone when nothing refers to its bytes any more."""
     name = os.fsdecode(path)
     try:
         with pa.memory_map(name) as file:
-            parcel = file.read_buffer()
+            result = file.read_buffer()
         Path(name).unlink()
     except OSError as error:
         raise ConfigError(
@@ -189,4 +189,4 @@ def _opened(path: bytes) -> pa.Buffer:
             hint="does another program remove files below apply.checkpoint_dir? how many files may this process open?",
             file=name,
         ) from error
-    return parcel
+    return result

@@ -1,6 +1,6 @@
-"""Describes the log in segments for `thl index`: ranges of offsets in place of Tungsten's files.
+"""Describes the log for `thl index`: ranges of offsets in place of Tungsten's files.
 
-A segment ends where an epoch begins, or after about a given number of offsets; like one of Tungsten's files it holds
+An entry ends where an epoch begins, or after about a given number of offsets; like one of Tungsten's files it holds
 whole events. Only a few messages at its ends are read.
 """
 
@@ -21,7 +21,7 @@ from connector.log.ids import Epoch, Seqno
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class IndexEntry:
     """Whole events that follow each other in a partition.
 
     Args:
@@ -42,17 +42,17 @@ class Segment:
     commit_time: int
 
 
-def segments(config: Config, every: int) -> Iterator[Segment]:
-    """The segments of each partition, in order.
+def index_entries(config: Config, every: int) -> Iterator[IndexEntry]:
+    """The entries of each partition, in order.
 
     Args:
         config: the service and its brokers.
-        every: offsets of a segment, about.
+        every: offsets of an entry, about.
 
     Raises:
         BrokerUnavailable: the brokers do not answer.
         ConfigError: there is no such log.
-        LogDamaged: a message is not a fragment; or, after the segments, a partition has lost its end.
+        LogDamaged: a message is not a fragment; or, after the entries, a partition has lost its end.
     """
     lost = read_tails(config).lost
     partitions, log = Partitions(config), LogList(config)
@@ -68,8 +68,8 @@ def segments(config: Config, every: int) -> Iterator[Segment]:
         raise lost
 
 
-def _between(log: LogList, reader: LogReader, partition: int, cuts: list[int]) -> Iterator[Segment]:
-    """The segments between the cuts; a part without a whole event belongs to the segment before it."""
+def _between(log: LogList, reader: LogReader, partition: int, cuts: list[int]) -> Iterator[IndexEntry]:
+    """The entries between the cuts; a part without a whole event belongs to the entry before it."""
     found: list[tuple[int, Attempt]] = []
     for cut, following in pairwise(cuts):
         attempt = log.first_whole(reader, partition, cut, following)
@@ -79,7 +79,7 @@ def _between(log: LogList, reader: LogReader, partition: int, cuts: list[int]) -
         following = found[number + 1][0] if number + 1 < len(found) else cuts[-1]
         newest = log.last_ending(reader, partition, cut, following)
         if newest is not None and attempt.ending is not None:
-            yield Segment(
+            yield IndexEntry(
                 log.topic,
                 partition,
                 cut,
@@ -91,24 +91,21 @@ def _between(log: LogList, reader: LogReader, partition: int, cuts: list[int]) -
             )
 
 
-def as_line(segment: Segment) -> str:
+def as_line(entry: IndexEntry) -> str:
     """A line as Tungsten prints a file: its name, here topic-partition@offset, and seqnos; then epoch and time."""
-    name = f"{segment.topic}-{segment.partition}@{segment.start}"
-    return (
-        f"LogIndexEntry {name}({segment.first}:{segment.last}) "
-        f"epoch {segment.epoch} from {time_of(segment.commit_time)}"
-    )
+    name = f"{entry.topic}-{entry.partition}@{entry.start}"
+    return f"LogIndexEntry {name}({entry.first}:{entry.last}) epoch {entry.epoch} from {time_of(entry.commit_time)}"
 
 
-def as_object(segment: Segment) -> dict[str, object]:
-    """The segment for JSON."""
+def as_object(entry: IndexEntry) -> dict[str, object]:
+    """The entry for JSON."""
     return {
-        "file": f"{segment.topic}-{segment.partition}@{segment.start}",
-        "partition": segment.partition,
-        "start": segment.start,
-        "end": segment.end,
-        "firstSeqno": segment.first,
-        "lastSeqno": segment.last,
-        "epoch": segment.epoch,
-        "time": time_of(segment.commit_time),
+        "file": f"{entry.topic}-{entry.partition}@{entry.start}",
+        "partition": entry.partition,
+        "start": entry.start,
+        "end": entry.end,
+        "firstSeqno": entry.first,
+        "lastSeqno": entry.last,
+        "epoch": entry.epoch,
+        "time": time_of(entry.commit_time),
     }

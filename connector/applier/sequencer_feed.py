@@ -1,4 +1,4 @@
-"""Decides what comes next: messages of a partition, or segments that together are consecutive events.
+"""Gives the sequencer what comes next: messages of a partition, or segments that together are consecutive events.
 
 Spark's tasks make a segment of what they read of one partition. It may be applied once those of the other partitions
 have all events between its own. Where they have not, the segment's messages are read again, and wait one by one.
@@ -17,7 +17,7 @@ from connector.log.ids import Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 
 
-class Turns:
+class SequencerFeed:
     """Gives a sequencer what the buffers have, each partition in its order.
 
     Args:

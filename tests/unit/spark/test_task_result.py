@@ -1,4 +1,4 @@
-"""A task's parts come out of their parcel as they went in, whole or in pieces, through Spark or in a file."""
+"""A task's parts come out of their result as they went in, whole or in pieces, through Spark or in a file."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
-from connector.kafka.arrow_reader import MESSAGES_SCHEMA
 from connector.kafka.consumer import OffsetMissing
 from connector.kafka.large_messages import LARGE
+from connector.kafka.message_batch import MESSAGES_SCHEMA
 from connector.log.compact.segment import Segment, Unread
-from connector.spark.stream import parcel
-from connector.spark.stream.parcel import (
+from connector.spark.stream import task_result
+from connector.spark.stream.parts import Part, without_large
+from connector.spark.stream.segment_builder import SegmentBuilder
+from connector.spark.stream.task_result import (
     FAILED,
-    Piece,
+    ResultPiece,
+    deserialized,
     failure_as_bytes,
     failure_of,
     in_pieces,
-    packed,
-    parcels,
-    spooled,
-    unpacked,
+    joined_pieces,
+    serialized,
+    written,
 )
-from connector.spark.stream.parts import Part, without_large
-from connector.spark.stream.segment_builder import SegmentBuilder
 from tests.support.fragments import batch, encoded, record
 from tests.unit.applier.test_core import TOPIC, insert
 
@@ -75,8 +75,8 @@ def whole(*contents: bytes | pa.Buffer) -> pa.Buffer:
 
 
 @given(parts())
-def test_parts_of_a_parcel_are_those_that_were_packed(made: list[Part]) -> None:
-    found = list(unpacked(whole(*packed(made))))
+def test_parts_of_a_result_are_those_that_went_in(made: list[Part]) -> None:
+    found = list(deserialized(whole(*serialized(made))))
     assert same(found, made)
     for part in found:
         if isinstance(part, pa.RecordBatch):
@@ -85,107 +85,107 @@ def test_parts_of_a_parcel_are_those_that_were_packed(made: list[Part]) -> None:
 
 @settings(max_examples=50)
 @given(st.lists(parts(), max_size=4), st.integers(1, 200), st.randoms())
-def test_pieces_in_any_order_give_the_parcels_of_each_partition_in_order(
+def test_pieces_in_any_order_give_the_results_of_each_partition_in_order(
     tasks: list[list[Part]], size: int, random: st.DataObject
 ) -> None:
     pieces = []
-    kept, parcel.PIECE = parcel.PIECE, size  # type: ignore[misc]
+    kept, task_result.PIECE_BYTES = task_result.PIECE_BYTES, size  # type: ignore[misc]
     try:
         for number, made in enumerate(tasks):
             contents = list(in_pieces(made))
-            assert b"".join(contents) == b"".join(packed(made))
+            assert b"".join(contents) == b"".join(serialized(made))
             assert all(size <= len(one) for one in contents[:-1])
             assert all(len(one) < 2 * size for one in contents)
             # Two partitions, whose ranges have the same offsets; more than ten pieces.
-            pieces += [Piece(number % 2, number // 2, n, content) for n, content in enumerate(contents)]
+            pieces += [ResultPiece(number % 2, number // 2, n, content) for n, content in enumerate(contents)]
     finally:
-        parcel.PIECE = kept  # type: ignore[misc]
+        task_result.PIECE_BYTES = kept  # type: ignore[misc]
     random.shuffle(pieces)  # type: ignore[attr-defined]
-    found = [list(unpacked(one)) for one in parcels(pieces, None)]
+    found = [list(deserialized(one)) for one in joined_pieces(pieces, None)]
     expected = [made for made in tasks[::2] + tasks[1::2] if made]
     assert len(found) == len(expected)
     assert all(map(same, found, expected))
 
 
 @pytest.mark.parametrize("last", [batch([b"x" * 20, None]), SEGMENT], ids=["messages", "segment"])
-def test_a_parcel_that_ends_too_early_is_an_error_wherever_it_ends(last: Part) -> None:
+def test_a_result_that_ends_too_early_is_an_error_wherever_it_ends(last: Part) -> None:
     before = Unread(0, 3, 9, 4, 500)
-    parcel_ = whole(*packed([before, last]))
-    for end in range(1, len(parcel_)):
+    result = whole(*serialized([before, last]))
+    for end in range(1, len(result)):
         with pytest.raises(BrokerUnavailable, match="damaged"):
-            list(unpacked(parcel_[:end]))
+            list(deserialized(result[:end]))
 
 
 def test_a_piece_that_is_missing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parcel, "PIECE", 100)
-    pieces = [Piece(3, 7, number, content) for number, content in enumerate(in_pieces([SEGMENT, batch([b"x"])]))]
+    monkeypatch.setattr(task_result, "PIECE_BYTES", 100)
+    pieces = [ResultPiece(3, 7, number, content) for number, content in enumerate(in_pieces([SEGMENT, batch([b"x"])]))]
     assert len(pieces) > 3
     for missing in range(len(pieces)):
         with pytest.raises(BrokerUnavailable, match="incomplete" if missing + 1 < len(pieces) else "damaged"):
-            for one in parcels(pieces[:missing] + pieces[missing + 1 :], None):
-                list(unpacked(one))
+            for one in joined_pieces(pieces[:missing] + pieces[missing + 1 :], None):
+                list(deserialized(one))
 
 
 def test_only_messages_and_what_a_task_has_pickled_is_read() -> None:
-    content = whole(*packed([SEGMENT]))
+    content = whole(*serialized([SEGMENT]))
     assert content[:8].to_pybytes() == b"pickled "
     with pytest.raises(BrokerUnavailable, match=r"damaged.*kind"):
-        list(unpacked(pa.py_buffer(b"another " + content[8:].to_pybytes())))
+        list(deserialized(pa.py_buffer(b"another " + content[8:].to_pybytes())))
 
 
-def test_numbers_in_a_parcel_are_where_arrow_reads_them_in_place() -> None:
+def test_numbers_in_a_result_are_where_arrow_reads_them_in_place() -> None:
     made = [Unread(0, 3, 9, 4, 500), batch([b"x"]), SEGMENT, batch([b"y"] * 3)]
-    parcel_ = whole(*packed(made))
-    found = [part for part in unpacked(parcel_) if isinstance(part, pa.RecordBatch)]
+    result = whole(*serialized(made))
+    found = [part for part in deserialized(result) if isinstance(part, pa.RecordBatch)]
     for part in found:
         address = part["offset"].buffers()[1].address
-        assert parcel_.address <= address < parcel_.address + len(parcel_)
-        assert (address - parcel_.address) % 8 == 0
+        assert result.address <= address < result.address + len(result)
+        assert (address - result.address) % 8 == 0
 
 
-def test_a_task_without_messages_has_a_parcel_without_parts(tmp_path: Path) -> None:
+def test_a_task_without_messages_has_a_result_without_parts(tmp_path: Path) -> None:
     """Kafka's transaction markers, and what was aborted, have offsets and no messages."""
     assert list(in_pieces([])) == []
-    assert list(parcels([], None)) == []
-    (found,) = parcels([Piece(0, 0, 0, spooled(tmp_path, []))], tmp_path)
-    assert list(unpacked(found)) == []
+    assert list(joined_pieces([], None)) == []
+    (found,) = joined_pieces([ResultPiece(0, 0, 0, written(tmp_path, []))], tmp_path)
+    assert list(deserialized(found)) == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parcels_in_files_are_read_in_order_and_removed(tmp_path: Path) -> None:
+def test_results_in_files_are_read_in_order_and_removed(tmp_path: Path) -> None:
     tasks: list[list[Part]] = [[batch([b"a", None])], [segment(5, 2, partition=1), Unread(1, 7, 9, 1, 80)], [SEGMENT]]
     places = [(0, 0), (1, 5), (0, 2)]
-    pieces = [Piece(*place, 0, spooled(tmp_path, made)) for place, made in zip(places, tasks, strict=True)]
+    pieces = [ResultPiece(*place, 0, written(tmp_path, made)) for place, made in zip(places, tasks, strict=True)]
     assert len(list(tmp_path.iterdir())) == 3
-    found = [list(unpacked(one)) for one in parcels(reversed(pieces), tmp_path)]
+    found = [list(deserialized(one)) for one in joined_pieces(reversed(pieces), tmp_path)]
     assert list(tmp_path.iterdir()) == []
     gc.collect()
     assert all(map(same, found, [tasks[0], tasks[2], tasks[1]]))
 
 
-def test_files_of_parcels_are_for_this_user_alone(tmp_path: Path) -> None:
+def test_files_of_results_are_for_this_user_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        spooled(tmp_path, [SEGMENT])
+        written(tmp_path, [SEGMENT])
     finally:
         os.umask(before)
     assert [file.stat().st_mode & 0o777 for file in tmp_path.iterdir()] == [0o600]
 
 
-def test_a_file_of_a_parcel_that_is_gone_is_named(tmp_path: Path) -> None:
-    path = spooled(tmp_path, [SEGMENT])
+def test_a_file_of_a_result_that_is_gone_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, [SEGMENT])
     Path(os.fsdecode(path)).unlink()
     with pytest.raises(ConfigError, match="cannot be read") as refused:
-        list(parcels([Piece(0, 0, 0, path)], tmp_path))
+        list(joined_pieces([ResultPiece(0, 0, 0, path)], tmp_path))
     assert refused.value.where["file"] == os.fsdecode(path)
 
 
 def test_messages_share_the_memory_of_their_file(tmp_path: Path) -> None:
-    (parcel_,) = parcels([Piece(0, 0, 0, spooled(tmp_path, [batch([b"a" * 5_000])]))], tmp_path)
-    (part,) = unpacked(parcel_)
+    (result,) = joined_pieces([ResultPiece(0, 0, 0, written(tmp_path, [batch([b"a" * 5_000])]))], tmp_path)
+    (part,) = deserialized(result)
     assert isinstance(part, pa.RecordBatch)
     address = part["value"].buffers()[2].address
-    assert parcel_.address <= address < parcel_.address + len(parcel_)
+    assert result.address <= address < result.address + len(result)
 
 
 def test_messages_in_other_columns_are_refused() -> None:
@@ -193,7 +193,7 @@ def test_messages_in_other_columns_are_refused() -> None:
     small = pa.RecordBatch.from_pydict({"partition": [1], "offset": [2], "value": [b"a"]})
     for wrong in (other, small):
         with pytest.raises(ValueError, match="messages in columns"):
-            list(packed([wrong]))
+            list(serialized([wrong]))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_messages_in_other_columns_are_refused() -> None:
     ],
 )
 def test_an_error_of_a_task_keeps_its_kind_ids_and_remedy(raised: ConnectorError, kind: type[ConnectorError]) -> None:
-    found = failure_of(Piece(0, 5, FAILED, failure_as_bytes(raised)))
+    found = failure_of(ResultPiece(0, 5, FAILED, failure_as_bytes(raised)))
     assert type(found) is kind
     assert (found.message, found.hint, found.where) == (raised.message, raised.hint, raised.where)
 

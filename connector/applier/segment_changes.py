@@ -1,0 +1,51 @@
+"""The net changes of one commit with segments: what tasks have compacted, and the driver between them."""
+
+from __future__ import annotations
+
+from connector.log.compact.compact import Compactor
+from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.compact.net_changes import NetChanges
+from connector.log.compact.segment import Segment
+
+
+class SegmentChanges:
+    """The net changes of the next commit up to its last segment: those of segments, and what precedes each of them.
+
+    Args:
+        topic: the event topic, for errors.
+        columns: the target's metadata columns; None if it has none.
+    """
+
+    def __init__(self, topic: str, columns: MetadataColumns | None) -> None:
+        self._columns = columns
+        self._joined = Compactor(topic)
+        self._changes: list[NetChanges] = []
+        self.rows = 0
+        self.size = 0
+
+    def add(self, before: Compactor, segment: Segment) -> None:
+        """Add a segment.
+
+        Args:
+            before: has the net changes that precede it; is drained.
+            segment: the segment.
+        """
+        self.rows += before.rows + segment.rows
+        self.size += before.size + segment.size
+        self._changes += before.drain()
+        self._changes += segment.changes
+
+    def drain(self) -> list[NetChanges]:
+        """Drain them, those of a table joined, in the order in which to apply them.
+
+        Raises:
+            LogDamaged: they contradict each other.
+        """
+        changes, self._changes = self._changes, []
+        self.rows = self.size = 0
+        if len({net.layout.name for net in changes}) == len(changes):
+            return changes
+        for net in changes:
+            # Rows without a key differ by their event's metadata, which a delete does not have.
+            self._joined.add_net(net, apart=self._columns is not None and not net.layout.key)
+        return self._joined.drain()
