@@ -7,6 +7,7 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -408,15 +409,18 @@ def workers() -> list[int]:
     """Python workers of this process's Spark: grandchildren, by way of its JVM and a daemon."""
     parents = {}
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (stat := entry / "stat").exists():
-            parents[int(entry.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        if entry.name.isdigit():
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
 
     def below(pid: int) -> set[int]:
         children = {child for child, parent in parents.items() if parent == pid}
         return children.union(*map(below, children)) if children else set()
 
     def named(pid: int) -> bool:
-        return b"pyspark.worker" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+        with suppress(FileNotFoundError, ProcessLookupError):
+            return b"pyspark.worker" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+        return False
 
     daemons = [pid for pid in below(os.getpid()) if named(pid)]
     return [pid for pid in daemons if parents[pid] in daemons]
