@@ -49,6 +49,12 @@ ROWS: Final = (
     "rows.before_commit",  # messages and progress are produced, not committed
     "rows.after_commit",
 )
+WRITERS: Final = (
+    "target.before_intent",  # several writers have merged their parts, none has committed
+    "target.after_intent",
+    "target.before_channel",
+    "target.after_channel",
+)
 INDEXES: Final = ("target.before_index",)  # an index of `target.indexes` is missing
 POINTS: Final = PRODUCE + APPLY + TARGET
 """Every point on the way from source to target. The target's points lie between those of `apply` around its calls."""
@@ -69,7 +75,7 @@ def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
         text = environ.get(variable)
         if text:
             name, _, count = text.partition(":")
-            known = POINTS + ROWS + INDEXES
+            known = POINTS + ROWS + WRITERS + INDEXES
             if name not in known or not (count or "1").isdecimal():
                 raise ConfigError(f"{variable}={text} names no failpoint", hint="one of " + ", ".join(known))
             armed.setdefault(name, []).append((int(count or "1"), sent))

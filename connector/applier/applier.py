@@ -2,9 +2,10 @@
 
     Kafka ─► Spark ─► LogStream (the next messages) ─► ApplyCore (applies them) ─► target
 
-An attempt is a claim, a handshake and a stream; it ends with a stop or an error. After a retryable error (the target or
-the brokers do not answer) the outcome of a commit may be unknown, so the next attempt claims the target again and
-continues from the target's position. The run ends with the error after `retries` attempts without progress.
+An attempt is a claim, a handshake and a stream; it ends with a stop or an error. Where an applier was ended within a
+commit of several writers, the first attempt makes that commit whole and does nothing else. After a retryable error (the
+target or the brokers do not answer) the outcome of a commit may be unknown, so the next attempt claims the target again
+and continues from the target's position. The run ends with the error after `retries` attempts without progress.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
 from connector.log.ids import Seqno
 from connector.log.reading.event_sequencer import EventSequencer
-from connector.log.transaction.position import SourcePosition, TargetPosition
+from connector.log.transaction.position import Intent, SourcePosition, TargetPosition
 from connector.retrying import Stopped, retry
 from connector.spark.executors import Executors
 from connector.spark.session import SparkRun
@@ -148,12 +149,11 @@ class Applier:
             ):
                 if self._first_attempt:
                     signals.forget_request(self._config.service)
-                if self._first is not None:
-                    claimed = self._position = self._rewound(target, signals, claimed, self._first)
-                    self._first = None
-                if self._first_attempt:
-                    self._check_skips(signals, claimed)
-                    self._first_attempt = False
+                intent = claimed.intent
+                if intent is None:
+                    claimed = self._position = self._begun(target, signals, claimed)
+                else:
+                    self._check_intent(intent)
                 core, offsets = self._handshake(target, claimed, large, ranges)
                 if self._excluded is not None:  # last: all other options are accepted by now
                     self._excluded.exclude(target, claimed, self._clock)
@@ -162,12 +162,37 @@ class Applier:
                     self._follow(core, offsets, signals)
                 finally:
                     self._position = core.position
+                self._done = intent is None or self.request is not None
         except PASSING as error:
             if self._position is claimed:
                 raise
             LOG.warning("continuing from the target's position", extra={"why": error})
         finally:
             target.close()
+
+    def _begun(self, target: TargetDatabase, signals: SignalTable, position: TargetPosition) -> TargetPosition:
+        """Do what the first attempt alone does; return the position before the first event to apply."""
+        if self._first is not None:
+            position = self._rewound(target, signals, position, self._first)
+            self._first = None
+        if self._first_attempt:
+            self._check_skips(signals, position)
+            self._first_attempt = False
+        return position
+
+    def _check_intent(self, intent: Intent) -> None:
+        """Refuse to skip an event that is applied in part."""
+        fields = {"service": self._config.service, "seqno": f"{intent.first}..{intent.last}"}
+        if skipped := {seqno for seqno in self._skips if intent.first <= seqno <= intent.last}:
+            raise ConfigError(
+                f"event {min(skipped)} is applied in part: it cannot be skipped",
+                hint="start thl apply once without it, which applies the rest",
+                **fields,
+            )
+        LOG.warning(
+            "an applier was ended within a commit of several writers: making it whole",
+            extra={**fields, "writers": intent.writers, "committed": sorted(intent.committed)},
+        )
 
     def _check_skips(self, signals: SignalTable, position: TargetPosition) -> None:
         """Refuse to skip an event that is applied; an event that was skipped before may be named again."""
@@ -246,7 +271,6 @@ class Applier:
                 tails.check(core.position.seqno)
                 if self._ended(core):
                     break
-        self._done = True
 
     def _compaction(self, partitions: int) -> Compaction:
         """Return what Spark's tasks do: they compact, unless events are needed one by one."""

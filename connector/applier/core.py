@@ -25,7 +25,7 @@ from connector.applier.sequencer_feed import SequencerFeed
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import Relation, StopCondition, ToSeqno, cut
 from connector.clock import Clock
-from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
+from connector.errors import ConnectorError, LogDamaged, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import Ddl, once_more
@@ -51,7 +51,8 @@ class ApplyCore:
 
     Args:
         target: the claimed target.
-        position: the target's position, which the claim returned.
+        position: the target's position, which the claim returned. Where it has an intent, the core makes that commit
+            whole, and is done.
         sequencer: the sequencer for that position.
         buffers: the buffers of the messages that were read.
         log_id: the ID of the log.
@@ -78,6 +79,11 @@ class ApplyCore:
         skips: Skips | None = None,
         columns: MetadataColumns | None = None,
     ) -> None:
+        self._least = NO_SEQNO
+        if position.intent is not None:
+            # An earlier applier has made this commit in part: it is made whole, with all of its events and no others.
+            self._least = position.intent.last
+            until, skips = ToSeqno(self._least), None
         self._next = NextPosition(position, log_id, gtid_set)
         self._columns = columns
         self._target = target
@@ -226,6 +232,8 @@ class ApplyCore:
             self.done = release.complete and relation is Relation.LAST
             return
         own_commit = header.kind is Kind.DDL or _begins_snapshot(header)
+        if own_commit and header.seqno <= self._least:
+            raise self._changed(header.kind.name)
         if release.first and (own_commit or not release.complete):
             self._commit()
         if release.complete and header.outcome is Outcome.VOID:
@@ -286,8 +294,8 @@ class ApplyCore:
 
     def _stage_unfinished(self, header: FragmentHeader) -> None:
         """Stage the changes of an unfinished event once they are large."""
-        if self._compactor.size < STAGE_BYTES:
-            return
+        if self._compactor.size < STAGE_BYTES or self._open.events.last is not None:
+            return  # what is staged, and gets other metadata columns at its end, is of one event
         self._stage(last=False)
         if self._columns is not None and self._open.metadata is None:
             self._open.metadata = self._columns.values(header)
@@ -346,7 +354,7 @@ class ApplyCore:
         """Commit all collected whole events; do nothing if there are none."""
         collected = self._open
         header = collected.events.last
-        if header is None:
+        if header is None or header.seqno < self._least:
             return
         self._stage(last=True)
         position = self._next.after(header, self._sequencer.resumable(header.seqno))
@@ -375,11 +383,22 @@ class ApplyCore:
 
     def _forget(self) -> None:
         """Drop the unfinished event, which is void; no other event is collected then."""
+        if self._open.events.last is not None:
+            raise self._changed("void")
         self._compactor.drain()
         self._row_parts.forget()
         if self._open.staged:
             self._target.discard()
         self._open = OpenCommit()
+
+    def _changed(self, what: str) -> LogDamaged:
+        """The error of a commit that cannot be made whole, because its events are not those of its first part."""
+        return LogDamaged(
+            f"the events of a commit that was made in part are not as they were: {what}",
+            hint="load the target again",
+            service=self.position.service,
+            seqno=f"{self.position.seqno + 1}..{self._least}",
+        )
 
     def _count(self, events: CommitBatch) -> None:
         now = self._clock.now()

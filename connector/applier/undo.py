@@ -66,6 +66,12 @@ def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno
         HistoriesDiffer, LogDamaged, BrokerUnavailable: see `connector.kafka.handshake.handshake`.
     """
     position = target.claim(config.service)
+    if position.intent is not None:
+        raise ConfigError(
+            "an applier was ended within a commit of several writers: undo needs that commit whole",
+            hint="start thl apply once, which makes it whole; if its events are trapped, load the target again",
+            seqno=f"{position.intent.first}..{position.intent.last}",
+        )
     if to >= position.seqno or not position.consistent or position.rewound_from != NO_SEQNO:
         raise ConfigError(
             f"undo needs a consistent target that is beyond event {to}",

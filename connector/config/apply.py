@@ -110,6 +110,15 @@ class Target(Section):
         "applying slower. After a change the next start of the applier builds what is missing, which may take long; "
         "it drops no index for it. docs/types.md says which indexes differ.",
     )
+    writers: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="PostgreSQL: the number of connections among which a large commit is divided, by table and key. "
+        "With more than 1 the commit's parts become visible one after the other, within milliseconds; meanwhile "
+        "consistent is false in thl_position. Commits of few rows, and DDL, go by one connection; so do all changes of "
+        "a table without a primary key, or on the target with another unique index, a foreign key or a trigger.",
+    )
     retries: int = Field(
         30, ge=0, description="Attempts to reach an unavailable target before the applier exits with 4."
     )
@@ -123,6 +132,12 @@ class Target(Section):
     def _indexes_need_postgresql(self) -> Target:
         if self.indexes != "none" and self.url.get_secret_value().startswith("sqlite:"):
             raise ValueError("indexes: a SQLite target has no secondary indexes: only none is possible")
+        return self
+
+    @model_validator(mode="after")
+    def _writers_need_postgresql(self) -> Target:
+        if self.writers > 1 and self.url.get_secret_value().startswith("sqlite:"):
+            raise ValueError("writers: SQLite has one writer: only 1 is possible")
         return self
 
     @model_validator(mode="after")

@@ -75,6 +75,14 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
         from_first=not any(starts.values()),
         rewound_from=position.rewound_from,
     )
+    if position.intent is not None:
+        history.prove(
+            position.log_id or history.log_id,
+            position.intent.last,
+            position.intent.epoch,
+            source_id=position.source_id,
+            rewound_from=position.rewound_from,
+        )
     check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, record)
     check_before(position, before)
     if (lost := lost_tails(config.topic, record, tails)) is not None:

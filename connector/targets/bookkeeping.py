@@ -7,6 +7,8 @@
 - `thl_inconsistent`: the tables that may differ from the source, until `thl verify` finds them equal.
 - `thl_excluded`: the excluded tables, with their first event, the user and the reason.
 - `thl_rewound`: the last event that a target had before a rewind, until it is applied again.
+- `thl_intent`: the commit that several writers make, until all have made their part.
+- `thl_channels`: one row per writer: the last event of the last commit of which it made a part.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Final
 from connector.log.compact.net_changes import AppliedEvent, LeftOut
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.position import TargetPosition
+from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets.operations import Value
 from connector.targets.target_schema import Excluded
 
@@ -48,7 +50,7 @@ def position_values(position: TargetPosition) -> tuple[Value, ...]:
         position.source_id,
         position.event_id,
         position.gtid_set,
-        json.dumps({str(partition): offset for partition, offset in sorted(position.offsets.items())}),
+        _offsets_text(position),
         position.consistent,
         position.commit_time,
     )
@@ -70,6 +72,63 @@ def position_from(service: str, row: Sequence[object], head: object = None) -> T
         commit_time=int(str(commit_time)),
         rewound_from=NO_SEQNO if head is None else Seqno(int(str(head))),
     )
+
+
+INTENT: Final = (
+    "first_seqno",
+    "last_seqno",
+    "epoch",
+    "offsets",
+    "consistent",
+    "writers",
+    "hash_version",
+    "undivided",
+)
+"""The columns of `thl_intent` after the service. `consistent` is that of the position before the commit."""
+
+
+def intent_values(intent: Intent, position: TargetPosition, *, consistent: bool) -> tuple[Value, ...]:
+    """The values of the columns `INTENT`.
+
+    Args:
+        intent: the commit.
+        position: the position after it.
+        consistent: whether the target is consistent before it.
+    """
+    return (
+        intent.first,
+        intent.last,
+        intent.epoch,
+        _offsets_text(position),
+        consistent,
+        intent.writers,
+        intent.hash_version,
+        json.dumps(sorted(intent.undivided)),
+    )
+
+
+def intent_from(row: Sequence[object], committed: Iterable[int]) -> tuple[Intent, bool]:
+    """The intent in the columns `INTENT`, and whether the target was consistent before it.
+
+    Args:
+        row: the columns.
+        committed: the writers that have made their part.
+    """
+    first, last, epoch, _, consistent, writers, hash_version, undivided = row
+    intent = Intent(
+        first=Seqno(int(str(first))),
+        last=Seqno(int(str(last))),
+        epoch=Epoch(int(str(epoch))),
+        writers=int(str(writers)),
+        hash_version=int(str(hash_version)),
+        undivided=frozenset(TableName(*name) for name in json.loads(str(undivided))),
+        committed=frozenset(committed),
+    )
+    return intent, bool(consistent)
+
+
+def _offsets_text(position: TargetPosition) -> str:
+    return json.dumps({str(partition): offset for partition, offset in sorted(position.offsets.items())})
 
 
 def applied_rows(

@@ -79,6 +79,10 @@ class StagedSchema:
         """The names of exclusions to delete from the bookkeeping, and the exclusions to write to it."""
         return exclusions(self._saved, self.tables)
 
+    def tables_committed(self) -> None:
+        """The changed tables are committed, the exclusions not."""
+        self._saved = TargetSchema(self.tables, self._saved.transaction, self._saved.excluded)
+
     def committed(self) -> None:
         """The commit succeeded."""
         self._saved = self.tables

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.finished import Digest, Finished
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import NOTHING, PendingChecksum
 from connector.log.transaction.source_position import SourcePosition
 
-__all__ = ["Digest", "Finished", "Open", "PositionRecord", "SourcePosition", "TargetPosition"]
+__all__ = ["Digest", "Finished", "Intent", "Open", "PositionRecord", "SourcePosition", "TargetPosition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,28 @@ class PositionRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A commit that several writers make, each in a transaction of its own, and that not all of them have made.
+
+    Args:
+        first, last: the events of the commit.
+        epoch: of the last event.
+        writers: the number of writers that the commit is divided among.
+        hash_version: of the division.
+        undivided: the tables of which one writer makes all changes.
+        committed: the writers, from 0 on, that have made their part.
+    """
+
+    first: Seqno
+    last: Seqno
+    epoch: Epoch
+    writers: int
+    hash_version: int
+    undivided: frozenset[TableName]
+    committed: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetPosition:
     """The position of a target, written in the same target transaction as its data.
 
@@ -80,6 +103,8 @@ class TargetPosition:
         commit_time: the commit time of the last applied event, µs since 1970 UTC.
         rewound_from: of a target that was rewound and applies again, its last event before; NO_SEQNO otherwise. Up to
             there it may already hold later events, and `gtid_set` is that of this event.
+        intent: the commit after `seqno`, if some of several writers have made their part and others have not. It has to
+            be made whole before anything else.
     """
 
     service: str
@@ -93,6 +118,7 @@ class TargetPosition:
     consistent: bool = True
     commit_time: int = 0
     rewound_from: Seqno = NO_SEQNO
+    intent: Intent | None = None
 
 
 @dataclass(frozen=True, slots=True)

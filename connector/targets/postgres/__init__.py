@@ -9,6 +9,9 @@
 - `copy_numbers`: numbers in COPY's format; compiled.
 - `copy_text`: text in COPY's format; compiled.
 - `copy_times`: dates and times in COPY's format; compiled.
+- `writers`: commits of several writers, and the intent that makes them one.
+- `channels`: the sessions of these writers.
+- `undivided`: tables whose changes go by one connection.
 - `merge`: the statements from staging to a table.
 - `missing`: the rows that a merge does not find.
 - `ddl`: applies DDL operations.

@@ -64,6 +64,31 @@ CREATE TABLE thl.thl_excluded (
   PRIMARY KEY (service, schema_name, table_name))
 """
 
+_INTENT: Final = """
+CREATE TABLE thl.thl_intent (
+  service text PRIMARY KEY, first_seqno bigint NOT NULL, last_seqno bigint NOT NULL, epoch bigint NOT NULL,
+  offsets text NOT NULL, consistent boolean NOT NULL, writers integer NOT NULL, hash_version integer NOT NULL,
+  undivided text NOT NULL)
+"""
+
+_CHANNELS: Final = """
+CREATE TABLE thl.thl_channels (
+  service text, channel integer, seqno bigint NOT NULL, token bigint NOT NULL, PRIMARY KEY (service, channel))
+"""
+
+# One row for each reason for which readers may see what the source never showed: the rows of a commit in part, an
+# initial load, events that are applied again, tables that are excluded, or from which an event was left out.
+_INCONSISTENT_BECAUSE: Final = """
+CREATE VIEW thl.thl_inconsistent_because AS
+  SELECT service, 'channels' AS because FROM thl.thl_intent
+  UNION ALL SELECT service, 'rewind' FROM thl.thl_rewound
+  UNION ALL SELECT p.service, 'load' FROM thl.thl_position p
+    LEFT JOIN thl.thl_intent i USING (service) LEFT JOIN thl.thl_rewound r USING (service)
+    WHERE NOT coalesce(i.consistent, p.consistent) AND r.service IS NULL
+  UNION ALL SELECT DISTINCT service, 'quarantine' FROM thl.thl_excluded
+  UNION ALL SELECT DISTINCT service, 'skipped' FROM thl.thl_inconsistent
+"""
+
 _MYSQL_NUMBERS: Final = r"""
 CREATE FUNCTION thl.thl_gtid_numbers(gtids text) RETURNS TABLE (source text, numbers int8multirange)
 LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $$
@@ -184,6 +209,9 @@ _RELATIONS: Final[tuple[tuple[str, LiteralString], ...]] = (
     ("thl.thl_inconsistent", _INCONSISTENT),
     ("thl.thl_excluded", _EXCLUDED),
     ("thl.thl_rewound", "CREATE TABLE thl.thl_rewound (service text PRIMARY KEY, head bigint NOT NULL)"),
+    ("thl.thl_intent", _INTENT),
+    ("thl.thl_channels", _CHANNELS),
+    ("thl.thl_inconsistent_because", _INCONSISTENT_BECAUSE),
 )
 _FUNCTIONS: Final[tuple[tuple[str, LiteralString], ...]] = (
     ("thl.thl_gtid_numbers(text)", _MYSQL_NUMBERS),
@@ -222,7 +250,7 @@ def _made(connection: psycopg.Connection, name: str, statement: LiteralString) -
     try:
         with connection.transaction():
             connection.execute(statement)
-    except errors.InsufficientPrivilege:
+    except (errors.InsufficientPrivilege, errors.UndefinedTable):  # the latter for a view of what is missing
         fields = {"missing": name, "hint": "GRANT CREATE, USAGE ON SCHEMA thl TO …"}
         log.warning("the account may not create a part of the bookkeeping", extra=fields)
         return False

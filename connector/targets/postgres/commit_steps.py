@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from connector.log.compact.net_changes import AppliedEvent, LeftOut
-from connector.log.ids import NO_SEQNO
+from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.position import TargetPosition
+from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.operations import Value
 from connector.targets.postgres.merge import Step
@@ -27,11 +27,13 @@ class CommitSteps:
         service: the service.
         token: of the applier's claim.
         now: the time of the commit, µs since 1970 UTC.
+        channels: true if the target has `thl_channels`.
     """
 
     service: str
     token: int
     now: int
+    channels: bool
 
     @property
     def _owner(self) -> str:
@@ -51,10 +53,39 @@ class CommitSteps:
             if position.rewound_from != NO_SEQNO:
                 yield _insert("thl.thl_rewound", (self.service, position.rewound_from))
         if position.seqno < before.seqno:
+            if self.channels:
+                yield Step(f"UPDATE thl.thl_channels SET seqno = {NO_SEQNO} WHERE {self._owner}")
             yield Step(f"DELETE FROM thl.thl_applied WHERE {self._owner} AND seqno > {position.seqno}")
 
-    def schema(self, schema: StagedSchema) -> Iterator[Step]:
-        """Record changed tables and exclusions, and the counts of excluded changes."""
+    def intent(self, intent: Intent, before: TargetPosition, position: TargetPosition) -> Iterator[Step]:
+        """Begin a commit of several writers: readers may see parts of it from now on.
+
+        Args:
+            intent: the commit.
+            before, position: the positions before and after it.
+        """
+        where = f"{self._owner} AND token = {self.token}"
+        yield Step(f"UPDATE thl.thl_position SET consistent = false WHERE {where}", "updated in thl_position", 1)
+        yield _insert(
+            "thl.thl_intent", (self.service, *bookkeeping.intent_values(intent, position, consistent=before.consistent))
+        )
+
+    def channel(self, number: int, last: Seqno) -> Step:
+        """Move a writer to the last event of a commit, in the transaction of its part."""
+        where = f"{self._owner} AND channel = {number} AND token = {self.token}"
+        return Step(f"UPDATE thl.thl_channels SET seqno = {last} WHERE {where}", "updated in thl_channels", 1)
+
+    def whole(self) -> Step:
+        """End a commit of several writers, with the position after it."""
+        return Step(f"DELETE FROM thl.thl_intent WHERE {self._owner}")
+
+    def owned(self) -> Step:
+        """Lock the position, which has another token after a newer claim."""
+        sql = f"UPDATE thl.thl_position SET token = token WHERE {self._owner} AND token = {self.token}"
+        return Step(sql, "updated in thl_position", 1)
+
+    def tables(self, schema: StagedSchema) -> Iterator[Step]:
+        """Record changed tables."""
         owner = self._owner
         gone, new = schema.changed_tables()
         for name in gone:
@@ -62,6 +93,10 @@ class CommitSteps:
         for table in new:
             target_name = ".".join(NAMES.table(table.name))
             yield _insert("thl.thl_tables", (self.service, *table.name, target_name, to_json(table)))
+
+    def exclusions(self, schema: StagedSchema) -> Iterator[Step]:
+        """Record changed exclusions, and the counts of excluded changes."""
+        owner = self._owner
         included, excluded = schema.changed_exclusions()
         for name in included:
             yield Step(f"DELETE FROM thl.thl_excluded WHERE {owner} AND {_same_table(name)}")

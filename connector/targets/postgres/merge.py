@@ -16,6 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import psycopg
+
+from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableLayout
 from connector.targets.postgres.names import column_name, column_names, table_name
 
@@ -44,6 +47,23 @@ class Step:
     sql: str
     done: str = ""
     expected: int | None = None
+
+
+def run_steps(session: psycopg.Connection, steps: Sequence[Step]) -> None:
+    """Run statements in one round trip, and compare the number of rows of each with the expected one.
+
+    Raises:
+        TargetDiffers: a number differs.
+        psycopg.Error: of a statement.
+    """
+    if not steps:
+        return
+    cursor = session.cursor()
+    cursor.execute(";\n".join(step.sql for step in steps).encode())
+    for step in steps:
+        if step.expected is not None and cursor.rowcount != step.expected:
+            raise TargetDiffers(f"{cursor.rowcount} rows were {step.done}, and the log has {step.expected}")
+        cursor.nextset()
 
 
 def merge(

@@ -34,7 +34,7 @@ class MissingRows:
     """
 
     table: TableName
-    rows: str
+    rows: tuple[str, ...]
 
 
 def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operation]) -> MissingRows | None:
@@ -50,7 +50,7 @@ def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operati
             continue
         found = _of_keys(connection, item) if item.layout.key else _of_images(connection, item)
         if found:
-            return MissingRows(item.layout.name, "; ".join(found))
+            return MissingRows(item.layout.name, tuple(found))
         for step in merge(item.layout, item.name, _counts(connection, item.name), own=item.own):
             connection.execute(step.sql.encode())
     return None

@@ -8,7 +8,7 @@ reused; the transaction that merges a table empties it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import psycopg
 
@@ -101,6 +101,18 @@ class Staging:
             table.counts.moved += len(partial.moved)
         table.worn += len(net)
         return table
+
+    def copied(self, table: Staged, other: psycopg.Connection) -> Staged:
+        """Copy a staging table of another session, and return the copy."""
+        made = self._create(table.layout, table.partial)
+        made.metadata, made.counts, made.worn = table.metadata, replace(table.counts), table.worn
+        with (
+            other.cursor().copy(f"COPY {table.name} TO STDOUT (FORMAT binary)".encode()) as source,
+            self._connection.cursor().copy(f"COPY {made.name} FROM STDIN (FORMAT binary)".encode()) as into,
+        ):
+            for chunk in source:
+                into.write(chunk)
+        return made
 
     def _copy(self, into: str, sources: Iterable[Iterator[bytes]]) -> None:
         with self._connection.cursor().copy(f"COPY {into} FROM STDIN (FORMAT binary)".encode()) as copy:

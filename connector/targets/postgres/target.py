@@ -3,7 +3,7 @@
 Rows go to TEMP tables of the session at once (`staging`); DDL waits for the commit. The commit is one transaction: it
 writes the position under the token of `claim`, which also makes a newer applier wait; then it applies everything in
 order and compares each statement's row count with the log; then COMMIT. A small commit is a COPY per table and two
-round trips.
+round trips. With several writers a large commit of rows is divided among further sessions (`writers`).
 
 Fencing: a newer claim changes the token, so the older applier does not find its position and its transaction fails. A
 newer applier waits for the running commit of an older one. If that one is stopped inside its commit, the server ends
@@ -45,11 +45,12 @@ from connector.targets.postgres.connection import connect
 from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, run
 from connector.targets.postgres.errors import translated
 from connector.targets.postgres.literals import literal
-from connector.targets.postgres.merge import Step
-from connector.targets.postgres.missing import missing_rows
+from connector.targets.postgres.merge import Step, run_steps
+from connector.targets.postgres.missing import NAMED, MissingRows, missing_rows
 from connector.targets.postgres.names import NAMES, column_name, table_name
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.postgres.types import postgres_type
+from connector.targets.postgres.writers import Writers
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema
@@ -80,6 +81,7 @@ class PostgresTarget:
         audit: true to write `thl.thl_applied`.
         columns: the metadata columns of every table and of the layouts of staged rows.
         indexes: `target.indexes`.
+        writers: `target.writers`.
     """
 
     def __init__(
@@ -90,7 +92,9 @@ class PostgresTarget:
         audit: bool = False,
         columns: MetadataColumns | None = None,
         indexes: Mode = "none",
+        writers: int = 1,
     ) -> None:
+        self._url = url
         self._clock = clock
         self._audit = audit
         self._columns = columns.columns if columns else ()
@@ -109,6 +113,12 @@ class PostgresTarget:
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
         self._staging = Staging(self._db, len(self._columns))
         self._indexes = IndexBuilder(self._db, indexes, self._check_token)
+        self._writers = Writers(self._db, self._open_writer, writers, len(self._columns))
+
+    def _open_writer(self, number: int) -> psycopg.Connection:
+        session = connect(self._url, f"thl {self._service} writer {number + 1}")
+        session.execute(_SESSION)
+        return session
 
     @property
     def target_schema(self) -> TargetSchema:
@@ -120,6 +130,7 @@ class PostgresTarget:
         with translated(), self._db.transaction():
             self._db.execute("SELECT set_config('application_name', %s, false)", (f"thl {service}",))
             self._db.execute("SELECT pg_advisory_xact_lock(hashtext('thl'))")
+            self._writers.lock(service)
             missing = ensure_bookkeeping(self._db)
             columns = ", ".join(bookkeeping.POSITION)
             claimed = self._db.execute(
@@ -135,6 +146,9 @@ class PostgresTarget:
             if "thl.thl_rewound" not in missing:
                 head = self._db.execute("SELECT head FROM thl.thl_rewound WHERE service = %s", (service,)).fetchone()
             position = bookkeeping.position_from(service, row, head and head[0])
+            intent, consistent = self._writers.claim(service, self.token, missing)
+            if consistent is not None:
+                position = replace(position, intent=intent, consistent=consistent)
             self._position = position
             tables = [
                 from_json(TableName(schema, table), definition)
@@ -149,6 +163,7 @@ class PostgresTarget:
             self._schema.claimed(self._add_metadata_columns(tables, excluded))
         faults.point("target.after_claim")
         with translated():
+            self._writers.open()
             self._indexes.start(self._schema.applied(), position.seqno, consistent=position.consistent)
         return position
 
@@ -157,6 +172,8 @@ class PostgresTarget:
         with translated():
             if not last:
                 self._check_token()  # the commit, which checks it, may be far away
+            divided = self._divides(changes, last=last)
+            shared: list[NetChanges] = []
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
@@ -168,11 +185,23 @@ class PostgresTarget:
                     self._schema.tables = self._schema.tables.with_table(made)
                 if (index := self._unique_key_indexes.missing(net, made)) is not None:
                     self._pending.insert(self._first_rows(made.name), (index, lambda error: error))
+                whole = with_whole_inserts(net, made)
+                if divided:
+                    shared.append(whole)
+                    continue
                 before = self._last.get(net.layout)
-                table = self._staging.put(with_whole_inserts(net, made), before)
+                table = self._staging.put(whole, before)
                 if table is not before:
                     self._pending.append(table)
                     self._last[net.layout] = table
+            if shared:
+                self._writers.stage(shared)
+
+    def _divides(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
+        """True if several writers stage these changes: a commit is divided or not as its first changes are."""
+        if self._writers.staged or self._writers.making_whole:
+            return True
+        return not (self._pending or self._schema.has_changed) and self._writers.takes(changes, last=last)
 
     def _first_rows(self, name: TableName) -> int:
         """The place of a table's first staged rows: PostgreSQL creates no index while a deferred check is pending."""
@@ -210,6 +239,7 @@ class PostgresTarget:
         for item in self._pending:
             if isinstance(item, Staged):
                 item.metadata = metadata
+        self._writers.set_metadata(metadata)
         self._last.clear()  # later rows may be of other transactions
 
     def begin_snapshot(self) -> None:
@@ -247,11 +277,15 @@ class PostgresTarget:
         faults.point("target.before_merge")
         with translated():
             try:
-                self._merge(position, events)
+                if self._writers.staged or self._writers.making_whole:
+                    self._merge_shares(position, events)
+                else:
+                    self._merge(position, events)
                 faults.point("target.before_commit")
                 self._db.execute("COMMIT")
             except (ConnectorError, psycopg.Error) as failure:
                 # A newer applier's claim matters more than any other failure.
+                self._writers.rollback()
                 with suppress(psycopg.Error):
                     self._db.execute("ROLLBACK")
                     self._check_token()
@@ -265,6 +299,7 @@ class PostgresTarget:
             faults.point("target.after_commit")
             if self._schema.has_changed:
                 self._staging.forget()
+            self._writers.committed(tables=self._schema.has_changed)
         indexed = self._tables_to_index(position)
         self._schema.committed()
         self._position = position
@@ -280,6 +315,7 @@ class PostgresTarget:
             for item in self._pending:
                 if isinstance(item, Staged):
                     self._staging.drop(item)
+            self._writers.discard()
         self._pending.clear()
         self._left_out.clear()
         self._last.clear()
@@ -287,7 +323,8 @@ class PostgresTarget:
         self._unique_key_indexes.forget()
 
     def close(self) -> None:
-        """End the session, and its staging tables with it."""
+        """End the sessions, and their staging tables with them."""
+        self._writers.close()
         self._db.close()
 
     def _add_metadata_columns(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
@@ -322,49 +359,61 @@ class PostgresTarget:
         return [table for table in changed if table.name not in self._schema.tables.excluded]
 
     def _merge(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
-        """Run everything of a commit but COMMIT, in as few round trips as DDL allows."""
+        """Run everything of a commit but COMMIT."""
         faults.point("target.before_position")
         deferred = [Step(_DEFERRED)] if self._indexes.kept else []
-        steps = [Step("BEGIN"), *deferred, *self._bookkeeping(position, events)]
+        self._run([Step("BEGIN"), *deferred, *self._bookkeeping(position, events)])
+
+    def _run(self, steps: list[Step]) -> None:
+        """Run these statements, then what is pending, in as few round trips as DDL allows."""
         for item in self._pending:
             if isinstance(item, Staged):
                 steps += self._staging.merged(item)
                 continue
-            self._run(steps)
+            run_steps(self._db, steps)
             steps = []
             operation, locate = item
             try:
                 run(self._db, operation)
             except ConnectorError as error:
                 raise locate(error) from error
-        self._run(steps)
+        run_steps(self._db, steps)
+
+    def _merge_shares(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
+        """Run everything of a divided commit but the last COMMIT."""
+        steps = self._steps()
+        if self._pending:
+            # Columns that may be NULL from now on, and indexes: no reader sees them, and the rows need them.
+            self._run([Step("BEGIN"), steps.owned(), *steps.tables(self._schema)])
+            self._db.execute("COMMIT")
+            self._pending.clear()
+            self._schema.tables_committed()
+        first = Step(_DEFERRED if self._indexes.kept else "SELECT")
+        self._writers.commit(steps, self._position, position, first, [*self._bookkeeping(position, events)])
+
+    def _steps(self) -> CommitSteps:
+        return CommitSteps(self._service, self.token, self._clock.now(), channels=self._writers.known)
 
     def _bookkeeping(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> Iterator[Step]:
-        steps = CommitSteps(self._service, self.token, self._clock.now())
+        steps = self._steps()
         yield from steps.position(self._position, position)
-        yield from steps.schema(self._schema)
+        yield from steps.tables(self._schema)
+        yield from steps.exclusions(self._schema)
         yield from steps.left_out(self._left_out)
         if self._audit:
             yield from steps.audit(events)
 
-    def _run(self, steps: Sequence[Step]) -> None:
-        """Run statements in one round trip, and compare the number of rows of each with the expected one."""
-        if not steps:
-            return
-        cursor = self._db.cursor()
-        cursor.execute(";\n".join(step.sql for step in steps).encode())
-        for step in steps:
-            if step.expected is not None and cursor.rowcount != step.expected:
-                raise TargetDiffers(f"{cursor.rowcount} rows were {step.done}, and the log has {step.expected}")
-            cursor.nextset()
-
     def _name_rows(self, error: TargetDiffers) -> None:
-        """Add the missing rows to an error, if rows are missing."""
-        work = [item if isinstance(item, Staged) else item[0] for item in self._pending]
-        with suppress(ConnectorError, psycopg.Error), self._db.transaction(force_rollback=True):
-            self._db.execute(_DEFERRED)
-            if (found := missing_rows(self._db, work)) is not None:
-                error.where = {**error.where, "table": found.table, "rows": found.rows}
+        """Add missing rows of one table to an error, if rows are missing."""
+        own = [item if isinstance(item, Staged) else item[0] for item in self._pending]
+        found: list[MissingRows] = []
+        for session, work in ((self._db, own), *self._writers.work()):
+            with suppress(ConnectorError, psycopg.Error), session.transaction(force_rollback=True):
+                session.execute(_DEFERRED)
+                found += filter(None, [missing_rows(session, work)])
+        if found:
+            rows = [row for one in found if one.table == found[0].table for row in one.rows]
+            error.where = {**error.where, "table": found[0].table, "rows": "; ".join(rows[:NAMED])}
 
     def _check_token(self) -> None:
         token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()

@@ -347,3 +347,11 @@ def test_file_whose_name_begins_like_a_variable_is_not_the_environment(
     file = Path("THL_prod.yaml")
     file.write_text("source: {dump_heartbeat: 5}")
     assert load(file, {"THL_SOURCE__HEARTBEAT": "7"}).source.dump_heartbeat == 7
+
+
+def test_sqlite_has_one_writer(tmp_path: Path) -> None:
+    url = f"sqlite:{tmp_path}/target.db"
+    assert load(a_file(tmp_path, f"target: {{url: '{url}', writers: 1}}")).target.writers == 1
+    with pytest.raises(ConfigError) as refused:
+        load(a_file(tmp_path, f"target: {{url: '{url}', writers: 2}}"))
+    assert "SQLite has one writer" in str(refused.value)

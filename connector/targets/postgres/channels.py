@@ -1,0 +1,222 @@
+"""Several writers of one PostgreSQL target: sessions that stage, merge and commit their shares of a commit at once.
+
+A share has all net changes of its keys, so that no order is needed between shares. Each channel's transaction locks and
+moves the channel's row of `thl_channels`, under the token of the applier's claim. All channels merge before the first
+one commits: an error up to there undoes the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from connector import failpoints as faults
+from connector.log.compact.net_changes import NetChanges
+from connector.log.transaction.layout import TableLayout, TableName
+from connector.targets.division import divide
+from connector.targets.postgres.merge import Step, run_steps
+from connector.targets.postgres.staging import Staged, Staging
+
+AWAKE_SECONDS: Final = 3.0  # between two statements of a channel that has merged and waits for others
+
+
+class Channel:
+    """One writer.
+
+    Args:
+        session: its own session, in autocommit.
+        metadata: the number of metadata columns of each table.
+    """
+
+    def __init__(self, session: psycopg.Connection, metadata: int) -> None:
+        self.session = session
+        self.staging = Staging(session, metadata)
+        self.staged: list[Staged] = []
+        self._last: dict[TableLayout, Staged] = {}
+
+    def stage(self, shares: Iterable[NetChanges]) -> None:
+        """Copy shares to staging tables, in their order."""
+        for net in shares:
+            before = self._last.get(net.layout)
+            table = self.staging.put(net, before)
+            if table is not before:
+                self.staged.append(table)
+                self._last[net.layout] = table
+
+    def take_over(self, other: Channel, table: TableName) -> None:
+        """Take over the rows of a table that another channel has staged, behind those staged here."""
+        moved = [one for one in other.staged if one.layout.name == table]
+        self.staged += [self.staging.copied(one, other.session) for one in moved]
+        for one in moved:
+            other.staging.drop(one)
+            other.staged.remove(one)
+        for channel in (self, other):
+            channel.forget_last(table)
+
+    def forget_last(self, table: TableName) -> None:
+        """Stage later rows of a table behind all that are staged, in a staging table of their own."""
+        self._last = {layout: one for layout, one in self._last.items() if layout.name != table}
+
+    def set_metadata(self, values: tuple[str, ...]) -> None:
+        """Set the metadata columns of all staged rows."""
+        for table in self.staged:
+            table.metadata = values
+        self._last.clear()  # later rows may be of other transactions
+
+    def merge(self, first: Sequence[Step]) -> None:
+        """Run everything of the channel's transaction but COMMIT, and check what COMMIT would."""
+        merged = [step for table in self.staged for step in self.staging.merged(table)]
+        run_steps(self.session, [Step("BEGIN"), *first, *merged, Step("SET CONSTRAINTS ALL IMMEDIATE")])
+
+    def commit(self) -> None:
+        """End the channel's transaction."""
+        faults.point("target.before_channel")
+        self.session.execute("COMMIT")
+        faults.point("target.after_channel")
+
+    def forget(self) -> None:
+        """The staged rows are committed."""
+        self.staged.clear()
+        self._last.clear()
+
+    def discard(self) -> None:
+        """Drop the staged rows."""
+        for table in self.staged:
+            self.staging.drop(table)
+        self.forget()
+
+
+class Channels:
+    """The writers of one target.
+
+    Args:
+        opened: opens the session of a writer, which has a number from 0 on.
+        count: number of writers.
+        metadata: the number of metadata columns of each table.
+
+    Raises:
+        psycopg.Error: the server does not accept as many sessions.
+    """
+
+    def __init__(self, opened: Callable[[int], psycopg.Connection], count: int, metadata: int) -> None:
+        self._pool = ThreadPoolExecutor(count, "thl-writer")
+        self._channels: list[Channel] = []
+        try:
+            for number in range(count):
+                self._channels.append(Channel(opened(number), metadata))
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        """The number of writers."""
+        return len(self._channels)
+
+    def __iter__(self) -> Iterator[Channel]:
+        """Yield each channel."""
+        return iter(self._channels)
+
+    @property
+    def staged(self) -> bool:
+        """True if rows were staged since the last commit."""
+        return any(channel.staged for channel in self._channels)
+
+    @property
+    def busy(self) -> dict[int, Channel]:
+        """The channels that have rows to commit, by their number."""
+        return {number: channel for number, channel in enumerate(self._channels) if channel.staged}
+
+    def gather(self, table: TableName) -> None:
+        """Have the first channel stage all rows of a table that are staged."""
+        first, *others = self._channels
+        for other in others:
+            first.take_over(other, table)
+
+    def stage(self, changes: Iterable[NetChanges], undivided: frozenset[TableName], without: frozenset[int]) -> None:
+        """Divide changes among the channels, which stage their shares at once.
+
+        Args:
+            changes: in the order in which to apply them.
+            undivided: tables of which the first channel makes all changes.
+            without: channels whose shares are dropped: they have committed them before.
+        """
+        shares: list[list[NetChanges]] = [[] for _ in self._channels]
+        for net in changes:
+            if net.layout.name in undivided:
+                shares[0].append(net)
+                continue
+            for share, mine in zip(divide(net, len(shares)), shares, strict=True):
+                if share is not None:
+                    mine.append(share)
+        self._each(
+            lambda number, channel: channel.stage(shares[number]),
+            [number for number, mine in enumerate(shares) if mine and number not in without],
+        )
+
+    def set_metadata(self, values: tuple[str, ...]) -> None:
+        """Set the metadata columns of all staged rows."""
+        for channel in self._channels:
+            channel.set_metadata(values)
+
+    def merge(self, first: Callable[[int], Sequence[Step]]) -> None:
+        """Merge all staged rows, each channel in an open transaction.
+
+        Args:
+            first: the first steps of a channel's transaction.
+        """
+        self._each(lambda number, channel: channel.merge(first(number)), list(self.busy))
+
+    def commit(self) -> None:
+        """Commit the open transactions at once."""
+        self._each(lambda _, channel: channel.commit(), list(self.busy))
+
+    def forget(self, *, tables: bool) -> None:
+        """The staged rows are committed.
+
+        Args:
+            tables: layouts have changed: drop the idle staging tables.
+        """
+        for channel in self._channels:
+            channel.forget()
+            if tables:
+                channel.staging.forget()
+
+    def rollback(self) -> None:
+        """End the open transactions; a channel whose session has ended has none."""
+        for channel in self._channels:
+            with suppress(psycopg.Error):
+                channel.session.execute("ROLLBACK")
+
+    def discard(self) -> None:
+        """Drop the staged rows."""
+        for channel in self._channels:
+            channel.discard()
+
+    def close(self) -> None:
+        """End the sessions."""
+        for channel in self._channels:
+            channel.session.close()
+        self._pool.shutdown()
+
+    def _each(self, do: Callable[[int, Channel], None], numbers: Sequence[int]) -> None:
+        """Call for some channels at once; raise the first error when all have ended.
+
+        Raises:
+            ConnectorError, psycopg.Error: of one of the channels.
+        """
+        running: dict[Future[None], Channel] = {
+            self._pool.submit(do, number, self._channels[number]): self._channels[number] for number in numbers
+        }
+        waiting = set(running)
+        while waiting:
+            _, waiting = wait(waiting, AWAKE_SECONDS)
+            for one in running.keys() - waiting if waiting else ():
+                # The server ends a session that is idle within a transaction.
+                with suppress(psycopg.Error):
+                    running[one].session.execute("SELECT 1")
+        for one in running:
+            one.result()

@@ -1,0 +1,245 @@
+"""Commits of several writers (`target.writers`), and the intent that makes them one.
+
+A large commit without DDL is divided among `Channels`. They merge their shares; then one transaction of the applier's
+own session writes the intent; then each channel commits; then a last transaction writes the position and ends the
+intent. Until then a reader may see shares of the commit. A claim that finds an intent of which some channels have
+committed has the applier stage the same events again, divided in the same way, for the channels that have not.
+
+A claim locks the rows of `thl_channels` first, and so waits for channels that are about to commit; the intent and the
+position are written under its token, so an older applier's are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import psycopg
+
+from connector import failpoints as faults
+from connector.errors import ConfigError, LogDamaged, PreflightError
+from connector.log.compact.net_changes import NetChanges
+from connector.log.ids import Seqno
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import Intent, TargetPosition
+from connector.targets import bookkeeping
+from connector.targets.division import HASH_VERSION, divisible
+from connector.targets.postgres.channels import Channels
+from connector.targets.postgres.commit_steps import CommitSteps
+from connector.targets.postgres.merge import Step, run_steps
+from connector.targets.postgres.staging import Staged
+from connector.targets.postgres.undivided import undivided_in_catalog
+
+DIVIDED_ROWS: Final = 4_000  # below, a commit of one connection takes less time than the further transactions
+_TABLES: Final = frozenset({"thl.thl_intent", "thl.thl_channels"})
+
+
+class Writers:
+    """The writers of a target beside the applier's own session.
+
+    Args:
+        session: the applier's own session.
+        opened: opens the session of a writer, which has a number from 0 on.
+        count: `target.writers`; 1: commits are not divided, but for the rest of one that was.
+        metadata: the number of metadata columns of each table.
+    """
+
+    def __init__(
+        self, session: psycopg.Connection, opened: Callable[[int], psycopg.Connection], count: int, metadata: int
+    ) -> None:
+        self._session = session
+        self._opened = opened
+        self._count = count
+        self._metadata = metadata
+        self._service = ""
+        self._intent: Intent | None = None  # that of an earlier applier, which this one makes whole
+        self._channels: Channels | None = None
+        self._undivided: set[TableName] = set()  # tables that this commit does not divide
+        self._looked_at: set[TableName] = set()  # in the catalog, for this commit
+        self.known = False  # whether the target has `thl_channels`
+
+    def lock(self, service: str) -> None:
+        """Wait for an older applier's channels, and keep them from committing; the first statement of a claim."""
+        self.known = self._session.execute("SELECT to_regclass('thl.thl_channels')").fetchone() != (None,)
+        if self.known:
+            self._session.execute("SELECT FROM thl.thl_channels WHERE service = %s FOR UPDATE", (service,))
+
+    def claim(self, service: str, token: int, missing: set[str]) -> tuple[Intent | None, bool | None]:
+        """Take over the channels, within the transaction of a claim.
+
+        Args:
+            service: the service.
+            token: of the claim.
+            missing: what the target's bookkeeping lacks.
+
+        Returns:
+            The intent that has to be made whole, if there is one, and whether the target is consistent but for an
+            intent that was found; None if none was.
+
+        Raises:
+            PreflightError: the bookkeeping lacks the tables for several writers.
+            ConfigError: another version of the connector has begun a commit that this one cannot make whole.
+        """
+        self._service = service
+        if lacking := missing & _TABLES:
+            if self._count > 1:
+                raise PreflightError(
+                    f"several writers need {', '.join(sorted(lacking))}, which the account may not create",
+                    hint="GRANT CREATE, USAGE ON SCHEMA thl TO …, or target.writers: 1",
+                )
+            return None, None
+        self.known = True
+        run = self._session.execute
+        run("UPDATE thl.thl_channels SET token = %s WHERE service = %s", (token, service))
+        columns = ", ".join(bookkeeping.INTENT)
+        row = run(f"SELECT {columns} FROM thl.thl_intent WHERE service = %s".encode(), (service,)).fetchone()
+        consistent: bool | None = None
+        if row is not None:
+            channels = run("SELECT channel, seqno FROM thl.thl_channels WHERE service = %s", (service,)).fetchall()
+            last = row[bookkeeping.INTENT.index("last_seqno")]
+            self._intent, consistent = bookkeeping.intent_from(row, [one for one, seqno in channels if seqno == last])
+            if not self._intent.committed:
+                run("DELETE FROM thl.thl_intent WHERE service = %s", (service,))
+                run("UPDATE thl.thl_position SET consistent = %s WHERE service = %s", (consistent, service))
+                self._intent = None
+            elif self._intent.hash_version != HASH_VERSION:
+                raise ConfigError(
+                    "another version of the connector was ended within a commit of several writers",
+                    hint="start that version once: it makes the commit whole",
+                    service=service,
+                    seqno=f"{self._intent.first}..{self._intent.last}",
+                    hash_version=self._intent.hash_version,
+                    known=HASH_VERSION,
+                )
+        run(
+            "INSERT INTO thl.thl_channels SELECT %s, n, -1, %s FROM generate_series(0, %s) n ON CONFLICT DO NOTHING",
+            (service, token, self._writers - 1 if self._writers > 1 else -1),
+        )
+        return self._intent, consistent
+
+    @property
+    def _writers(self) -> int:
+        return self._count if self._intent is None else self._intent.writers
+
+    def open(self) -> None:
+        """Open the sessions, after the claim."""
+        if self._writers > 1:
+            self._channels = Channels(self._opened, self._writers, self._metadata)
+
+    @property
+    def staged(self) -> bool:
+        """True if rows were staged since the last commit."""
+        return self._channels is not None and self._channels.staged
+
+    @property
+    def making_whole(self) -> bool:
+        """True until the intent of an earlier applier is made whole: everything is staged here."""
+        return self._intent is not None
+
+    def takes(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
+        """Return whether the first changes of a commit of rows alone are to be divided."""
+        if self._channels is None or self._count == 1:
+            return False
+        rows = sum(len(net) for net in changes if divisible(net.layout))
+        return bool(rows) and (not last or rows >= DIVIDED_ROWS)
+
+    def stage(self, changes: Sequence[NetChanges]) -> None:
+        """Divide changes, in the order in which to apply them; the channels stage them."""
+        channels = self._open_channels
+        if self._intent is not None:
+            undivided = self._intent.undivided
+            if moved := next((net for net in changes if _moves(net) and net.layout.name not in undivided), None):
+                raise LogDamaged(
+                    "events that were applied in part are not as they were: keys change in rows without all columns",
+                    seqno=f"{self._intent.first}..{self._intent.last}",
+                    table=moved.layout.name,
+                )
+            channels.stage(changes, undivided, self._intent.committed)
+            return
+        if new := {net.layout.name for net in changes} - self._looked_at:
+            self._undivided |= undivided_in_catalog(self._session, new)
+            self._looked_at |= new
+        for net in changes:
+            if not divisible(net.layout):
+                self._undivided.add(net.layout.name)
+            elif _moves(net) and net.layout.name not in self._undivided:
+                # These rows keep values of the old rows, which may be another writer's.
+                self._undivided.add(net.layout.name)
+                channels.gather(net.layout.name)
+        channels.stage(changes, frozenset(self._undivided), frozenset())
+
+    @property
+    def _open_channels(self) -> Channels:
+        if self._channels is None:
+            raise ValueError("nothing is divided with one writer")
+        return self._channels
+
+    def set_metadata(self, values: tuple[str, ...]) -> None:
+        """Set the metadata columns of all staged rows."""
+        if self._channels is not None:
+            self._channels.set_metadata(values)
+
+    def commit(
+        self, steps: CommitSteps, before: TargetPosition, position: TargetPosition, first: Step, rest: Sequence[Step]
+    ) -> None:
+        """Commit what is staged.
+
+        Args:
+            steps: makes the statements.
+            before, position: the positions before and after the commit.
+            first: the first step of each channel's transaction after its lock.
+            rest: the steps that end the commit, with the position.
+        """
+        channels, last = self._open_channels, position.seqno
+        if self._intent is not None and last != self._intent.last:
+            raise ValueError(f"the commit that was begun ends with event {self._intent.last}, not {last}")
+        channels.merge(lambda number: [steps.channel(number, last), first])
+        faults.point("target.before_intent")
+        if self._intent is None:
+            intent = Intent(
+                first=Seqno(before.seqno + 1),
+                last=last,
+                epoch=position.epoch,
+                writers=len(channels),
+                hash_version=HASH_VERSION,
+                undivided=frozenset(self._undivided),
+            )
+            run_steps(self._session, [Step("BEGIN"), *steps.intent(intent, before, position), Step("COMMIT")])
+        faults.point("target.after_intent")
+        channels.commit()
+        faults.point("target.before_position")
+        run_steps(self._session, [Step("BEGIN"), *rest, steps.whole()])
+
+    def committed(self, *, tables: bool) -> None:
+        """The commit is whole; `tables`: layouts have changed."""
+        self._intent = None
+        self._undivided.clear()
+        self._looked_at.clear()
+        if self._channels is not None:
+            self._channels.forget(tables=tables)
+
+    def work(self) -> Iterator[tuple[psycopg.Connection, Sequence[Staged]]]:
+        """Yield each writer's session with its staging tables."""
+        for channel in self._channels or ():
+            yield channel.session, channel.staged
+
+    def rollback(self) -> None:
+        """End the channels' transactions after an error."""
+        if self._channels is not None:
+            self._channels.rollback()
+
+    def discard(self) -> None:
+        """Drop what is staged."""
+        self._undivided.clear()
+        self._looked_at.clear()
+        if self._channels is not None:
+            self._channels.discard()
+
+    def close(self) -> None:
+        """End the channels' sessions."""
+        if self._channels is not None:
+            self._channels.close()
+
+
+def _moves(net: NetChanges) -> bool:
+    return net.partial is not None and len(net.partial.moved) > 0

@@ -1,0 +1,382 @@
+"""The contract of a target on PostgreSQL with several writers: every commit of rows is divided, however small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from random import Random
+
+import psycopg
+import pytest
+
+from connector.clock import SystemClock
+from connector.errors import ConfigError, Fenced, PreflightError, TargetDiffers
+from connector.log.compact.metadata_columns import MetadataColumns
+from connector.targets.postgres import writers as writers_module
+from connector.targets.postgres.channels import Channel
+from connector.targets.postgres.target import PostgresTarget
+from tests.contract.target_again import *  # noqa: F403
+from tests.contract.target_again import ORDERS, random_records
+from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_partial import *  # noqa: F403
+from tests.contract.target_suite import *  # noqa: F403
+from tests.contract.target_suite import LOOSE, USERS, Applier
+from tests.contract.target_transactions import *  # noqa: F403
+from tests.contract.target_values import *  # noqa: F403
+from tests.contract.target_ways_out import *  # noqa: F403
+from tests.contract.test_target_postgres import PostgresPlace, database  # noqa: F401
+from tests.support.net import layout, net
+from tests.unit.applier.test_core import Rig, history, log, table
+
+WRITERS = 3
+CREATE_ORDERS = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
+
+
+class WritersPlace(PostgresPlace):
+    writers = WRITERS
+
+    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> PostgresTarget:
+        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns, writers=self.writers))
+        return self.opened[-1]
+
+    def close(self) -> None:
+        """End the sessions of all targets, as a crash does."""
+        while self.opened:
+            self.opened.pop().close()
+
+
+@pytest.fixture
+def place(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WritersPlace]:  # noqa: F811
+    monkeypatch.setattr(writers_module, "DIVIDED_ROWS", 1)
+    made = WritersPlace(database)
+    yield made
+    made.close()
+    for (schema,) in made.query("SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname !~ '^(pg_|information_)'"):
+        made.reader.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+    made.reader.close()
+
+
+@pytest.fixture
+def orders(place: WritersPlace) -> Applier:
+    made = Applier(place.open(audit=True))
+    made.sql("CREATE DATABASE shop", CREATE_ORDERS)
+    return made
+
+
+class Crash(BaseException):
+    """The end of the process."""
+
+
+class Crashes:
+    """Ends the process at a channel's COMMIT: before it, or after it and before the applier knows."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.before: set[int] = set()
+        self.after: set[int] = set()
+        self.later = 0  # commits of each writer before that
+        monkeypatch.setattr(Channel, "commit", self._commit(Channel.commit))
+
+    def _commit(self, commit: object) -> object:
+        counts: dict[Channel, int] = {}
+
+        def crashing(channel: Channel) -> None:
+            number = int(channel.session.info.parameter_status("application_name").rpartition(" ")[2]) - 1
+            counts[channel] = counts.get(channel, 0) + 1
+            if counts[channel] <= self.later:
+                commit(channel)  # type: ignore[operator]
+                return
+            if number in self.before:
+                raise Crash
+            commit(channel)  # type: ignore[operator]
+            if number in self.after:
+                raise Crash
+
+        return crashing
+
+
+@pytest.fixture
+def crashes(monkeypatch: pytest.MonkeyPatch) -> Crashes:
+    return Crashes(monkeypatch)
+
+
+def causes(place: WritersPlace) -> list[str]:
+    return [str(one) for (one,) in place.query("SELECT because FROM thl.thl_inconsistent_because ORDER BY 1")]
+
+
+def consistent(place: WritersPlace) -> bool:
+    return place.query("SELECT consistent FROM thl.thl_position WHERE service = 'shop'") == [(True,)]
+
+
+ROWS = [(number, f"v{number}") for number in range(40)]
+
+
+def test_rows_are_divided_among_all_writers(place: WritersPlace, orders: Applier) -> None:
+    orders.rows(net(ORDERS, inserts=ROWS))
+    assert place.read(ORDERS) == ROWS
+    moved = place.query("SELECT channel, seqno FROM thl.thl_channels ORDER BY 1")
+    assert moved == [(number, orders.position.seqno) for number in range(WRITERS)]
+    # by the transactions that wrote the rows
+    assert len(place.query("SELECT DISTINCT xmin::text FROM shop.orders")) == WRITERS
+    assert (causes(place), consistent(place)) == ([], True)
+    assert place.query("SELECT * FROM thl.thl_intent") == []
+
+
+@pytest.mark.parametrize("committed", [{0}, {1}, {2}, {0, 2}, {1, 2}])
+@pytest.mark.parametrize("writers", [1, 2, 5])
+def test_a_commit_that_was_made_in_part_is_made_whole(
+    place: WritersPlace, orders: Applier, crashes: Crashes, committed: set[int], writers: int
+) -> None:
+    before = orders.position
+    crashes.before = set(range(WRITERS)) - committed
+    with pytest.raises(Crash):
+        orders.rows(net(ORDERS, inserts=ROWS))
+    place.close()
+    crashes.before = set()
+    assert place.read(ORDERS) not in ([], ROWS)
+    assert (causes(place), consistent(place)) == (["channels"], False)
+    place.writers = writers
+    again = Applier(place.open(audit=True))
+    intent = again.position.intent
+    assert intent is not None
+    assert (intent.first, intent.last, intent.writers, intent.committed) == (
+        before.seqno + 1,
+        before.seqno + 1,
+        WRITERS,
+        committed,
+    )
+    assert (again.position.seqno, again.position.consistent) == (before.seqno, True)
+    again.rows(net(ORDERS, inserts=ROWS))
+    assert place.read(ORDERS) == ROWS
+    assert (causes(place), consistent(place)) == ([], True)
+    place.close()
+    last = Applier(place.open(audit=True))
+    assert last.position == again.position
+    last.rows(net(ORDERS, deletes=ROWS[3:]))
+    assert place.read(ORDERS) == ROWS[:3]
+    assert [seqno for seqno, _ in place.applied()] == list(range(last.position.seqno + 1))
+
+
+def test_a_commit_that_all_have_made_but_for_the_position_is_ended(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    crashes.after = {0}
+    with pytest.raises(Crash):
+        orders.rows(net(ORDERS, inserts=ROWS))
+    place.close()
+    crashes.after = set()
+    assert place.read(ORDERS) == ROWS
+    again = Applier(place.open(audit=True))
+    assert again.position.intent is not None
+    assert again.position.intent.committed == set(range(WRITERS))
+    again.rows(net(ORDERS, inserts=ROWS))
+    assert place.read(ORDERS) == ROWS
+
+
+def test_a_commit_of_which_no_part_was_made_is_forgotten(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    before = orders.position
+    crashes.before = set(range(WRITERS))
+    with pytest.raises(Crash):
+        orders.rows(net(ORDERS, inserts=ROWS))
+    place.close()
+    crashes.before = set()
+    again = Applier(place.open())
+    assert again.position == before
+    assert (causes(place), consistent(place), place.read(ORDERS)) == ([], True, [])
+    again.rows(net(ORDERS, inserts=ROWS[:5]))  # the log may have been cut otherwise
+    assert place.read(ORDERS) == ROWS[:5]
+
+
+def test_a_wrong_row_count_of_one_writer_leaves_nothing(place: WritersPlace, orders: Applier) -> None:
+    orders.rows(net(ORDERS, inserts=ROWS))
+    place.run("DELETE FROM shop.orders WHERE id = 7")
+    with pytest.raises(TargetDiffers) as differs:
+        orders.rows(net(ORDERS, updates=[(key, "new") for key, _ in ROWS]))
+    assert differs.value.where["rows"] == "id=7"
+    assert (causes(place), consistent(place)) == ([], True)
+    assert {v for _, v in place.read(ORDERS) or ()} == {v for _, v in ROWS} - {"v7"}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE UNIQUE INDEX ON shop.orders (v)",
+        "ALTER TABLE shop.orders ADD EXCLUDE (v WITH =)",
+        "CREATE TABLE shop.child (id int REFERENCES shop.orders)",
+        "CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; "
+        "CREATE TRIGGER t BEFORE INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.f()",
+        "CREATE RULE r AS ON DELETE TO shop.orders DO ALSO NOTIFY x",
+        "CREATE TABLE shop.kin () INHERITS (shop.orders)",
+    ],
+    ids=["unique", "exclude", "foreign key", "trigger", "rule", "inherits"],
+)
+def test_a_table_with_more_than_a_primary_key_goes_by_one_writer(
+    place: WritersPlace, orders: Applier, made: str
+) -> None:
+    orders.rows(net(ORDERS, inserts=ROWS[:20]))
+    place.run(made)
+    orders.rows(net(ORDERS, inserts=ROWS[20:]))
+    assert len(place.query("SELECT DISTINCT xmin::text FROM ONLY shop.orders WHERE id >= 20")) == 1
+    assert place.read(ORDERS) == ROWS
+
+
+def test_a_table_without_a_key_goes_by_one_writer(place: WritersPlace, applier: Applier) -> None:
+    loose = [(number, "x", None, None) for number in range(20)]
+    applier.rows(net(LOOSE, inserts=loose), net(USERS, inserts=[(n, "x", None) for n in range(20)]))
+    assert len(place.query("SELECT DISTINCT xmin::text FROM shop.loose")) == 1
+    assert len(place.query("SELECT DISTINCT xmin::text FROM shop.users")) == WRITERS
+
+
+MOVES = net(ORDERS, changed=[({"v": "c"}, (0,))], moved=[({"id": 100 + key}, (key,)) for key in range(1, 9)])
+MOVED = [(0, "c"), (9, "v9"), *((100 + key, f"v{key}") for key in range(1, 9))]
+
+
+@pytest.mark.parametrize("committed", [None, {0}])
+def test_rows_that_get_another_key_and_lack_columns_go_by_one_writer(
+    place: WritersPlace, orders: Applier, crashes: Crashes, committed: set[int] | None
+) -> None:
+    orders.sql("CREATE TABLE others (id INT PRIMARY KEY)")
+    others = net(layout("shop.others", ["id int"], ["id"]), inserts=[(key,) for key in range(30)])
+    orders.rows(net(ORDERS, inserts=ROWS[:10]))
+    if committed is not None:
+        crashes.before = set(range(WRITERS)) - committed
+        with pytest.raises(Crash):
+            orders.rows(MOVES, others)
+        place.close()
+        crashes.before = set()
+        orders = Applier(place.open(audit=True))
+        assert orders.position.intent is not None
+    orders.rows(MOVES, others)
+    assert place.read(ORDERS) == sorted(MOVED)
+
+
+def test_rows_that_get_another_key_after_their_table_was_divided(place: WritersPlace, orders: Applier) -> None:
+    """Nothing is lost of what all writers had staged, and what follows comes after it."""
+    orders.rows(net(ORDERS, inserts=ROWS[:10]))
+    parts = [
+        net(ORDERS, inserts=ROWS[20:], deletes=[(0, "v0")]),
+        net(ORDERS, moved=[({"id": 100 + key}, (key,)) for key in (1, 2, 21, 22)]),
+        net(ORDERS, inserts=[(0, "again")], deletes=[(23, "v23")]),
+        net(ORDERS, inserts=[(23, "again")]),
+    ]
+    for part in parts:
+        orders.target.stage([part], last=part is parts[-1])
+    orders.commit()
+    expected = {**dict(ROWS[:10]), **dict(ROWS[20:]), 0: "again", 23: "again"}
+    for key in (1, 2, 21, 22):
+        expected[100 + key] = expected.pop(key)
+    assert place.read(ORDERS) == sorted(expected.items())
+    assert len(place.query("SELECT DISTINCT xmin::text FROM shop.orders WHERE id NOT BETWEEN 3 AND 9")) == 1
+
+
+def test_a_newer_applier_waits_for_channels_that_are_about_to_commit(
+    place: WritersPlace, orders: Applier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the older one, which was stopped behind them, is fenced."""
+    claims: list[object] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def claimed(name: str) -> None:
+            if name == "target.before_intent" and not claims:
+                claims.append(pool.submit(lambda: Applier(place.open(audit=True))))
+                waiting = "SELECT count(*)::int FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                while place.query(waiting) == [(0,)]:
+                    pass
+
+        monkeypatch.setattr(writers_module.faults, "point", claimed)
+        with suppress(Fenced):  # between the channels' commits and the position
+            orders.rows(net(ORDERS, inserts=ROWS))
+        newer: Applier = claims[0].result()  # type: ignore[attr-defined]
+    if newer.position.intent is not None:
+        newer.rows(net(ORDERS, inserts=ROWS))
+    assert place.read(ORDERS) == ROWS
+    assert newer.position.seqno == 1
+    with pytest.raises(Fenced):
+        orders.rows(net(ORDERS, deletes=ROWS))
+    assert place.read(ORDERS) == ROWS
+
+
+def test_a_channel_of_an_older_applier_is_fenced(place: WritersPlace, orders: Applier) -> None:
+    orders.target.stage([net(ORDERS, inserts=ROWS)], last=True)
+    newer = Applier(place.open(audit=True))
+    with pytest.raises(Fenced):
+        orders.commit()
+    newer.rows(net(ORDERS, inserts=ROWS[:1]))
+    assert place.read(ORDERS) == ROWS[:1]
+
+
+def test_another_version_s_division_is_refused_by_name(place: WritersPlace, orders: Applier, crashes: Crashes) -> None:
+    crashes.before = {1}
+    with pytest.raises(Crash):
+        orders.rows(net(ORDERS, inserts=ROWS))
+    place.close()
+    place.run("UPDATE thl.thl_intent SET hash_version = 99")
+    with pytest.raises(ConfigError) as refused:
+        Applier(place.open())
+    assert (refused.value.where["hash_version"], refused.value.where["seqno"]) == (99, "1..1")
+
+
+def test_an_account_that_may_not_create_the_tables_for_writers_gets_the_grant(place: WritersPlace) -> None:
+    place.writers = 1
+    Applier(place.open())
+    place.close()
+    place.reader.execute("DROP TABLE thl.thl_intent CASCADE; DROP ROLE IF EXISTS thl_plain")
+    place.reader.execute("CREATE ROLE thl_plain LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA thl TO thl_plain")
+    place.reader.execute("GRANT ALL ON ALL TABLES IN SCHEMA thl TO thl_plain")
+    place.url = psycopg.conninfo.make_conninfo(place.url, user="thl_plain", password="x")
+    try:
+        Applier(place.open())
+        place.close()
+        place.writers = 2
+        with pytest.raises(PreflightError) as refused:
+            Applier(place.open())
+        assert "GRANT CREATE, USAGE ON SCHEMA thl" in refused.value.hint
+        place.close()
+    finally:
+        place.reader.execute("DROP OWNED BY thl_plain; DROP ROLE thl_plain")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_transactions_with_crashes_between_writers_converge(
+    place: WritersPlace, crashes: Crashes, seed: int
+) -> None:
+    """Each attempt has another number of writers, and reads in other batches."""
+    random = Random(seed)
+    events = 80
+    records, states, starts = random_records(random, events)
+    values = log(*records)
+    known = history([0], events - 1)
+    ended = 0
+    for _ in range(200):
+        place.writers = random.choice([1, 2, 3, 6])
+        target = place.open(audit=True)
+        rig = Rig(target, known)
+        intent = rig.core.position.intent
+        at = rig.core.position.seqno
+        some = set(random.sample(range(6), random.randrange(1, 6))) if ended < 8 else set()
+        crashes.before, crashes.after = (some, set()) if random.random() < 0.7 else (set(), some)
+        crashes.later = random.randrange(2)
+        begin = 0 if at < 0 else starts[at + 1] if at + 1 < events else len(values)
+        try:
+            for _ in range(random.randint(1, 2)):
+                if begin == len(values) or rig.core.done:
+                    break
+                end = min(len(values), begin + random.randint(1, 8))
+                rig.accept(table(values[begin:end], offset=begin))
+                begin = end
+        except Crash:
+            ended += 1
+        position = rig.core.position
+        place.close()
+        assert intent is None or position.seqno in (at, intent.last)
+        if consistent(place) and position.seqno >= 1:
+            assert dict(place.read(ORDERS) or ()) == states[position.seqno]
+        if position.seqno == events - 1:
+            break
+    else:
+        pytest.fail("the end is not reached")
+    assert ended > 1
+    assert [seqno for seqno, _ in place.applied()] == list(range(events))
+    assert place.staging() == 0
