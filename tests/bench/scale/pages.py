@@ -20,7 +20,7 @@ REMEDIES = {
     "producer": "more services, each with schemas of its own",
     DRIVERS_JVM: "more services: there is one driver a service",
     "driver": "more services: there is one driver a service",
-    "postgres": "more services, into other databases: one connection merges",
+    "postgres": "`target.writers`, or more services, into other databases: one connection merges",
 }
 
 
@@ -69,8 +69,8 @@ def spread(costs: Costs, row_bytes: float) -> str:
         "By number of executors, each with a core of its own: rows/s that they read, check and compact (their JVMs and "
         "Python workers; this grows with them); that the driver's process plans, decides and stages (Python and its "
         "JVM; there is one); that one session of PostgreSQL takes; that one producer writes; and what of it is "
-        "applied, with the limit, for each number of executors at which it changes. For a log of one partition: with "
-        "several, the driver compacts:"
+        "applied, with the limit, for each number of executors at which it changes. For a log of one partition and "
+        "`target.writers: 1`:"
     )
     read = [f"{number} executor{'s' if number > 1 else ''}" for number in NUMBERS]
     return title + "\n\n" + _table(["", *read, "driver", "PostgreSQL", "producer", "applied"], lines)
