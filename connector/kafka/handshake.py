@@ -67,22 +67,7 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
         before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
         tails = {number: log.tail(number) for number in bounds}
     starts = {number: low for number, (low, _) in bounds.items()}
-    history.prove(
-        position.log_id,
-        position.seqno,
-        position.epoch,
-        source_id=position.source_id,
-        from_first=not any(starts.values()),
-        rewound_from=position.rewound_from,
-    )
-    if position.intent is not None:
-        history.prove(
-            position.log_id or history.log_id,
-            position.intent.last,
-            position.intent.epoch,
-            source_id=position.source_id,
-            rewound_from=position.rewound_from,
-        )
+    history.prove_target(position, from_first=not any(starts.values()))
     check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, record)
     check_before(position, before)
     if (lost := lost_tails(config.topic, record, tails)) is not None:

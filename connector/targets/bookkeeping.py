@@ -75,6 +75,7 @@ def position_from(service: str, row: Sequence[object], head: object = None) -> T
 
 
 INTENT: Final = (
+    "log_id",
     "first_seqno",
     "last_seqno",
     "epoch",
@@ -96,6 +97,7 @@ def intent_values(intent: Intent, position: TargetPosition, *, consistent: bool)
         consistent: whether the target is consistent before it.
     """
     return (
+        intent.log_id,
         intent.first,
         intent.last,
         intent.epoch,
@@ -114,8 +116,9 @@ def intent_from(row: Sequence[object], committed: Iterable[int]) -> tuple[Intent
         row: the columns.
         committed: the writers that have made their part.
     """
-    first, last, epoch, _, consistent, writers, hash_version, undivided = row
+    log_id, first, last, epoch, _, consistent, writers, hash_version, undivided = row
     intent = Intent(
+        log_id=LogId(str(log_id)),
         first=Seqno(int(str(first))),
         last=Seqno(int(str(last))),
         epoch=Epoch(int(str(epoch))),

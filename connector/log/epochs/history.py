@@ -102,6 +102,28 @@ class History:
         """The trapped events: a later epoch goes on without them, and readers skip them."""
         return trapped_of(self.epochs)
 
+    def prove_target(self, position: TargetPosition, *, from_first: bool) -> None:
+        """Prove a target's position, and the last event of a commit that some of its writers have made.
+
+        Args:
+            position: the target's.
+            from_first: whether the log can still be read from its first event.
+
+        Raises:
+            HistoriesDiffer: as `prove`.
+        """
+        source_id, head = position.source_id, position.rewound_from
+        self.prove(
+            position.log_id,
+            position.seqno,
+            position.epoch,
+            source_id=source_id,
+            from_first=from_first,
+            rewound_from=head,
+        )
+        if (intent := position.intent) is not None:
+            self.prove(intent.log_id, intent.last, intent.epoch, source_id=source_id, rewound_from=head)
+
     def prove(
         self,
         log_id: LogId,

@@ -66,9 +66,9 @@ CREATE TABLE thl.thl_excluded (
 
 _INTENT: Final = """
 CREATE TABLE thl.thl_intent (
-  service text PRIMARY KEY, first_seqno bigint NOT NULL, last_seqno bigint NOT NULL, epoch bigint NOT NULL,
-  offsets text NOT NULL, consistent boolean NOT NULL, writers integer NOT NULL, hash_version integer NOT NULL,
-  undivided text NOT NULL)
+  service text PRIMARY KEY, log_id text NOT NULL, first_seqno bigint NOT NULL, last_seqno bigint NOT NULL,
+  epoch bigint NOT NULL, offsets text NOT NULL, consistent boolean NOT NULL, writers integer NOT NULL,
+  hash_version integer NOT NULL, undivided text NOT NULL)
 """
 
 _CHANNELS: Final = """

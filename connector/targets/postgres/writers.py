@@ -197,6 +197,7 @@ class Writers:
         faults.point("target.before_intent")
         if self._intent is None:
             intent = Intent(
+                log_id=position.log_id,
                 first=Seqno(before.seqno + 1),
                 last=last,
                 epoch=position.epoch,
