@@ -1,8 +1,12 @@
-"""Reads ranges of offsets of the event topic: in Spark's tasks, and in the driver what tasks do not read."""
+"""Reads ranges of offsets of the event topic: in Spark's tasks, and in the driver what tasks do not read.
+
+Values of large messages are left out, and fetched when they are applied (`connector.kafka.large_messages`): tasks read
+in several processes at once, and each would hold them several times.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -10,8 +14,8 @@ import pyarrow as pa
 from connector.clock import Clock
 from connector.config.kafka import Kafka
 from connector.kafka.consumer import KafkaConsumer, KafkaMessage
-from connector.kafka.large_messages import LARGEST
-from connector.kafka.message_batch import batch_of
+from connector.kafka.large_messages import LARGE, LARGEST, ONE_BATCH
+from connector.kafka.message_batch import message_batch
 
 PATIENCE: Final = 30.0  # seconds without a message
 WAIT: Final = 1.0  # seconds of one wait for messages
@@ -25,9 +29,19 @@ class RangeReader:
         topic: the event topic.
         clock: the clock for `PATIENCE`.
         abandoned: returns true once nobody waits for the messages any more; asked every second.
+        sparing: fetch one of the producer's batches at a time. Otherwise a fetch is bounded by its bytes on the wire,
+            and large messages may have a thousand times as many.
     """
 
-    def __init__(self, kafka: Kafka, topic: str, clock: Clock, abandoned: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        kafka: Kafka,
+        topic: str,
+        clock: Clock,
+        abandoned: Callable[[], bool] = lambda: False,
+        *,
+        sparing: bool = False,
+    ) -> None:
         self._topic = topic
         self._clock = clock
         self._abandoned = abandoned
@@ -37,8 +51,8 @@ class RangeReader:
             settings={
                 "fetch.wait.max.ms": 10,
                 # What is fetched beyond a range is dropped.
-                "queued.max.messages.kbytes": 8 << 10,
-                "fetch.message.max.bytes": 1 << 20,
+                "queued.max.messages.kbytes": 1 << 10 if sparing else 8 << 10,
+                "fetch.message.max.bytes": ONE_BATCH if sparing else 1 << 20,
                 # By default librdkafka looks once a second whether the queue has room again.
                 "fetch.queue.backoff.ms": 1,
                 "fetch.max.bytes": LARGEST - 1024,
@@ -52,6 +66,8 @@ class RangeReader:
 
     def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
         """Yield the committed messages of a range, in the form of `batch_of`. Read one range at a time.
+
+        The value of a large message is null.
 
         Args:
             partition: the partition.
@@ -73,7 +89,19 @@ class RangeReader:
                     raise self._consumer.silent("the end of an offset range", at=at, begin=begin, end=end)
                 ended = any(one.offset >= end for one in received)
                 messages = [one for one in received if isinstance(one, KafkaMessage) and one.offset < end]
+                del received
                 if messages:
-                    yield batch_of(messages)
+                    batch = _without_large(messages)
+                    del messages  # the batch has copies, and is worked on for long
+                    yield batch
         finally:
             self._consumer.unassign()
+
+
+def _without_large(messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
+    """Messages as a batch, without the values of large ones."""
+    return message_batch(
+        [message.partition for message in messages],
+        [message.offset for message in messages],
+        [None if len(message.value or b"") > LARGE else message.value for message in messages],
+    )

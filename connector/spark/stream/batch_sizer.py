@@ -14,6 +14,7 @@ FEWEST: Final = 50
 MOST: Final = 200_000
 SHRINK: Final = 8
 GROWTH: Final = 8  # times that a batch may be larger than the one before: its messages may be, too
+LARGE_MESSAGES: Final = 128 << 10  # bytes of an average message from which on messages are large
 INTERVALS: Final = 4  # fewest intervals of seqnos in a batch
 FIRST_INTERVAL: Final = 256
 
@@ -27,11 +28,13 @@ class BatchSizer:
 
     Attributes:
         messages: the most messages of the next batch.
+        large: messages may be large: so they were in the last batch, or there was none.
         interval: the length of an interval of seqnos, with which a segment of one of several partitions ends.
     """
 
     def __init__(self, messages: int, size: int) -> None:
         self.messages = messages
+        self.large = True
         self.interval = FIRST_INTERVAL
         self._size = size
         self._most = MOST
@@ -47,6 +50,7 @@ class BatchSizer:
         if events:
             self.interval = 1 << max(0, (events // INTERVALS).bit_length() - 1)
         if messages:
+            self.large = size > messages * LARGE_MESSAGES
             self._most = min(MOST, 2 * self._most)
             fitting = max(FEWEST, self._size * messages // max(1, size))
             self.messages = min(self._most, fitting, GROWTH * max(messages, FEWEST))

@@ -164,7 +164,7 @@ class MicroBatches:
         while rest:
             count = -(-sum(map(len, rest)) // self._sizer.messages)
             interval = self._sizer.interval if self._interleaved else 0
-            cut = [replace(one, interval=interval).cut(count) for one in rest]
+            cut = [replace(one, interval=interval, large=self._sizer.large).cut(count) for one in rest]
             try:
                 pieces = self._read([first for first, _ in cut])
             except TooLarge:
@@ -197,8 +197,10 @@ class MicroBatches:
 
     def _read_here(self, tasks: Iterable[Sequence[TaskRange]]) -> list[ResultPiece]:
         """Do what tasks would do; the first error ends it."""
-        kafka, topic = self._task.kafka, self._task.topic
-        with closing(RangeReader(kafka, topic, SystemClock(), lambda: self._handover.closed)) as reader:
+        kafka, topic, sparing = self._task.kafka, self._task.topic, self._sizer.large
+        with closing(
+            RangeReader(kafka, topic, SystemClock(), lambda: self._handover.closed, sparing=sparing)
+        ) as reader:
             return [piece for task in tasks for bounds in task for piece in self._task.pieces(bounds, reader)]
 
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-
 from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.errors import ConfigError, ConnectorError, LogDamaged
@@ -19,14 +17,18 @@ from connector.kafka.range_reader import RangeReader
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
 from connector.spark.stream import worker
-from connector.spark.stream.parts import Part, end_of, without_large
+from connector.spark.stream.parts import Part, end_of, size_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import FAILED, ResultPiece, failure_as_bytes, in_pieces, written
 
 TASK_BYTES: Final = 128 << 20  # bytes of messages after which a task leaves the rest of its range to the driver
 JVM_BYTES: Final = 32 << 20  # the same where its result goes through the heap of an executor
 
-_readers: dict[str, RangeReader] = {}  # this worker's, by their brokers: a connection costs more than a range
+_readers: dict[tuple[str, bool], RangeReader] = {}  # this worker's: a connection costs more than a range
+
+
+class _Enough(Exception):
+    """Raised when a task has read as many bytes as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class TaskRange:
         first: the stream begins here. The first message is then not compacted: from it the driver's sequencer learns
             the epoch.
         interval: see `SegmentBuilder`.
+        large: messages may be large, see `sparing` of `RangeReader`.
     """
 
     partition: int
@@ -46,6 +49,7 @@ class TaskRange:
     end: int
     first: bool = False
     interval: int = 0
+    large: bool = False
 
     def __len__(self) -> int:
         """The number of offsets."""
@@ -53,15 +57,16 @@ class TaskRange:
 
     def cut(self, count: int) -> tuple[TaskRange, TaskRange]:
         """Split off the first of so many ranges of about equal length, which is only empty if this one is."""
-        at = self.begin + -(-len(self) // count)
-        rest = replace(self, begin=at, first=self.first and at == self.begin)
-        return replace(self, end=at), rest
+        return self._part(0, 1, count), self._part(1, count, count)
 
     def divided(self, count: int) -> Iterator[TaskRange]:
         """Yield the range in so many parts of about equal length; some may be empty, but the first only if all are."""
-        at = [self.begin + -(-len(self) * number // count) for number in range(count + 1)]
-        for number in range(count):
-            yield replace(self, begin=at[number], end=at[number + 1], first=self.first and number == 0)
+        return (self._part(number, number + 1, count) for number in range(count))
+
+    def _part(self, first: int, end: int, count: int) -> TaskRange:
+        """Return the parts from `first` to before `end` of so many, as one range."""
+        begin, until = (self.begin + -(-len(self) * number // count) for number in (first, end))
+        return replace(self, begin=begin, end=until, first=self.first and first == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +94,12 @@ class RangeTask:
         worker.prepare()
         for bounds in (bounds for task in tasks for bounds in task):
             try:
-                yield from self.pieces(bounds, self._reader())
+                yield from self.pieces(bounds, self._reader(large=bounds.large))
             except ConnectorError as error:
-                self._forget_reader()
+                self._forget_readers()
                 yield ResultPiece(bounds.partition, bounds.begin, FAILED, failure_as_bytes(error))
             except BaseException:
-                self._forget_reader()
+                self._forget_readers()
                 raise
 
     def pieces(self, bounds: TaskRange, reader: RangeReader) -> Iterator[ResultPiece]:
@@ -126,54 +131,56 @@ class RangeTask:
 
     def parts(self, bounds: TaskRange, reader: RangeReader) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets; arguments and errors as those of `pieces`."""
+        made = bounds.begin  # the offset after the last part
+        try:
+            for part in self._read(bounds, reader):
+                made = end_of(part)
+                yield part
+        except (_Enough, LogDamaged):
+            # The driver reads the rest itself, and says what is wrong with it.
+            yield Unread(bounds.partition, made, bounds.end, 0, 0)
+
+    def _read(self, bounds: TaskRange, reader: RangeReader) -> Iterator[Part]:
+        """Yield the parts of a range.
+
+        Raises:
+            _Enough: the rest of the range was not read.
+            LogDamaged: the rest of the range has messages that are not of a log.
+        """
         builder = SegmentBuilder(
             self.topic, bounds.partition, self.columns, events=self.events, interval=bounds.interval
         )
         alone = bounds.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
-        made = bounds.begin  # the offset after the last part
         for batch in reader.batches(bounds.partition, bounds.begin, bounds.end):
             if size > most:
-                for part in builder.finish():
-                    made = end_of(part)
-                    yield self._carried(part)
-                yield Unread(bounds.partition, made, bounds.end, 0, 0)
-                return
-            size += batch.nbytes
+                yield from builder.finish()
+                raise _Enough
+            size += size_of(batch)
             if not self.compact:
-                made = end_of(batch)
-                yield self._carried(batch)
+                yield batch
                 continue
-            try:
-                builder.add(batch, alone=alone)
-            except LogDamaged:
-                # The driver reads them itself, and says what is wrong.
-                yield Unread(bounds.partition, made, bounds.end, 0, 0)
-                return
+            builder.add(batch, alone=alone)
             alone = False
-            for part in builder.drain():
-                made = end_of(part)
-                yield self._carried(part)
-        yield from map(self._carried, builder.finish())
-
-    def _carried(self, part: Part) -> Part:
-        """Return a part as it goes to the driver: large messages do not go through the heap of an executor."""
-        return without_large(part) if self.spool is None and isinstance(part, pa.RecordBatch) else part
+            yield from builder.drain()
+        yield from builder.finish()
 
     @property
     def _brokers(self) -> str:
         return f"{self.topic} {self.kafka.bootstrap} {sorted(self.kafka.properties.items())}"
 
-    def _reader(self) -> RangeReader:
-        if self._brokers not in _readers:
-            _readers[self._brokers] = RangeReader(self.kafka, self.topic, SystemClock())
-        return _readers[self._brokers]
+    def _reader(self, *, large: bool) -> RangeReader:
+        kind = self._brokers, large
+        if kind not in _readers:
+            _readers[kind] = RangeReader(self.kafka, self.topic, SystemClock(), sparing=large)
+        return _readers[kind]
 
-    def _forget_reader(self) -> None:
-        """Let the next task begin with another reader."""
-        reader = _readers.pop(self._brokers, None)
-        if reader is not None:
-            reader.close()
+    def _forget_readers(self) -> None:
+        """Let the next task begin with other readers."""
+        for large in (False, True):
+            reader = _readers.pop((self._brokers, large), None)
+            if reader is not None:
+                reader.close()
 
 
 def shared(bounds: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:

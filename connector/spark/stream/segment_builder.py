@@ -1,14 +1,17 @@
 """Makes segments of a partition's messages, in a task.
 
 What lies whole in the task's range is compacted. The rest stays messages: markers, DDL, voided events, the edges of an
-initial load, events that begin before the range or end after it, and large events, which the target gets part by part.
+initial load, events that begin before the range or end after it, and large events, which the target gets part by part:
+those of many bytes, and those with a large message.
 Where compaction fails, the driver reads the offsets itself, and reports the error with the target's position.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final
 
 import pyarrow as pa
@@ -95,14 +98,20 @@ class SegmentBuilder:
         """Add messages.
 
         Args:
-            batch: columns partition, offset, value, without a null.
+            batch: columns partition, offset, value; a null value stands for a large message.
             alone: true: the first message of an event stays one, and the markers before it.
 
         Raises:
             LogDamaged: they are not messages of a log; nothing of the batch was added.
         """
         index = 0
-        for found in self._scanner.scan(batch):
+        for found in self._scanned(batch):
+            if isinstance(found, int):
+                self._give_up_event()
+                self._stay(batch, index, index + found)
+                index += found
+                alone = False
+                continue
             messages, count = found, len(found)
             if alone:
                 self._stay(batch, index, index + 1)
@@ -129,6 +138,18 @@ class SegmentBuilder:
         self._close()
         self._flush_messages()
         return self.drain()
+
+    def _scanned(self, batch: pa.RecordBatch) -> Sequence[Messages | int]:
+        """Return the messages of a batch in its order; for large ones that follow each other their number."""
+        if not batch["value"].null_count:
+            return self._scanner.scan(batch)
+        found: list[Messages | int] = []
+        at = 0
+        for large, same in groupby(batch["value"].is_null().to_pylist()):
+            count = len(list(same))
+            found += [count] if large else self._scanner.scan(batch.slice(at, count))
+            at += count
+        return found
 
     def _whole_events(self, messages: Messages) -> None:
         """Add whole events of one fragment each."""

@@ -158,7 +158,7 @@ def test_while_workers_start_this_process_reads(monkeypatch: pytest.MonkeyPatch)
         made._accept(None, 0)
         assert [part.messages for part in made._handover.get(0).parts] == [1 if made._workers.starting else 7]
         made._workers.starting = False
-    assert made._task.read == [TaskRange(0, 0, 5, first=True)]
+    assert made._task.read == [TaskRange(0, 0, 5, first=True, large=True)]
 
 
 def test_what_this_process_cannot_read_ends_the_stream_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

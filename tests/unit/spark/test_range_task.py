@@ -250,7 +250,7 @@ def task(monkeypatch: pytest.MonkeyPatch) -> RangeTask:
     """A task in this process, whose reader is a `Reader`."""
     monkeypatch.setattr(worker, "prepare", lambda: None)
     made = RangeTask(Kafka(), "t", compact=False, columns=None, events=False, spool=None)
-    monkeypatch.setattr(range_task, "_readers", {made._brokers: Reader()})
+    monkeypatch.setattr(range_task, "_readers", {(made._brokers, False): Reader()})
     return made
 
 
