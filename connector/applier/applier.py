@@ -145,7 +145,7 @@ class Applier:
             with (
                 open_signal_table(self._config.target) as signals,
                 LargeMessages(self._config.kafka, self._config.topic) as large,
-                closing(RangeReader(self._config.kafka, self._config.topic, self._clock, sparing=True)) as ranges,
+                closing(RangeReader(self._config.kafka, self._config.topic, self._clock)) as ranges,
             ):
                 if self._first_attempt:
                     signals.forget_request(self._config.service)

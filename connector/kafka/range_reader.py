@@ -6,7 +6,7 @@ in several processes at once, and each would hold them several times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -29,42 +29,36 @@ class RangeReader:
         topic: the event topic.
         clock: the clock for `PATIENCE`.
         abandoned: returns true once nobody waits for the messages any more; asked every second.
-        sparing: fetch one of the producer's batches at a time. Otherwise a fetch is bounded by its bytes on the wire,
-            and large messages may have a thousand times as many.
     """
 
-    def __init__(
-        self,
-        kafka: Kafka,
-        topic: str,
-        clock: Clock,
-        abandoned: Callable[[], bool] = lambda: False,
-        *,
-        sparing: bool = False,
-    ) -> None:
+    def __init__(self, kafka: Kafka, topic: str, clock: Clock, abandoned: Callable[[], bool] = lambda: False) -> None:
         self._topic = topic
         self._clock = clock
         self._abandoned = abandoned
-        self._consumer = KafkaConsumer(
+        # What is fetched beyond a range is dropped.
+        self._consumer = self._made(kafka, {"queued.max.messages.kbytes": 8 << 10, "fetch.message.max.bytes": 1 << 20})
+        self._sparing = self._made(kafka, {"queued.max.messages.kbytes": 1 << 10, "fetch.message.max.bytes": ONE_BATCH})
+
+    def _made(self, kafka: Kafka, settings: Mapping[str, int]) -> KafkaConsumer:
+        return KafkaConsumer(
             kafka,
-            f"{topic}.range",
+            f"{self._topic}.range",
             settings={
                 "fetch.wait.max.ms": 10,
-                # What is fetched beyond a range is dropped.
-                "queued.max.messages.kbytes": 1 << 10 if sparing else 8 << 10,
-                "fetch.message.max.bytes": ONE_BATCH if sparing else 1 << 20,
                 # By default librdkafka looks once a second whether the queue has room again.
                 "fetch.queue.backoff.ms": 1,
                 "fetch.max.bytes": LARGEST - 1024,
                 "receive.message.max.bytes": LARGEST,
+                **settings,
             },
         )
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connections."""
         self._consumer.close()
+        self._sparing.close()
 
-    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
         """Yield the committed messages of a range, in the form of `batch_of`. Read one range at a time.
 
         The value of a large message is null.
@@ -72,21 +66,24 @@ class RangeReader:
         Args:
             partition: the partition.
             begin, end: offsets, `end` not included; the partition has messages or its end there.
+            sparing: fetch one of the producer's batches at a time. Otherwise a fetch is bounded by its bytes on the
+                wire, and large messages may have a thousand times as many.
 
         Raises:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
         """
-        self._consumer.assign(self._topic, {partition: begin})
+        consumer = self._sparing if sparing else self._consumer
+        consumer.assign(self._topic, {partition: begin})
         try:
             arrived = self._clock.monotonic()
             ended = False
             while not ended:
-                received = self._consumer.drain(WAIT)
+                received = consumer.drain(WAIT)
                 if received:
                     arrived = self._clock.monotonic()
                 elif self._abandoned() or self._clock.monotonic() - arrived > PATIENCE:
                     at = f"{self._topic}-{partition}"
-                    raise self._consumer.silent("the end of an offset range", at=at, begin=begin, end=end)
+                    raise consumer.silent("the end of an offset range", at=at, begin=begin, end=end)
                 ended = any(one.offset >= end for one in received)
                 messages = [one for one in received if isinstance(one, KafkaMessage) and one.offset < end]
                 del received
@@ -95,7 +92,7 @@ class RangeReader:
                     del messages  # the batch has copies, and is worked on for long
                     yield batch
         finally:
-            self._consumer.unassign()
+            consumer.unassign()
 
 
 def _without_large(messages: Sequence[KafkaMessage]) -> pa.RecordBatch:

@@ -90,7 +90,7 @@ class Nothing:
 class _NoRanges:
     """Nothing is left by tasks."""
 
-    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
         """Never called."""
         raise AssertionError(partition, begin, end)
 

@@ -151,10 +151,9 @@ def test_deleted_offsets_are_refused_and_later_ones_read(config: Config, reader:
     assert read(reader, 5, 10) == [5, 6, 7, 8, 9]
 
 
-def test_a_sparing_reader_holds_few_messages_however_well_they_compress(config: Config) -> None:
+def test_a_sparing_reader_holds_few_messages_however_well_they_compress(config: Config, reader: RangeReader) -> None:
     LogWriter(config).raw(*[b"x" * 200_000] * 60)  # on the wire less than one fetch of other readers
-    with closing(RangeReader(config.kafka, config.topic, CLOCK, sparing=True)) as reader:
-        counts = [batch.num_rows for batch in reader.batches(0, 0, 60)]
+    counts = [batch.num_rows for batch in reader.batches(0, 0, 60, sparing=True)]
     assert sum(counts) == 60
     assert max(counts) <= 15  # three of the producer's batches: what was queued, what was fetched meanwhile
 

@@ -197,10 +197,8 @@ class MicroBatches:
 
     def _read_here(self, tasks: Iterable[Sequence[TaskRange]]) -> list[ResultPiece]:
         """Do what tasks would do; the first error ends it."""
-        kafka, topic, sparing = self._task.kafka, self._task.topic, self._sizer.large
-        with closing(
-            RangeReader(kafka, topic, SystemClock(), lambda: self._handover.closed, sparing=sparing)
-        ) as reader:
+        kafka, topic = self._task.kafka, self._task.topic
+        with closing(RangeReader(kafka, topic, SystemClock(), lambda: self._handover.closed)) as reader:
             return [piece for task in tasks for bounds in task for piece in self._task.pieces(bounds, reader)]
 
 

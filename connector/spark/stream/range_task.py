@@ -24,7 +24,7 @@ from connector.spark.stream.task_result import FAILED, ResultPiece, failure_as_b
 TASK_BYTES: Final = 128 << 20  # bytes of messages after which a task leaves the rest of its range to the driver
 JVM_BYTES: Final = 32 << 20  # the same where its result goes through the heap of an executor
 
-_readers: dict[tuple[str, bool], RangeReader] = {}  # this worker's: a connection costs more than a range
+_readers: dict[str, RangeReader] = {}  # this worker's, by their brokers: a connection costs more than a range
 
 
 class _Enough(Exception):
@@ -41,7 +41,7 @@ class TaskRange:
         first: the stream begins here. The first message is then not compacted: from it the driver's sequencer learns
             the epoch.
         interval: see `SegmentBuilder`.
-        large: messages may be large, see `sparing` of `RangeReader`.
+        large: messages may be large.
     """
 
     partition: int
@@ -94,12 +94,12 @@ class RangeTask:
         worker.prepare()
         for bounds in (bounds for task in tasks for bounds in task):
             try:
-                yield from self.pieces(bounds, self._reader(large=bounds.large))
+                yield from self.pieces(bounds, self._reader())
             except ConnectorError as error:
-                self._forget_readers()
+                self._forget_reader()
                 yield ResultPiece(bounds.partition, bounds.begin, FAILED, failure_as_bytes(error))
             except BaseException:
-                self._forget_readers()
+                self._forget_reader()
                 raise
 
     def pieces(self, bounds: TaskRange, reader: RangeReader) -> Iterator[ResultPiece]:
@@ -152,7 +152,7 @@ class RangeTask:
         )
         alone = bounds.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
-        for batch in reader.batches(bounds.partition, bounds.begin, bounds.end):
+        for batch in reader.batches(bounds.partition, bounds.begin, bounds.end, sparing=bounds.large):
             if size > most:
                 yield from builder.finish()
                 raise _Enough
@@ -169,18 +169,16 @@ class RangeTask:
     def _brokers(self) -> str:
         return f"{self.topic} {self.kafka.bootstrap} {sorted(self.kafka.properties.items())}"
 
-    def _reader(self, *, large: bool) -> RangeReader:
-        kind = self._brokers, large
-        if kind not in _readers:
-            _readers[kind] = RangeReader(self.kafka, self.topic, SystemClock(), sparing=large)
-        return _readers[kind]
+    def _reader(self) -> RangeReader:
+        if self._brokers not in _readers:
+            _readers[self._brokers] = RangeReader(self.kafka, self.topic, SystemClock())
+        return _readers[self._brokers]
 
-    def _forget_readers(self) -> None:
-        """Let the next task begin with other readers."""
-        for large in (False, True):
-            reader = _readers.pop((self._brokers, large), None)
-            if reader is not None:
-                reader.close()
+    def _forget_reader(self) -> None:
+        """Let the next task begin with another reader."""
+        reader = _readers.pop(self._brokers, None)
+        if reader is not None:
+            reader.close()
 
 
 def shared(bounds: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:

@@ -82,8 +82,10 @@ class Ranges:
 
     def __init__(self) -> None:
         self.values: dict[tuple[int, int], bytes] = {}
+        self.sparing: list[bool] = []
 
-    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
+        self.sparing.append(sparing)
         for offset in range(begin, end):
             if (value := self.values.get((partition, offset))) is not None:
                 yield batch([value], partition=partition, offset=offset)
