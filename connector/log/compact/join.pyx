@@ -6,6 +6,7 @@ key, are compacted again; so joining costs a fraction of compacting, and the dri
 
 from array import array
 
+from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -99,7 +100,7 @@ cdef class Rows:
         """Find the rows whose keys only one of the net changes has."""
         cdef Py_ssize_t count = self.again.shape[0], row = 0, image
         cdef uint32_t number = 0
-        cdef uint64_t[::1] hashes = array("Q", bytes(8 * count))
+        cdef uint64_t[::1] places = array("Q", bytes(8 * count))
         cdef Hashes seen = Hashes(count)
         cdef const unsigned long long[::1] ends
         cdef Reader r = Reader.__new__(Reader)
@@ -113,12 +114,11 @@ cdef class Rows:
             ends = images.ends
             for image in range(ends.shape[0]):
                 r.end = ends[image]
-                hashes[row] = key_hash(table, r)
-                seen.add(hashes[row], number)
+                places[row] = seen.add(key_hash(table, r), number)
                 r.at = ends[image]
                 row += 1
         for row in range(count):
-            self.again[row] = seen.get(hashes[row]) == SEVERAL
+            self.again[row] = seen.slots[places[row]].number == SEVERAL
         return 0
 
     cdef int compact(self, TableChanges table) except -1:
@@ -165,9 +165,10 @@ cdef class Copies:
 
     cdef unsigned char chosen
     cdef Py_ssize_t size, rows, at, row
-    cdef object data, ends
-    cdef unsigned char[::1] out  # the memory of `data`
-    cdef unsigned long long[::1] out_ends  # and of `ends`
+    cdef bytes data
+    cdef object ends
+    cdef char* out  # the memory of `data`, which is not initialised
+    cdef unsigned long long[::1] out_ends
 
     def __init__(self, chosen):
         self.chosen = chosen
@@ -213,29 +214,36 @@ cdef class Copies:
 
     cdef int allocate(self) except -1:
         if self.data is None:
-            self.out = self.data = bytearray(self.size)
+            self.data = PyBytes_FromStringAndSize(NULL, self.size)
+            self.out = PyBytes_AsString(self.data)
             self.out_ends = self.ends = array("Q", bytes(8 * self.rows))
         return 0
 
     cdef int put(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) except -1:
         cdef Py_ssize_t size = end - begin
-        if not 0 <= begin < end <= data.shape[0] or size > self.out.shape[0] - self.at:
+        if not 0 <= begin < end <= data.shape[0] or size > self.size - self.at:
             raise IndexError("an image outside its data")
-        memcpy(&self.out[self.at], &data[begin], size)
+        memcpy(self.out + self.at, &data[begin], size)
         self.at += size
         return 0
 
     cdef object images(self):
         """The copies."""
         self.allocate()
+        if self.at != self.size or self.row != self.rows:
+            raise IndexError("an image that was counted is not copied")
         return Images(self.data, self.ends)
 
 
-cdef class Hashes:
-    """Hashes of keys, and the number of the net changes that have each."""
+cdef struct Slot:
+    uint32_t hash  # the upper half of a key's
+    uint32_t number  # of the net changes that have it
 
-    cdef uint64_t* hashes
-    cdef uint32_t* numbers
+
+cdef class Hashes:
+    """Hashes of keys, and the number of the net changes that have each; less than half of the slots are taken."""
+
+    cdef Slot* slots
     cdef uint64_t mask
 
     def __cinit__(self, Py_ssize_t count):
@@ -243,33 +251,25 @@ cdef class Hashes:
         while room < 2 * <uint64_t>count:
             room *= 2
         self.mask = room - 1
-        self.hashes = <uint64_t*>calloc(room, sizeof(uint64_t))
-        self.numbers = <uint32_t*>calloc(room, sizeof(uint32_t))
-        if self.hashes == NULL or self.numbers == NULL:
+        self.slots = <Slot*>calloc(room, sizeof(Slot))
+        if self.slots == NULL:
             raise MemoryError
 
     def __dealloc__(self):
-        free(self.hashes)
-        free(self.numbers)
+        free(self.slots)
 
-    cdef uint64_t place(self, uint64_t hash) noexcept:
-        """Where a hash is, or will be: less than half of the places are taken."""
+    cdef uint64_t add(self, uint64_t hash, uint32_t number) noexcept:
+        """Note that the net changes of a number have a key with this hash, and return its slot."""
+        cdef uint32_t upper = hash >> 32
         cdef uint64_t at = hash & self.mask
-        while self.numbers[at] != NOT_SEEN and self.hashes[at] != hash:
+        while self.slots[at].number != NOT_SEEN and self.slots[at].hash != upper:
             at = (at + 1) & self.mask
+        if self.slots[at].number == NOT_SEEN:
+            self.slots[at].hash = upper
+            self.slots[at].number = number
+        elif self.slots[at].number != number:
+            self.slots[at].number = SEVERAL
         return at
-
-    cdef int add(self, uint64_t hash, uint32_t number) except -1:
-        cdef uint64_t at = self.place(hash)
-        if self.numbers[at] == NOT_SEEN:
-            self.hashes[at] = hash
-            self.numbers[at] = number
-        elif self.numbers[at] != number:
-            self.numbers[at] = SEVERAL
-        return 0
-
-    cdef uint32_t get(self, uint64_t hash) noexcept:
-        return self.numbers[self.place(hash)]
 
 
 cdef uint64_t key_hash(TableChanges table, Reader r) except? 0:
