@@ -36,6 +36,7 @@ class BatchSizer:
         self.messages = messages
         self.large = True
         self.interval = FIRST_INTERVAL
+        self._mean = 0  # bytes of an average message of the last batch
         self._size = size
         self._most = MOST
 
@@ -50,10 +51,15 @@ class BatchSizer:
         if events:
             self.interval = 1 << max(0, (events // INTERVALS).bit_length() - 1)
         if messages:
-            self.large = size > messages * LARGE_MESSAGES
+            self._mean = size // messages
+            self.large = self._mean > LARGE_MESSAGES
             self._most = min(MOST, 2 * self._most)
             fitting = max(FEWEST, self._size * messages // max(1, size))
             self.messages = min(self._most, fitting, GROWTH * max(messages, FEWEST))
+
+    def fitting(self, size: int) -> int:
+        """The number of messages that fit into so many bytes, if the next ones are about as large as the last."""
+        return max(1, size * 3 // 4 // self._mean) if self._mean else MOST
 
     def refused(self) -> bool:
         """Adapt to a batch that did not fit: later batches have fewer messages.

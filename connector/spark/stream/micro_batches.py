@@ -31,7 +31,7 @@ from connector.spark.stream.handover import Closed, Handover
 from connector.spark.stream.kafka_source import offsets_stream, task_ranges
 from connector.spark.stream.parts import Batch
 from connector.spark.stream.python_workers import PythonWorkers
-from connector.spark.stream.range_task import RangeTask, TaskRange, shared
+from connector.spark.stream.range_task import JVM_BYTES, RangeTask, TaskRange, shared
 from connector.spark.stream.task_result import FAILED, ResultPiece, deserialized, failure_of, joined_pieces
 
 HANDOVER_BYTES: Final = 64 << 20  # maximum bytes of queued batches
@@ -180,7 +180,10 @@ class MicroBatches:
     def _read(self, bounds: list[TaskRange]) -> list[ResultPiece]:
         """Have tasks read ranges; while workers start, read them here."""
         offsets = sum(map(len, bounds))
-        tasks = shared(bounds, max(-(-offsets // self._session.tasks), self._sizer.messages // SHARES))
+        most = max(-(-offsets // self._session.tasks), self._sizer.messages // SHARES)
+        if self._folder is None:
+            most = min(most, self._sizer.fitting(JVM_BYTES))
+        tasks = shared(bounds, most)
         if self._workers.starting:
             return self._read_here(tasks)
         context = self._session.spark.sparkContext

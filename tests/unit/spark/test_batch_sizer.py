@@ -33,6 +33,14 @@ def test_messages_may_be_large_until_a_batch_shows_their_size_and_after_large_on
     assert found == [True, False, False, True, True, False]
 
 
+def test_messages_that_fit_are_counted_by_the_last_batch() -> None:
+    sizer = BatchSizer(1000, SIZE)
+    assert sizer.fitting(1 << 20) == MOST
+    sizer.seen(1000, 1000 << 10)
+    assert sizer.fitting(1 << 20) == 768
+    assert sizer.fitting(100) == 1
+
+
 def test_no_message_changes_nothing() -> None:
     sizer = BatchSizer(1000, SIZE)
     sizer.seen(0, 0)
