@@ -108,6 +108,11 @@ def consistent(place: WritersPlace) -> bool:
     return place.query("SELECT consistent FROM thl.thl_position WHERE service = 'shop'") == [(True,)]
 
 
+def schema_version(place: WritersPlace) -> int:
+    ((version,),) = place.query("SELECT schema_version FROM thl.thl_position WHERE service = 'shop'")
+    return int(str(version))
+
+
 ROWS = [(number, f"v{number}") for number in range(40)]
 
 
@@ -134,7 +139,7 @@ def test_a_commit_that_was_made_in_part_is_made_whole(
     place.close()
     crashes.before = set()
     assert place.read(ORDERS) not in ([], ROWS)
-    assert (causes(place), consistent(place)) == (["channels"], False)
+    assert (causes(place), consistent(place), schema_version(place)) == (["channels"], False, 2)
     place.writers = writers
     again = Applier(place.open(audit=True))
     intent = again.position.intent
@@ -148,7 +153,7 @@ def test_a_commit_that_was_made_in_part_is_made_whole(
     assert (again.position.seqno, again.position.consistent) == (before.seqno, True)
     again.rows(net(ORDERS, inserts=ROWS))
     assert place.read(ORDERS) == ROWS
-    assert (causes(place), consistent(place)) == ([], True)
+    assert (causes(place), consistent(place), schema_version(place)) == ([], True, 1)
     place.close()
     last = Applier(place.open(audit=True))
     assert last.position == again.position
@@ -184,6 +189,7 @@ def test_a_commit_of_which_no_part_was_made_is_forgotten(
     crashes.before = set()
     again = Applier(place.open())
     assert again.position == before
+    assert schema_version(place) == 1
     assert (causes(place), consistent(place), place.read(ORDERS)) == ([], True, [])
     again.rows(net(ORDERS, inserts=ROWS[:5]))  # the log may have been cut otherwise
     assert place.read(ORDERS) == ROWS[:5]
