@@ -42,6 +42,9 @@ class Place(Protocol):
     def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> TargetDatabase:
         """A target on it; closed when the test ends."""
 
+    def open_for_undo(self, *, columns: MetadataColumns | None = None) -> TargetDatabase:
+        """A target as `thl undo` opens it, with one writer."""
+
     def read(self, table: TableLayout) -> list[Row] | None:
         """A table's rows as the log has them, sorted; None if there is no such table. From a session of its own."""
 

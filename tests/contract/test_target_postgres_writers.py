@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 import psycopg
@@ -13,6 +14,7 @@ import pytest
 from connector.clock import SystemClock
 from connector.errors import ConfigError, Fenced, PreflightError, TargetDiffers
 from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.ids import Seqno
 from connector.targets.postgres import writers as writers_module
 from connector.targets.postgres.channels import Channel
 from connector.targets.postgres.target import PostgresTarget
@@ -38,6 +40,10 @@ class WritersPlace(PostgresPlace):
 
     def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> PostgresTarget:
         self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns, writers=self.writers))
+        return self.opened[-1]
+
+    def open_for_undo(self, *, columns: MetadataColumns | None = None) -> PostgresTarget:
+        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=True, columns=columns))
         return self.opened[-1]
 
     def close(self) -> None:
@@ -211,12 +217,14 @@ def test_a_wrong_row_count_of_one_writer_leaves_nothing(place: WritersPlace, ord
         "CREATE UNIQUE INDEX ON shop.orders (v)",
         "ALTER TABLE shop.orders ADD EXCLUDE (v WITH =)",
         "CREATE TABLE shop.child (id int REFERENCES shop.orders)",
+        "CREATE TABLE shop.parent (id int PRIMARY KEY); INSERT INTO shop.parent SELECT generate_series(0, 99); "
+        "ALTER TABLE shop.orders ADD FOREIGN KEY (id) REFERENCES shop.parent",
         "CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; "
         "CREATE TRIGGER t BEFORE INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.f()",
         "CREATE RULE r AS ON DELETE TO shop.orders DO ALSO NOTIFY x",
         "CREATE TABLE shop.kin () INHERITS (shop.orders)",
     ],
-    ids=["unique", "exclude", "foreign key", "trigger", "rule", "inherits"],
+    ids=["unique", "exclude", "referenced", "foreign key", "trigger", "rule", "inherits"],
 )
 def test_a_table_with_more_than_a_primary_key_goes_by_one_writer(
     place: WritersPlace, orders: Applier, made: str
@@ -311,6 +319,15 @@ def test_a_channel_of_an_older_applier_is_fenced(place: WritersPlace, orders: Ap
         orders.commit()
     newer.rows(net(ORDERS, inserts=ROWS[:1]))
     assert place.read(ORDERS) == ROWS[:1]
+
+
+def test_a_commit_that_goes_back_is_not_divided(place: WritersPlace, orders: Applier) -> None:
+    """An applier that finds it in part could not make it whole; `thl undo` opens its target with one writer."""
+    orders.rows(net(ORDERS, inserts=ROWS))
+    orders.target.stage([net(ORDERS, deletes=ROWS)], last=True)
+    with pytest.raises(ValueError, match="not divided"):
+        orders.target.commit(replace(orders.position, seqno=Seqno(0)), [])
+    assert (place.read(ORDERS), causes(place)) == (ROWS, [])
 
 
 def test_another_version_s_division_is_refused_by_name(place: WritersPlace, orders: Applier, crashes: Crashes) -> None:
