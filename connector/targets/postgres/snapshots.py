@@ -150,6 +150,8 @@ class SnapshotExporter:
                     continue
                 self._end_oldest(0)  # a load or a rewind may take hours, in which vacuum would wait
             self._ended.wait(self._interval)
+        while self._living:
+            self._end_oldest(0)
         return True
 
     def _publish(self, snapshot: str, key: int, at: int, seqno: int, gtid_set: str | None) -> bool:
