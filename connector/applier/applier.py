@@ -153,9 +153,9 @@ class Applier:
                 if intent is None:
                     claimed = self._position = self._begun(target, signals, claimed)
                 else:
-                    self._check_intent(intent)
+                    self._warn_of_intent(intent)
                 core, offsets = self._handshake(target, claimed, large, ranges)
-                if self._excluded is not None:  # last: all other options are accepted by now
+                if self._excluded is not None and intent is None:  # last: all other options are accepted by now
                     self._excluded.exclude(target, claimed, self._clock)
                     self._excluded = None
                 try:
@@ -180,18 +180,16 @@ class Applier:
             self._first_attempt = False
         return position
 
-    def _check_intent(self, intent: Intent) -> None:
-        """Refuse to skip an event that is applied in part."""
-        fields = {"service": self._config.service, "seqno": f"{intent.first}..{intent.last}"}
-        if skipped := {seqno for seqno in self._skips if intent.first <= seqno <= intent.last}:
-            raise ConfigError(
-                f"event {min(skipped)} is applied in part: it cannot be skipped",
-                hint="start thl apply once without it, which applies the rest",
-                **fields,
-            )
+    def _warn_of_intent(self, intent: Intent) -> None:
+        """Log that this attempt makes a commit whole, and nothing else: all options count afterwards."""
         LOG.warning(
             "an applier was ended within a commit of several writers: making it whole",
-            extra={**fields, "writers": intent.writers, "committed": sorted(intent.committed)},
+            extra={
+                "service": self._config.service,
+                "seqno": f"{intent.first}..{intent.last}",
+                "writers": intent.writers,
+                "committed": sorted(intent.committed),
+            },
         )
 
     def _check_skips(self, signals: SignalTable, position: TargetPosition) -> None:

@@ -115,9 +115,18 @@ class Target(Section):
         ge=1,
         le=64,
         description="PostgreSQL: the number of connections among which a large commit is divided, by table and key. "
-        "With more than 1 the commit's parts become visible one after the other, within milliseconds; meanwhile "
-        "consistent is false in thl_position. Commits of few rows, and DDL, go by one connection; so do all changes of "
-        "a table without a primary key, or on the target with another unique index, a foreign key or a trigger.",
+        "With more than 1 the commit's parts become visible one after the other, within milliseconds. Meanwhile "
+        "consistent is false in thl_position, and plain readers may see a part of a transaction, or one table before "
+        "it and another one after it; readers who need whole transactions read by the snapshot in thl_progress, or "
+        "check consistent in the same REPEATABLE READ transaction: docs/target.md. Commits of few rows, and DDL, go by "
+        "one connection; so do all changes of a table without a primary key, or on the target with another unique "
+        "index, a foreign key or a trigger.",
+    )
+    snapshot_interval: Annotated[float, Field(ge=0, le=3600)] = Field(
+        1.0,
+        description="PostgreSQL with writers > 1: seconds between two snapshots that the applier exports for readers "
+        "of whole transactions (thl_progress.snapshot). Three live at a time, on four further connections; vacuum "
+        "keeps rows that they see. 0: none.",
     )
     retries: int = Field(
         30, ge=0, description="Attempts to reach an unavailable target before the applier exits with 4."
