@@ -61,12 +61,6 @@ DAMAGE = "Damage"
     help="With --format sql: write the files there that LOAD DATA reads.",
 )
 @option(
-    "--gtids",
-    section=OUTPUT,
-    is_flag=True,
-    help="With --format sql: the transactions keep their GTIDs.",
-)
-@option(
     "--events",
     section=EVENTS,
     is_flag=True,
@@ -179,7 +173,6 @@ def binlog(
     *,
     layout: str | None,
     load_folder: Path | None,
-    gtids: bool,
     events: bool,
     types: tuple[str, ...],
     server_ids: tuple[int, ...],
@@ -204,7 +197,7 @@ def binlog(
     from connector.mysql.binlog.log_reader import LogReading, read_log
     from connector.mysql.transforms.filters import Filter
 
-    _check(layout, {"--load-folder": load_folder, "--gtids": gtids}, {"--type": types, "--server-id": server_ids},
+    _check(layout, {"--load-folder": load_folder}, {"--type": types, "--server-id": server_ids},
            events=events)  # fmt: skip
     chosen = SelectionBounds(**bounds)
     selection = Selection(chosen)
@@ -228,7 +221,7 @@ def binlog(
     reading = LogReading(
         filters, BATCH_BYTES, sys.stdin.buffer, _reporter(gaps) if salvage else None, _in_use_reporter()
     )
-    printer = _formatter(layout, load_folder, gtids=gtids)
+    printer = _formatter(layout, load_folder)
     transactions = TransactionPrinter(printer, selection, out)
     try:
         for file in found:
@@ -265,14 +258,14 @@ def _check(layout: str | None, of_sql: Mapping[str, object], of_events: Mapping[
                 raise ConfigError(f"{name} is for {needed}")
 
 
-def _formatter(layout: str | None, load_folder: Path | None, *, gtids: bool) -> Formatter:
+def _formatter(layout: str | None, load_folder: Path | None) -> Formatter:
     """The formatter of transactions."""
     from connector.inspect.formats.json_event import JsonPrinter
     from connector.inspect.formats.sql_event import SqlPrinter
     from connector.inspect.formats.tungsten_event import TungstenPrinter
 
     if layout == "sql":
-        return SqlPrinter(load_folder, gtids=gtids)
+        return SqlPrinter(load_folder)
     return TungstenPrinter() if layout == "tungsten" else JsonPrinter()
 
 

@@ -24,7 +24,6 @@ from connector.mysql.values.charsets import UTF8, decode_leniently, shown
 from connector.mysql.values.session_names import COLLATION_OPTIONS, named_option
 
 DELIMITER: Final = b"/*!*/;"
-AUTOMATIC: Final = b"SET @@session.gtid_next = 'AUTOMATIC'"
 BEFORE: Final = b"""# SQL of binary log files, from thl binlog. Execute it with: mysql --binary-mode --comments
 # (with --local-infile for LOAD DATA). The user needs BINLOG_ADMIN for rows, and SESSION_VARIABLES_ADMIN.
 # Where a statement used the time zone SYSTEM, the zone is that of the server that executes it.
@@ -71,12 +70,10 @@ class SqlPrinter:
 
     Args:
         folder: for the files that LOAD DATA reads; None: a log with such a file is refused.
-        gtids: true: each transaction keeps its GTID.
     """
 
-    def __init__(self, folder: Path | None = None, *, gtids: bool = False) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._gtids = gtids
         self._printed = Session()
         self._session = Session()
         self._begin: TransactionStart | None = None
@@ -84,13 +81,11 @@ class SqlPrinter:
         self._files: list[Path] = []  # of the transaction
         self._ending = b""
         self._begun = False
-        self._mariadb = False
 
     def begin(self, begin: TransactionStart) -> None:
         """Begin a transaction; the last one, if it was not printed, has set nothing."""
         self._forget()
         self._begin, self._statements = begin, 0
-        self._mariadb = begin.gtid is not None and ":" not in begin.gtid
 
     def batch(self, seqno: Seqno, batch: TransactionBatch, xa: str = "") -> bytes:
         """The statements of a batch."""
@@ -109,11 +104,7 @@ class SqlPrinter:
         about += f" gtid={begin.gtid}" if begin.gtid else ""
         found.append(f"{escaped(about)}\n".encode())
         if self._session.described != self._printed.described:
-            if self._gtids and not self._mariadb:  # a GTID is for a transaction, not for this
-                found.append(_ended(AUTOMATIC))
             found.append(_ended(f"BINLOG '\n{self._session.described}\n'".encode()))
-        if self._gtids:
-            found += self._gtid(begin)
         opening, self._ending = self._bounds(begin, ending, xa)
         return b"".join((*found, *map(_ended, opening)))
 
@@ -126,10 +117,7 @@ class SqlPrinter:
     def end(self) -> bytes:
         """What follows the last transaction."""
         self._forget()
-        if not self._begun:
-            return b""
-        automatic = _ended(AUTOMATIC) if self._gtids and not self._mariadb else b""
-        return automatic + AFTER
+        return AFTER if self._begun else b""
 
     def _forget(self) -> None:
         self._session = replace(self._printed, settings=dict(self._printed.settings))
@@ -146,18 +134,6 @@ class SqlPrinter:
         if begin.kind is Kind.DDL and self._statements == 1:
             return [], b""  # a definition commits by itself
         return [b"BEGIN"], _ended(b"COMMIT" if ending.outcome is Outcome.COMMIT else b"ROLLBACK")
-
-    def _gtid(self, begin: TransactionStart) -> Iterator[bytes]:
-        if begin.gtid is None:
-            yield _ended(AUTOMATIC)
-        elif not self._mariadb:
-            yield _ended(f"SET @@session.gtid_next = '{begin.gtid}'".encode())
-        else:
-            domain, server, number = begin.gtid.split("-")
-            yield _ended(
-                f"SET @@session.gtid_domain_id = {domain}, @@session.server_id = {server}, "
-                f"@@session.gtid_seq_no = {number}".encode()
-            )
 
     def _change(self, seqno: Seqno, change: Rows | Statement) -> Iterator[bytes]:
         if isinstance(change, Rows):

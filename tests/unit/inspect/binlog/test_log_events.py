@@ -261,7 +261,7 @@ def test_a_file_in_use_is_reported_once(tmp_path: Path, arguments: tuple[str, ..
         ("--events", "--format", "sql"),
         ("--format", "text"),
         ("--type", "XID"),
-        ("--gtids",),
+        ("--server-id", "1"),
         ("--events", "--from-gtid", "x"),
     ],
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.binlog import row_changes, whole_file
-from tests.support.binlog_command import INT, RECORDED, SERVER, binlog, gtid, transactions
+from tests.support.binlog_command import INT, RECORDED, binlog, gtid, transactions
 from tests.support.binlog_writer import LogWriter, image
 from tests.support.old_log import OldLog, described, event
 from tests.unit.mysql.binlog.test_old_logs import bare_rows, load_body
@@ -138,15 +138,6 @@ def test_a_definition_has_no_transaction_and_a_dropped_schema_is_chosen_again() 
         b"USE `s`", b"CREATE TABLE t (a INT)", b"DROP DATABASE s", b"USE `s`", b"CREATE DATABASE s", b"USE `s`",
         b"CREATE TABLE t (a INT)",
     ]  # fmt: skip
-
-
-def test_gtids_are_kept_if_asked_for() -> None:
-    found = executed(sql(RECORDED, "--gtids", "--stop-after", 2))
-    assert found[0] == f"SET @@session.gtid_next = '{SERVER}:1'".encode()
-    assert found[-1] == b"SET @@session.gtid_next = 'AUTOMATIC'"
-    assert b"gtid_next" not in sql(RECORDED)
-    mariadb = executed(sql(RECORDED.with_name("mariadb-11.4.000001"), "--gtids", "--stop-after", 1))
-    assert mariadb[0] == b"SET @@session.gtid_domain_id = 0, @@session.server_id = 2, @@session.gtid_seq_no = 1"
 
 
 def test_load_data_of_an_old_log_reads_the_file_of_the_folder(tmp_path: Path) -> None:
