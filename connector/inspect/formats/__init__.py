@@ -9,5 +9,6 @@
 - `tungsten_rows`: its rows; compiled.
 - `json_event`: a transaction of a binary log file as JSON.
 - `json_rows`: its rows; compiled.
+- `sql_event`: a transaction of a binary log file as SQL to execute.
 - `rows`: the loop over rows that both share.
 """

@@ -95,6 +95,10 @@ class TungstenPrinter:
         """Return b""."""
         return b""
 
+    def end(self) -> bytes:
+        """Return b""."""
+        return b""
+
     def _rows(self, layout: TableLayout) -> TungstenRows:
         kept = self._tables.get(id(layout))
         if kept is None:
