@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, TypeAlias
 
 import pymysql
 
@@ -22,6 +23,7 @@ NEVER = 3_600_000  # milliseconds: a commit that is not acknowledged lasts longe
 SMALL = {**MYSQL_FAST, "innodb_buffer_pool_size": "32M"}
 SMALL_MYSQL = {**SMALL, "innodb_redo_log_capacity": "32M"}
 SERVERS = ("mysql", "mariadb")
+Client: TypeAlias = "pymysql.Connection[Any]"
 
 
 def make_server(kind: str, folder: Path, **settings: str) -> Mysqld:
@@ -91,8 +93,8 @@ class Writers:
         self._server, self._table = server, table
         self._stop, self._source_dies = Event(), Event()
         self._errors: list[Exception] = []
-        self._threads = [Thread(target=self._write, args=(number,), daemon=True) for number in range(clients)]
-        self._threads.append(Thread(target=self._read, daemon=True))
+        works: list[Callable[[Client], None]] = [partial(self._write, number) for number in range(clients)]
+        self._threads = [Thread(target=self._guard, args=(work,), daemon=True) for work in [*works, self._read]]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -113,31 +115,28 @@ class Writers:
             assert not thread.is_alive()
         assert not self._errors, self._errors
 
-    def _write(self, number: int) -> None:
+    def _write(self, number: int, client: Client) -> None:
         rng, at = random.Random(number), number * 1_000_000
-        with self._connected() as client:
-            while not self._stop.is_set():
-                rows = list(range(at + 1, at + 1 + rng.choice((1, 1, 1, 2, 50))))
-                with client.cursor() as cursor:
-                    values = ",".join(f"({row}, 'v{row}')" for row in rows)
-                    cursor.execute(f"INSERT INTO {self._table} (id, v) VALUES {values}")
-                self.told |= set(rows)
-                at = rows[-1]
+        while not self._stop.is_set():
+            rows = list(range(at + 1, at + 1 + rng.choice((1, 1, 1, 2, 50))))
+            with client.cursor() as cursor:
+                values = ",".join(f"({row}, 'v{row}')" for row in rows)
+                cursor.execute(f"INSERT INTO {self._table} (id, v) VALUES {values}")
+            self.told.update(rows)
+            at = rows[-1]
 
-    def _read(self) -> None:
-        with self._connected() as client:
-            while not self._stop.is_set():
-                with client.cursor() as cursor:
-                    cursor.execute(f"SELECT id FROM {self._table}")
-                    self.seen |= {row[0] for row in cursor.fetchall()}
-                self._stop.wait(0.02)
+    def _read(self, client: Client) -> None:
+        while not self._stop.is_set():
+            with client.cursor() as cursor:
+                cursor.execute(f"SELECT id FROM {self._table}")
+                self.seen.update(row[0] for row in cursor.fetchall())
+            self._stop.wait(0.02)
 
-    @contextmanager
-    def _connected(self) -> Iterator[pymysql.Connection[Any]]:
-        """One connection; it ends with the server."""
+    def _guard(self, work: Callable[[Client], None]) -> None:
+        """Work on one connection, which ends with the server."""
         try:
             with closing(connect(self._server)) as client:
-                yield client
+                work(client)
         except (pymysql.OperationalError, pymysql.InterfaceError) as error:
             if not self._source_dies.is_set():
                 self._errors.append(error)
