@@ -181,7 +181,8 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
             raise SourceUnavailable(
                 f"{who} has locked a table for too long: {text}",
                 hint="a DDL statement there may wait for this producer's acknowledgement, and this producer for the "
-                "statement: SET GLOBAL rpl_semi_sync_master_enabled = OFF; and ON again once the producer is online",
+                "statement: SET GLOBAL rpl_semi_sync_master_enabled = OFF; and at once ON again: what waits then no "
+                "longer waits",
                 **where,
             ) from error
         if code in GONE or isinstance(error, pymysql.InterfaceError):

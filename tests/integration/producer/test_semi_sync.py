@@ -128,10 +128,9 @@ def test_producer_starts_while_a_ddl_statement_waits_for_it(bench: Bench, server
         if server.name == "mariadb":
             until(lambda: "may wait for this producer's acknowledgement" in running.text)
             assert client.is_alive()
-            server.run_sql("SET GLOBAL rpl_semi_sync_master_enabled = OFF")
+            server.run_sql(f"SET GLOBAL {plugin(server)}_enabled = OFF; SET GLOBAL {plugin(server)}_enabled = ON")
         running.online()
         client.join()
-        server.run_sql(f"SET GLOBAL {plugin(server)}_enabled = ON")
         execute(server, f"INSERT INTO {bench.service}.child VALUES (1)")
         assert last_seqno(bench) == 1
         assert running.stop() == 0
