@@ -39,7 +39,7 @@ class SharedSocket:
         """Fill `into` with received bytes; return their number, 0 at the end.
 
         Raises:
-            TimeoutError: none came in time.
+            TimeoutError: none came in time; or, sooner, only a part of what TLS decrypts at once.
             OSError: the connection is lost.
         """
         received = self._receive(into)
