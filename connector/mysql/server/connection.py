@@ -113,7 +113,7 @@ def query(connection: Connection, sql: str, args: Sequence[object] = ()) -> list
     with connection.cursor() as cursor:
         cursor.execute(sql, args or None)
         rows = list(cursor.fetchall())
-        if cursor.warning_count and "information_schema" in sql:
+        if "information_schema" in sql and cursor.warning_count:
             _refuse_missing_tables(cursor)
         return rows
 
