@@ -21,6 +21,7 @@ from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
 from connector.mysql.server.replica import Replica
+from connector.mysql.server.semi_sync import semi_sync_problem
 from connector.status.catch_up import CatchUp, Sample
 from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, Status, problems_of
 from connector.status.source import SourceView, read_source
@@ -78,7 +79,7 @@ def collect(
     found = _ask(config, ends, clock)
     waits_for = tuple(_replicas(config, found.source, found.problems)) if End.PRODUCER in ends else ()
     producer = producer_status(found.control, found.position, found.stored, found.source, now)
-    producer = replace(producer, waits_for=waits_for)
+    producer = replace(producer, waits_for=waits_for, semi_sync=_semi_sync(config, found))
     applier = applier_status(
         found.target,
         found.stored,
@@ -242,6 +243,16 @@ def _replicas(config: Config, source: SourceView | None, problems: list[str]) ->
             yield f"{replica.name} does not answer"
         finally:
             replica.close()
+
+
+def _semi_sync(config: Config, found: _Found) -> str:
+    """ON or OFF, and a problem if commits do not wait for the producer; "" if that is not asked for, or not known."""
+    if not config.source.semi_sync or found.source is None:
+        return ""
+    problem = semi_sync_problem(found.source.semi_sync, connected=found.source.read)
+    if problem:
+        found.problems.append(f"commits on the source do not wait until Kafka has them: {problem}")
+    return "OFF" if problem else "ON"
 
 
 def _catch_up(config: Config, target: TargetRow, ends: LogEnds, clock: Clock) -> float | None:

@@ -49,6 +49,8 @@ class ProducerStatus:
         offline_requested_by: the user who asked it to go offline.
         offline_reason: the given reason.
         waits_for: the replicas of publish.wait_for, and the number of transactions that each has not executed yet.
+        semi_sync: with source.semi_sync ON while commits on the source wait until Kafka has them, OFF while they do
+            not; "" without it, or if the source does not answer.
     """
 
     state: ServiceState
@@ -68,6 +70,7 @@ class ProducerStatus:
     offline_requested_by: str = ""
     offline_reason: str = ""
     waits_for: tuple[str, ...] = ()
+    semi_sync: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
