@@ -3,6 +3,7 @@
 - `events/`: fragments of the log, chosen and in order (`thl list`, `thl tail`).
 - `formats/`: text, JSON and Avro.
 - `info`: `thl info`.
+- `source_files`: `thl info --source`.
 - `index`: `thl index`.
 - `trapped`: `thl trapped`.
 - `selection`: the chosen transactions of binary log files (`thl binlog`).
