@@ -220,7 +220,8 @@ def _elsewhere(position: PositionRecord | None, facts: SourceFacts) -> str:
 
 
 def _read_to(resume: SourcePosition, name: str, size: int) -> int | None:
-    """How far a file is read; None: not begun."""
+    """How far a file is read; None: not begun, or a file of another base name, whose numbers are not comparable."""
     if name == resume.file:
         return resume.offset
-    return size if file_number(name) < file_number(resume.file) else None
+    same_base = name.rpartition(".")[0] == resume.file.rpartition(".")[0]
+    return size if same_base and file_number(name) < file_number(resume.file) else None

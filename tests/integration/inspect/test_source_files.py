@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from connector.inspect.source_files import source_files
 from connector.kafka.log_reader import LogReader
+from tests.support.binlog import source_of
+from tests.support.log_topic import Log, a_fragment
 from tests.support.producing import Bench, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
 
@@ -122,3 +125,20 @@ def test_a_file_that_is_purged_next_is_still_needed_or_never_purged(bench: Bench
     bench.sql(f"PURGE BINARY LOGS TO '{newest}'")
     assert source(bench)["nextPurged"] is None
     assert thl(bench, "info", "--source").splitlines()[-1] == "purged next = nothing: the newest file stays"
+
+
+def test_a_mariadb_shows_its_files_and_limits(mariadb_server: SqlServer, kafka_broker: Broker) -> None:
+    log = Log(kafka_broker, partitions=1)
+    log.transaction((0, a_fragment(0, kind="epoch")), (0, a_fragment(0)))  # its position is in b.1
+    mariadb_server.run_sql("FLUSH BINARY LOGS; SET GLOBAL expire_logs_days = 2")
+    try:
+        found = source_files(log.config.model_copy(update={"source": source_of(mariadb_server)}))
+    finally:
+        mariadb_server.run_sql("SET GLOBAL expire_logs_days = 0")
+    lines = mariadb_server.run_sql("SHOW BINARY LOGS").splitlines()[1:]
+    assert [(one.name, one.size) for one in found.files] == [
+        (name, int(size)) for name, size in (line.split("\t") for line in lines)
+    ]
+    assert {one.read_to for one in found.files} == {None}
+    assert found.end.file == found.files[-1].name
+    assert (found.expire_seconds, found.next_purged, found.needed) == (2 * 86400, found.files[0], True)
