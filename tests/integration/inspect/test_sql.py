@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,28 +153,28 @@ def equal_afterwards(
     script: Callable[[], None],
     folder: Path,
     *,
-    hexadecimal: bool = False,
+    hexadecimal: Sequence[bool] = (False,),
 ) -> tuple[str, list[Listed]]:
-    """Run a script, and its SQL on the state before; returns the SQL and its fragments."""
+    """Run a script, and its SQL, in each form, on the state before; returns the SQL and its fragments."""
     started_again(cursor, start, logged=False)
     before = state(cursor)
     fragments = logged(server, cursor, script)
     after = state(cursor)
-    started_again(cursor, start, logged=False)
-    assert state(cursor) == before != after
-    sql = printed(fragments, hexadecimal=hexadecimal)
-    executed(server, sql, folder)
-    for table, (definition, rows) in state(cursor).items():
-        assert definition == after[table][0]
-        assert rows == after[table][1], table
-    assert state(cursor).keys() == after.keys()
+    assert before != after
+    sql = b""
+    for form in hexadecimal:
+        started_again(cursor, start, logged=False)
+        sql = printed(fragments, hexadecimal=form)
+        executed(server, sql, folder)
+        now = state(cursor)
+        for table, (definition, rows) in now.items():
+            assert definition == after[table][0]
+            assert rows == after[table][1], table
+        assert now.keys() == after.keys()
     return sql.decode(errors="surrogateescape"), fragments
 
 
-@pytest.mark.parametrize("hexadecimal", [False, True])
-def test_rows_of_every_type_are_changed_by_key_and_without_one(
-    server: MySqlServer, tmp_path: Path, hexadecimal: bool
-) -> None:
+def test_rows_of_every_type_are_changed_by_key_and_without_one(server: MySqlServer, tmp_path: Path) -> None:
     types = [(definition, values) for _, definition, values in cases()]
     types += [("json", [f"'{one}'" for one in JSON]), ("vector(3)", ["string_to_vector('[1,-2,0.1]')"])]
     keyed = [(number, *one) for number, one in enumerate(types) if not NO_KEY.search(one[0]) and "vector" not in one[0]]
@@ -204,7 +204,7 @@ def test_rows_of_every_type_are_changed_by_key_and_without_one(
     with session(server).cursor() as cursor:
         cursor.execute("SET binlog_format = ROW")
         sql, fragments = equal_afterwards(
-            server, cursor, start + wide, lambda: run(cursor, change), tmp_path, hexadecimal=hexadecimal
+            server, cursor, start + wide, lambda: run(cursor, change), tmp_path, hexadecimal=(True, False)
         )
     assert sql.count("BEGIN;") == sql.count("COMMIT;") > 100
     assert "LIMIT 1;" in sql
