@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from connector.config.model import Config
 
 
-@command(earlier={**JSON, "--every": "--segment-size"}, examples={"thl index --segment-size 1000": ""})
+@command(
+    earlier={**JSON, "-json": "--format json", "--every": "--segment-size"},
+    examples={"thl index --segment-size 1000": ""},
+)
 @configured("kafka")
 @option(
     "--segment-size",

@@ -60,12 +60,15 @@ def either(end: str) -> ByValue:
         "-last": "--last",
         "-event": "--event",
         "-gtid": "--gtid",
+        "-by": "--by",
+        "-no-checksum": "--no-checksum",
     },
     examples={
         "thl list --last 5": "The last five events.",
         "thl list --seqno 41 --specs": "One event, with the columns' types.",
         "thl list --from-time 2026-11-21T06:00 --timezone Europe/Berlin --headers": "A line per fragment since then.",
         "thl list --from-seqno 40 --to-seqno 49 --format avro > part.avro": "Ten events as an Avro file.",
+        "thl list --from-seqno 40 --format sql > from-40.sql": "SQL that MySQL executes: the events from 40 on.",
     },
 )
 @configured("kafka")
@@ -79,8 +82,15 @@ def either(end: str) -> ByValue:
 @option("--event", section=WHICH, metavar="FILE:POS", help="The event that ends at this binary log position.")
 @option("--gtid", section=WHICH, metavar="GTID", help="The event of this transaction.")
 @option("--voided", section=WHICH, is_flag=True, help="Also events that were given up, are trapped, or unfinished.")
+@option(
+    "--no-checksum",
+    section="Damage",
+    is_flag=True,
+    help="Print fragments whose checksum is wrong, each with a warning, instead of stopping there.",
+)
+@option("--by", type=click.IntRange(min=1), metavar="N", hidden=True, help="Without effect, as in Tungsten.")
 @view_options
-def list_log(config: Config, view: View, **options: Any) -> None:
+def list_log(config: Config, view: View, *, no_checksum: bool, by: int | None, **options: Any) -> None:
     """Print events of the log, fragment by fragment; without a choice, all of them.
 
     A seqno or a time is found in a few reads; an event id or a GTID is searched from the log's beginning. Exits with 5
@@ -89,9 +99,10 @@ def list_log(config: Config, view: View, **options: Any) -> None:
     from connector.inspect.events.log import LogList
     from connector.inspect.formats.printing import log_printer
 
+    del by  # scripts written for Tungsten give it
     choice = chosen(view.zone, **options)
     printer = log_printer(view, sys.stdout.buffer)
-    for listed in LogList(config).events(choice):
+    for listed in LogList(config, checksums=not no_checksum).events(choice):
         printer.show(listed)
     printer.flush()
 

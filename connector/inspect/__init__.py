@@ -4,6 +4,7 @@
 - `log_events/`: events of binary log files (`thl binlog --events`).
 - `formats/`: text, JSON and Avro.
 - `info`: `thl info`.
+- `source_files`: `thl info --source`.
 - `index`: `thl index`.
 - `trapped`: `thl trapped`.
 - `selection`: the chosen transactions of binary log files (`thl binlog`).

@@ -11,7 +11,7 @@ from connector.config.model import Config
 from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.control import ControlState
-from connector.log.epochs.history import History, check_before, check_offsets
+from connector.log.epochs.history import REFUSED, History, check_before, check_offsets
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.tail import REPARTITIONED, lost_tails
@@ -82,7 +82,7 @@ def _control(config: Config, log: LogReader, position: TargetPosition) -> Contro
     control = log.control() if log.partitions(config.control_topic) else None
     if control is None and position.seqno != NO_SEQNO:
         raise HistoriesDiffer(
-            "the log that the target follows does not exist: the brokers have no such topics",
+            f"{REFUSED}the log that the target follows does not exist: the brokers have no such topics",
             hint="set kafka.bootstrap to the brokers that have it; if it is lost, load an empty target from a new log",
             service=config.service,
             topic=config.topic,

@@ -222,7 +222,8 @@ class StatusVariables:
         client, connection, server = (event.number(2) for _ in range(3))
         self.charset = charset_of(client)
         self.options |= {
-            "character_set_client": self.charset,
+            replay.CHARSET: self.charset,
+            replay.CHARSET_ID: str(client),
             "collation_connection": str(connection),
             "collation_server": str(server),
         }

@@ -57,6 +57,7 @@ def test_event_of_another_epoch_is_refused() -> None:
     with pytest.raises(HistoriesDiffer) as error:
         TOLD.prove(LOG, Seqno(10), Epoch(2), source_id="db1:3306")
     assert error.value.message == (
+        "Client handshake failure: Client response validation failed: "
         "Log epoch numbers do not match: client source ID=db1:3306 seqno=10 server epoch number=3 client epoch number=2"
     )
 
