@@ -4,6 +4,7 @@
 - `formats/`: text, JSON and Avro.
 - `info`: `thl info`.
 - `index`: `thl index`.
+- `relay`: `thl list --file`, `thl index --file`.
 - `trapped`: `thl trapped`.
 - `selection`: the chosen transactions of binary log files (`thl binlog`).
 - `transactions`: prints transactions of binary log files.

@@ -179,6 +179,12 @@ def time_zone(_: click.Context, parameter: click.Parameter, value: str) -> tzinf
         raise click.BadParameter(f"{value!r} is not a time zone like Europe/Berlin", param=parameter) from error
 
 
+def relay_option(text: str, section: str) -> Decorator:
+    """Give a command `--file`; it is called with `relay: Path | None`."""
+    folder = click.Path(path_type=Path)
+    return option("--file", "relay", section=section, type=folder, metavar="FOLDER", help=text)
+
+
 def reason_option(text: str, section: str) -> Decorator:
     """Give a command `--reason`, which is noted beside who gave it (`who`). Its earlier form is `--because`."""
     return option("--reason", section=section, default="", metavar="TEXT", help=text)

@@ -74,6 +74,7 @@ class RangeTask:
         compact: false: all messages stay messages.
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
+        records: true: segments have their messages as records of the relay.
         spool: the folder of results' files; None: results go through Spark.
     """
 
@@ -83,6 +84,7 @@ class RangeTask:
     columns: MetadataColumns | None
     events: bool
     spool: Path | None
+    records: bool = False
 
     def __call__(self, tasks: Iterable[Sequence[TaskRange]]) -> Iterator[ResultPiece]:
         """Yield the pieces of the results of some tasks, an error among them; called by Spark in a worker."""
@@ -127,7 +129,12 @@ class RangeTask:
     def parts(self, bounds: TaskRange, reader: RangeReader) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets; arguments and errors as those of `pieces`."""
         builder = SegmentBuilder(
-            self.topic, bounds.partition, self.columns, events=self.events, interval=bounds.interval
+            self.topic,
+            bounds.partition,
+            self.columns,
+            events=self.events,
+            records=self.records,
+            interval=bounds.interval,
         )
         alone = bounds.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES

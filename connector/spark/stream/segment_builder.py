@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
+from pickle import PickleBuffer
 from typing import Final
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from connector.log.format.row_parts import RowParts
 from connector.log.gtid.gtid_runs import GtidRun, joined
 from connector.log.ids import Kind
 from connector.log.reading.event_range import is_plain, joins, rows_alone
+from connector.relay.record import add_record, add_records
 from connector.spark.stream.parts import Part
 
 LARGE_EVENT: Final = 16 << 20  # bytes from which on an event stays messages
@@ -43,6 +45,8 @@ class _Open:
     commit_times: array[int] = field(default_factory=lambda: array("q"))
     gtids: list[GtidRun] = field(default_factory=list)
     events: list[AppliedEvent] = field(default_factory=list)
+    records: bytearray = field(default_factory=bytearray)
+    record_ends: array[int] = field(default_factory=lambda: array("q"))
     messages: int = 0
     size: int = 0
     rows: int = 0
@@ -65,6 +69,7 @@ class SegmentBuilder:
         partition: the partition of all messages.
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
+        records: true: segments have their messages as records of the relay.
         interval: other partitions have events of the log, too: a segment ends with an interval of so many seqnos, so
             that those of all partitions end together; 0: there are no others.
     """
@@ -76,12 +81,14 @@ class SegmentBuilder:
         columns: MetadataColumns | None = None,
         *,
         events: bool = False,
+        records: bool = False,
         interval: int = 0,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._columns = columns
         self._events = events
+        self._records = records
         self._scanner = Scanner(topic, interval)
         self._interval = interval
         self._row_parts = RowParts(topic)
@@ -153,6 +160,8 @@ class SegmentBuilder:
             open_.messages += at - first
             open_.size += messages.size * (at - first) // end
             open_.rows += messages.rows(first, at)
+            if self._records:
+                add_records(open_.records, open_.record_ends, messages, first, at)
             if self._events:
                 open_.events += (AppliedEvent.of(messages.header(index)) for index in range(first, at))
             self._close_full()
@@ -209,6 +218,10 @@ class SegmentBuilder:
         open_.messages += len(event)
         open_.size += size
         open_.rows += header.rows
+        if self._records:
+            for one in event:
+                add_record(open_.records, one.message)
+            open_.record_ends.append(len(open_.records))
         if self._events:
             open_.events.append(AppliedEvent.of(header))
         self._close_full()
@@ -247,6 +260,8 @@ class SegmentBuilder:
                 commit_times=open_.commit_times,
                 changes=self._compactor.drain(),
                 events=open_.events,
+                records=PickleBuffer(open_.records) if self._records else b"",
+                record_ends=open_.record_ends,
             )
         )
 

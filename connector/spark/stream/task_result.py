@@ -29,6 +29,7 @@ from connector.spark.stream.parts import Part
 _HEAD: Final = struct.Struct("<8sQ")  # messages or pickled parts, and their size
 _MESSAGES: Final = b"messages"
 _PICKLED: Final = b"pickled "
+_RECORDS: Final = b"records "  # of a segment that is pickled next, so that the driver reads them in place
 _END: Final = b"the end "
 _TOGETHER: Final = 1 << 20  # bytes of the messages of parts that are pickled together
 _ALIGNED: Final = 8  # bytes: Arrow reads numbers in place
@@ -95,8 +96,13 @@ def serialized(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
 
 
 def _pickled(parts: list[Segment | Unread]) -> Iterator[bytes | pa.Buffer]:
-    if parts:
-        yield from _headed(_PICKLED, pickle.dumps(parts, _PROTOCOL))
+    if not parts:
+        return
+    apart: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(parts, _PROTOCOL, buffer_callback=apart.append)
+    for records in apart:
+        yield from _headed(_RECORDS, pa.py_buffer(records))
+    yield from _headed(_PICKLED, pickled)
 
 
 def _headed(kind: bytes, content: bytes | pa.Buffer) -> Iterator[bytes | pa.Buffer]:
@@ -126,21 +132,26 @@ def deserialized(result: pa.Buffer) -> Iterator[Part]:
     """
     at = 0
     kind = b"" if len(result) else _END
+    records: list[pa.Buffer] = []
     while kind != _END:
         try:
             kind, size = _HEAD.unpack_from(result, at)
-            parts = _read(kind, result[at + _HEAD.size : at + _HEAD.size + size])
+            parts = _read(kind, result[at + _HEAD.size : at + _HEAD.size + size], records)
         except _DAMAGED as error:
             raise BrokerUnavailable("the result of one of Spark's tasks is damaged", cause=str(error)) from error
         yield from parts
         at += _HEAD.size + size + -size % _ALIGNED
 
 
-def _read(kind: bytes, content: pa.Buffer) -> Sequence[Part]:
+def _read(kind: bytes, content: pa.Buffer, records: list[pa.Buffer]) -> Sequence[Part]:
     if kind == _MESSAGES:
         return [pa.ipc.read_record_batch(content, MESSAGES_SCHEMA)]
+    if kind == _RECORDS:
+        records.append(content)
+        return ()
     if kind == _PICKLED:
-        parts: list[Part] = pickle.loads(content)  # noqa: S301 (of this session's own tasks)
+        parts: list[Part] = pickle.loads(content, buffers=records)  # noqa: S301 (of this session's own tasks)
+        records.clear()
         return parts
     if kind == _END:
         return ()

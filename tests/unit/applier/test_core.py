@@ -30,6 +30,7 @@ from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
+from connector.relay.writer import RelayWriter
 from connector.spark.stream import segment_builder
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
@@ -104,9 +105,13 @@ class Rig:
         skips: Skips | None = None,
         large: Sequence[bytes] = (),
         columns: MetadataColumns | None = None,
+        relay: RelayWriter | None = None,
     ) -> None:
         position = target.claim("shop")
-        self._builder = partial(SegmentBuilder, TOPIC, 0, columns, events=True)
+        gtid_set = known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
+        if relay is not None:
+            relay.begin(position, known.log_id, gtid_set)
+        self._builder = partial(SegmentBuilder, TOPIC, 0, columns, events=True, records=relay is not None)
         self._by_tasks = self.tasks and partitions == 1 and not large
         self._ranges = Ranges()
         self._begun = False
@@ -118,12 +123,13 @@ class Rig:
             ),
             PartitionBuffers(TOPIC, LargeMessages(large), self._ranges),
             log_id=known.log_id,
-            gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
+            gtid_set=gtid_set,
             topic=TOPIC,
             clock=SystemClock(),
             until=until,
             skips=skips,
             columns=columns,
+            relay=relay,
         )
 
     def accept(self, batches: Sequence[pa.RecordBatch]) -> None:
