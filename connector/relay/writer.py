@@ -23,7 +23,7 @@ from connector import private_files as private
 from connector.clock import Clock
 from connector.errors import ConfigError
 from connector.log.compact.scan import Messages
-from connector.log.compact.segment import Segment
+from connector.log.compact.segment import Segment, SpooledRecords
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
@@ -377,9 +377,15 @@ def _last_of(file: RelayFile) -> Seqno:
     return scan.seqno
 
 
+def _records_of(segment: Segment) -> memoryview:
+    if isinstance(segment.records, SpooledRecords):
+        raise TypeError("the records of a segment were not read")
+    return memoryview(segment.records).cast("B")
+
+
 def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], memoryview, Sequence[int]]]:
     """Yield the seqnos, records and records' ends of segments in the order of the log."""
-    found = [(segment, memoryview(segment.records).cast("B")) for segment in segments]
+    found = [(segment, _records_of(segment)) for segment in segments]
     if len(found) == 1:
         ((segment, records),) = found
         yield segment.seqnos, records, segment.record_ends

@@ -18,6 +18,7 @@ from connector.errors import ConfigError, ConnectorError, LogDamaged
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
+from connector.relay.spool import RecordSpool
 from connector.spark.stream import worker
 from connector.spark.stream.parts import Part, end_of, without_large
 from connector.spark.stream.segment_builder import SegmentBuilder
@@ -74,8 +75,8 @@ class RangeTask:
         compact: false: all messages stay messages.
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
-        records: true: segments have their messages as records of the relay.
         spool: the folder of results' files; None: results go through Spark.
+        records: true: segments have their messages as records of the relay. Needs a folder.
     """
 
     kafka: Kafka
@@ -110,15 +111,18 @@ class RangeTask:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
             ConfigError: the result cannot be stored.
         """
-        for number, content in enumerate(self._contents(self.parts(bounds, reader))):
+        for number, content in enumerate(self._contents(bounds, reader)):
             yield ResultPiece(bounds.partition, bounds.begin, number, content)
 
-    def _contents(self, parts: Iterator[Part]) -> Iterable[bytes]:
+    def _contents(self, bounds: TaskRange, reader: RangeReader) -> Iterable[bytes]:
         """Return a result's pieces, or the path of its file."""
         if self.spool is None:
-            return in_pieces(parts)
+            return in_pieces(self.parts(bounds, reader))
         try:
-            return (written(self.spool, parts),)
+            if not self.records:
+                return (written(self.spool, self.parts(bounds, reader)),)
+            with RecordSpool(self.spool) as records:
+                return (written(self.spool, self.parts(bounds, reader, records)),)
         except OSError as error:
             raise ConfigError(
                 f"what Spark's workers have read cannot be stored: {error.strerror}",
@@ -126,14 +130,14 @@ class RangeTask:
                 folder=str(self.spool),
             ) from error
 
-    def parts(self, bounds: TaskRange, reader: RangeReader) -> Iterator[Part]:
+    def parts(self, bounds: TaskRange, reader: RangeReader, records: RecordSpool | None = None) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets; arguments and errors as those of `pieces`."""
         builder = SegmentBuilder(
             self.topic,
             bounds.partition,
             self.columns,
             events=self.events,
-            records=self.records,
+            records=records,
             interval=bounds.interval,
         )
         alone = bounds.first

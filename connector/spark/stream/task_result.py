@@ -14,6 +14,7 @@ import pickle
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,13 +24,12 @@ import pyarrow as pa
 from connector import errors
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
 from connector.kafka.message_batch import MESSAGES_SCHEMA
-from connector.log.compact.segment import Segment, Unread
+from connector.log.compact.segment import Segment, SpooledRecords, Unread
 from connector.spark.stream.parts import Part
 
 _HEAD: Final = struct.Struct("<8sQ")  # messages or pickled parts, and their size
 _MESSAGES: Final = b"messages"
 _PICKLED: Final = b"pickled "
-_RECORDS: Final = b"records "  # of a segment that is pickled next, so that the driver reads them in place
 _END: Final = b"the end "
 _TOGETHER: Final = 1 << 20  # bytes of the messages of parts that are pickled together
 _ALIGNED: Final = 8  # bytes: Arrow reads numbers in place
@@ -96,13 +96,8 @@ def serialized(parts: Iterable[Part]) -> Iterator[bytes | pa.Buffer]:
 
 
 def _pickled(parts: list[Segment | Unread]) -> Iterator[bytes | pa.Buffer]:
-    if not parts:
-        return
-    apart: list[pickle.PickleBuffer] = []
-    pickled = pickle.dumps(parts, _PROTOCOL, buffer_callback=apart.append)
-    for records in apart:
-        yield from _headed(_RECORDS, pa.py_buffer(records))
-    yield from _headed(_PICKLED, pickled)
+    if parts:
+        yield from _headed(_PICKLED, pickle.dumps(parts, _PROTOCOL))
 
 
 def _headed(kind: bytes, content: bytes | pa.Buffer) -> Iterator[bytes | pa.Buffer]:
@@ -132,26 +127,37 @@ def deserialized(result: pa.Buffer) -> Iterator[Part]:
     """
     at = 0
     kind = b"" if len(result) else _END
-    records: list[pa.Buffer] = []
+    spools: dict[bytes, pa.Buffer] = {}
     while kind != _END:
         try:
             kind, size = _HEAD.unpack_from(result, at)
-            parts = _read(kind, result[at + _HEAD.size : at + _HEAD.size + size], records)
+            parts = _read(kind, result[at + _HEAD.size : at + _HEAD.size + size])
         except _DAMAGED as error:
             raise BrokerUnavailable("the result of one of Spark's tasks is damaged", cause=str(error)) from error
-        yield from parts
+        yield from (_with_records(part, spools) for part in parts)
         at += _HEAD.size + size + -size % _ALIGNED
 
 
-def _read(kind: bytes, content: pa.Buffer, records: list[pa.Buffer]) -> Sequence[Part]:
+def _with_records(part: Part, spools: dict[bytes, pa.Buffer]) -> Part:
+    """Return a part, a segment with the bytes of its records.
+
+    Args:
+        part: the part.
+        spools: the files that were opened before.
+    """
+    if not isinstance(part, Segment) or not isinstance(part.records, SpooledRecords):
+        return part
+    path, begin, end = part.records
+    if path not in spools:
+        spools[path] = _opened(path)
+    return replace(part, records=spools[path].slice(begin, end - begin))
+
+
+def _read(kind: bytes, content: pa.Buffer) -> Sequence[Part]:
     if kind == _MESSAGES:
         return [pa.ipc.read_record_batch(content, MESSAGES_SCHEMA)]
-    if kind == _RECORDS:
-        records.append(content)
-        return ()
     if kind == _PICKLED:
-        parts: list[Part] = pickle.loads(content, buffers=records)  # noqa: S301 (of this session's own tasks)
-        records.clear()
+        parts: list[Part] = pickle.loads(content)  # noqa: S301 (of this session's own tasks)
         return parts
     if kind == _END:
         return ()

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,8 +23,10 @@ from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay import writer as writer_module
 from connector.relay.reader import Relay
 from connector.relay.record import add_record, add_records
+from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
 from connector.spark.stream.segment_builder import SegmentBuilder
+from connector.spark.stream.task_result import deserialized, serialized
 from tests.support.clock import Slept
 from tests.support.fragments import batch, encoded, marker, record, registered
 from tests.support.memory_target import MemoryTarget
@@ -247,14 +250,18 @@ def test_an_event_that_is_given_up_is_cut_off(
     assert values(folder, 2) == whole
 
 
-def test_segments_of_several_partitions_are_written_in_the_order_of_the_log(relay: RelayWriter, folder: Path) -> None:
+def test_segments_of_several_partitions_are_written_in_the_order_of_the_log(
+    relay: RelayWriter, folder: Path, tmp_path: Path
+) -> None:
     relay.begin(TargetPosition(service="shop"), LOG_ID, "")
     segments = []
     for partition in range(3):
-        builder = SegmentBuilder("t", partition, records=True, interval=100)
-        mine = [record(n, [insert(n)], prev_seqno=n - 3, shard=f"s{partition}") for n in range(partition, 30, 3)]
-        builder.add(batch([encoded(one) for one in mine], partition=partition))
-        segments += builder.finish()
+        with RecordSpool(tmp_path) as records:
+            builder = SegmentBuilder("t", partition, records=records, interval=100)
+            mine = [record(n, [insert(n)], prev_seqno=n - 3, shard=f"s{partition}") for n in range(partition, 30, 3)]
+            builder.add(batch([encoded(one) for one in mine], partition=partition))
+            result = b"".join(serialized(builder.finish()))
+        segments += deserialized(pa.py_buffer(result))
     assert [len(segment) for segment in segments] == [10, 10, 10]  # type: ignore[arg-type]
     relay.add_segments(segments)  # type: ignore[arg-type]
     relay.sync_soon()
