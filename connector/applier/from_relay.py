@@ -162,13 +162,14 @@ class RelayApplier:
             raise ConfigError(
                 "the relay is of another service", hint="--set service=…", found=relay.service, folder=str(self._folder)
             )
-        if position.log_id not in ("", relay.log_id):
+        intended = relay.log_id if position.intent is None else position.intent.log_id
+        if position.log_id not in ("", relay.log_id) or intended != relay.log_id:
             raise HistoriesDiffer(
                 "the relay is of another log than the one that the target follows",
                 hint="nothing was changed",
                 folder=str(self._folder),
                 relay_log_id=relay.log_id,
-                target_log_id=position.log_id,
+                target_log_id=position.log_id or intended,
                 seqno=position.seqno,
             )
         epoch = None if position.seqno == NO_SEQNO else relay.epoch_of(position.seqno)

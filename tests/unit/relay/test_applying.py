@@ -24,7 +24,7 @@ from tests.support.fragments import batch, encoded, record, statement
 from tests.support.memory_target import MemoryTarget
 from tests.support.partitioned_log import PartitionedLog
 from tests.support.relay import SMALL, writer
-from tests.unit.applier.test_core import Rig, history, ids, insert, log, table
+from tests.unit.applier.test_core import LOG_ID, Rig, history, ids, insert, log, table
 
 CREATE = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
 
@@ -68,7 +68,13 @@ def half(source: MemoryTarget, folder: Path, first: int, last: int) -> MemoryTar
         applied(folder, target, until=first - 1)
     assert target.position is not None or not first
     intent = Intent(
-        first=Seqno(first), last=Seqno(last), epoch=Epoch(1), writers=2, hash_version=1, undivided=frozenset()
+        log_id=LOG_ID,
+        first=Seqno(first),
+        last=Seqno(last),
+        epoch=Epoch(1),
+        writers=2,
+        hash_version=1,
+        undivided=frozenset(),
     )
     position = target.position or target.claim("shop")
     target.position = replace(position, intent=intent)
@@ -230,6 +236,16 @@ def test_a_relay_of_another_log_is_refused(folder: Path) -> None:
     with pytest.raises(HistoriesDiffer, match="another log"):
         applied(folder, target)
     assert state(target) == before
+
+
+def test_an_intent_of_another_log_is_refused_though_the_target_has_no_position(folder: Path) -> None:
+    target = half(filled(folder, *thirty()), folder, 0, 29)
+    assert target.position is not None
+    assert target.position.intent is not None
+    target.position = replace(target.position, intent=replace(target.position.intent, log_id=LogId("0" * 32)))
+    with pytest.raises(HistoriesDiffer, match="another log"):
+        applied(folder, target)
+    assert target.log == []
 
 
 def test_a_relay_of_another_epoch_is_refused(folder: Path) -> None:

@@ -193,7 +193,9 @@ def test_what_an_intent_needs_is_kept(folder: Path) -> None:
         made.accept(table(log(*(record(n, [insert(n)]) for n in range(40)))))
     kept = names(folder)
     relay.close()
-    intent = Intent(first=Seqno(0), last=Seqno(39), epoch=Epoch(1), writers=2, hash_version=1, undivided=frozenset())
+    intent = Intent(
+        log_id=LOG_ID, first=Seqno(0), last=Seqno(39), epoch=Epoch(1), writers=2, hash_version=1, undivided=frozenset()
+    )
     again = writer(folder, retention=0)
     again.begin(TargetPosition(service="shop", intent=intent), LOG_ID, "")
     again.close()
