@@ -209,7 +209,7 @@ class Parallel:
     def content(self, seqno: int) -> list[tuple[int, str]]:
         """The content of each table after an event."""
         rows = [(n * ROWS + at, f"v{n}") for n in range(2, seqno + 1) for at in range(ROWS)]
-        return [(0, str(seqno) if seqno > 1 else "0"), *rows]
+        return [(0, str(seqno) if seqno > 1 else "0"), *rows] if seqno else []
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url, autocommit=True) as db:
