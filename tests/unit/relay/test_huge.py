@@ -53,7 +53,7 @@ def peak(program: str, *words: str) -> int:
 def test_two_million_rows_are_written_listed_and_applied_in_bounded_memory(tmp_path: Path) -> None:
     thl = "import sys\nfrom connector.cli import run\nassert run(sys.argv[1:]) == 0"
     peaks: dict[str, list[int]] = {"write": [], "list": [], "apply": []}
-    for rows in (200_000, 2_000_000):
+    for rows in (1_000_000, 2_000_000):
         relay, target = str(tmp_path / f"relay{rows}"), f"target.url=sqlite:///{tmp_path / str(rows)}.db"
         peaks["write"].append(peak(f"from {__name__} import write\nwrite({relay!r}, {rows})"))
         assert len(names(Path(relay))) == 1
