@@ -317,8 +317,8 @@ def test_forty_kills_are_made_consistent_without_a_broker(
         point = rng.choice(
             ["target.after_intent", "target.before_channel", "target.after_channel", "target.before_position"]
         )
-        count = rng.randrange(1, 4) if point.endswith("channel") else 1
         writers = rng.choice([2, 4, 8])
+        count = rng.randrange(1, min(writers, 3) + 1) if point.endswith("channel") else 1
         process = made.applier("--set", f"target.writers={writers}", THL_CRASH_POINT=f"{point}:{count}")
         assert process.wait() == -9, process.log.read_text()[-3000:]
         process.end()
