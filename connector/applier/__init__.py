@@ -1,6 +1,7 @@
 """`thl apply`: applies the log to a target; the commands that steer it.
 
 - `applier`: one run of `thl apply`: claim, handshake, stream.
+- `from_relay`: one run without Kafka and Spark, from a relay.
 - `core`: turns batches of messages into commits on the target.
 - `partition_buffers`: messages that wait for their turn.
 - `sequencer_feed`: gives the sequencer what comes next: messages of a partition, or segments of all.

@@ -6,6 +6,7 @@
 - `info`: `thl info`.
 - `source_files`: `thl info --source`.
 - `index`: `thl index`.
+- `relay`: `thl list --file`, `thl index --file`.
 - `trapped`: `thl trapped`.
 - `selection`: the chosen transactions of binary log files (`thl binlog`).
 - `transactions`: prints transactions of binary log files.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
+from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged, PreflightError
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import REFUSED, History, check_before, check_offsets
@@ -18,7 +18,7 @@ from connector.log.writing.tail import REPARTITIONED, lost_tails
 
 LOG: Final = logging.getLogger(__name__)
 
-QUICK: Final = 5.0  # seconds for an answer that only a warning needs
+QUICK: Final = 5.0  # seconds for an answer that decides how to go on, or that only a warning needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,18 @@ def newest_event(config: Config) -> Seqno:
     with LogReader(config, high_watermark=True) as log:
         record = log.position()
     return record.last_finished if record else NO_SEQNO
+
+
+def unreachable(config: Config) -> BrokerUnavailable | None:
+    """Return the error if no broker answers, within seconds; None if one does, whatever it answers."""
+    try:
+        with LogReader(config, patience=QUICK) as log:
+            log.partitions(config.control_topic)
+    except BrokerUnavailable as error:
+        return error
+    except PreflightError:
+        return None
+    return None
 
 
 def warn_of_missing_log(config: Config) -> None:

@@ -254,6 +254,12 @@ def columns(_: click.Context, parameter: click.Parameter, values: tuple[str, ...
         raise click.BadParameter(str(error), param=parameter) from error
 
 
+def relay_option(text: str, section: str) -> Decorator:
+    """Give a command `--file`; it is called with `relay: Path | None`."""
+    folder = click.Path(path_type=Path)
+    return option("--file", "relay", section=section, type=folder, metavar="FOLDER", help=text)
+
+
 def reason_option(text: str, section: str) -> Decorator:
     """Give a command `--reason`, which is noted beside who gave it (`who`). Its earlier form is `--because`."""
     return option("--reason", section=section, default="", metavar="TEXT", help=text)

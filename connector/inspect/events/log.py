@@ -35,6 +35,7 @@ class Listed:
         fragment: the fields of schemas/fragment.avsc.
         voided: true if its attempt was given up, is unfinished, or is trapped.
         value: the message.
+        file: the file of the relay that has it; "": it is on Kafka.
     """
 
     topic: str
@@ -43,11 +44,12 @@ class Listed:
     fragment: dict[str, Any]
     voided: bool
     value: bytes = b""
+    file: str = ""
 
     @property
     def place(self) -> str:
-        """topic-partition@offset."""
-        return f"{self.topic}-{self.partition}@{self.offset}"
+        """topic-partition@offset, or the name of the relay's file."""
+        return self.file or f"{self.topic}-{self.partition}@{self.offset}"
 
 
 class LogList:

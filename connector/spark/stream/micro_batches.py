@@ -55,12 +55,14 @@ class Compaction:
         columns: the target's metadata columns, as pairs of a value and a name.
         events: true: the target gets each event, to write it down.
         interleaved: true: the log has several partitions.
+        records: true: the applier gets the messages of what is compacted, too, as records of the relay.
     """
 
     tasks: bool = False
     columns: tuple[tuple[str, str], ...] = ()
     events: bool = False
     interleaved: bool = False
+    records: bool = False
 
 
 MESSAGES: Final = Compaction()  # tasks compact nothing
@@ -108,6 +110,7 @@ class MicroBatches:
             metadata_columns(compaction.columns),
             compaction.events,
             self._folder,
+            compaction.records,
         )
         with answering():
             options = {"maxOffsetsPerTrigger": str(MOST)}

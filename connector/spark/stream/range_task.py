@@ -16,6 +16,7 @@ from connector.errors import ConfigError, ConnectorError, LogDamaged
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
+from connector.relay.spool import RecordSpool
 from connector.spark.stream import worker
 from connector.spark.stream.parts import Part, end_of, size_of
 from connector.spark.stream.segment_builder import SegmentBuilder
@@ -80,6 +81,7 @@ class RangeTask:
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
         spool: the folder of results' files; None: results go through Spark.
+        records: true: segments have their messages as records of the relay. Needs a folder.
     """
 
     kafka: Kafka
@@ -88,6 +90,7 @@ class RangeTask:
     columns: MetadataColumns | None
     events: bool
     spool: Path | None
+    records: bool = False
 
     def __call__(self, tasks: Iterable[Sequence[TaskRange]]) -> Iterator[ResultPiece]:
         """Yield the pieces of the results of some tasks, an error among them; called by Spark in a worker."""
@@ -113,15 +116,18 @@ class RangeTask:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
             ConfigError: the result cannot be stored.
         """
-        for number, content in enumerate(self._contents(self.parts(bounds, reader))):
+        for number, content in enumerate(self._contents(bounds, reader)):
             yield ResultPiece(bounds.partition, bounds.begin, number, content)
 
-    def _contents(self, parts: Iterator[Part]) -> Iterable[bytes]:
+    def _contents(self, bounds: TaskRange, reader: RangeReader) -> Iterable[bytes]:
         """Return a result's pieces, or the path of its file."""
         if self.spool is None:
-            return in_pieces(parts)
+            return in_pieces(self.parts(bounds, reader))
         try:
-            return (written(self.spool, parts),)
+            if not self.records:
+                return (written(self.spool, self.parts(bounds, reader)),)
+            with RecordSpool(self.spool) as records:
+                return (written(self.spool, self.parts(bounds, reader, records)),)
         except OSError as error:
             raise ConfigError(
                 f"what Spark's workers have read cannot be stored: {error.strerror}",
@@ -129,18 +135,18 @@ class RangeTask:
                 folder=str(self.spool),
             ) from error
 
-    def parts(self, bounds: TaskRange, reader: RangeReader) -> Iterator[Part]:
+    def parts(self, bounds: TaskRange, reader: RangeReader, records: RecordSpool | None = None) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets; arguments and errors as those of `pieces`."""
         made = bounds.begin  # the offset after the last part
         try:
-            for part in self._read(bounds, reader):
+            for part in self._read(bounds, reader, records):
                 made = end_of(part)
                 yield part
         except (_Enough, LogDamaged):
             # The driver reads the rest itself, and says what is wrong with it.
             yield Unread(bounds.partition, made, bounds.end, 0, 0)
 
-    def _read(self, bounds: TaskRange, reader: RangeReader) -> Iterator[Part]:
+    def _read(self, bounds: TaskRange, reader: RangeReader, records: RecordSpool | None) -> Iterator[Part]:
         """Yield the parts of a range.
 
         Raises:
@@ -148,7 +154,12 @@ class RangeTask:
             LogDamaged: the rest of the range has messages that are not of a log.
         """
         builder = SegmentBuilder(
-            self.topic, bounds.partition, self.columns, events=self.events, interval=bounds.interval
+            self.topic,
+            bounds.partition,
+            self.columns,
+            events=self.events,
+            records=records,
+            interval=bounds.interval,
         )
         alone = bounds.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES

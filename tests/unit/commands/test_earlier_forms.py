@@ -19,6 +19,7 @@ HAD = {
     "apply": "--until-seqno --until-event --until-gtid --until-time --until-heartbeat --from-seqno --from-event "
     "--skip-seqno --done-seqno --without --because --submitted",
     "undo": "--to-seqno",
+    "purge": "-low -high -y",
     "offline": "--producer --because --wait",
     "status": "--max-behind --min-purge --json",
     "wait": "-applied --applied --heartbeat --since -limit --timeout",
@@ -60,6 +61,7 @@ SAME = [
     ("binlog --format thl f", "binlog --format tungsten f"),
     ("binlog --format=thl f", "binlog --format tungsten f"),
     ("archive --until-now f", "archive --to-now f"),
+    ("purge -low 3 -high 9 -y", "purge --from-seqno 3 --to-seqno 9 --yes"),
     ("list -seqno 3", "list --seqno 3"),
     ("list -low 3 -high 5", "list --from-seqno 3 --to-seqno 5"),
     ("list --low 3 --high=5", "list --from-seqno 3 --to-seqno 5"),
