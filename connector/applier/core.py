@@ -1,7 +1,8 @@
 """The apply core: turns batches of messages into commits on a target.
 
 Promises:
-- Each commit moves the target from one seqno to a later one; the target always shows the state after a whole event.
+- Each commit moves the target from one seqno to a later one. The target shows the state after a whole event; with
+  several writers `consistent` is false while it does not.
 - Memory is bounded by the batch: a larger event is staged part by part in the target, and committed with its last
   fragment. `full` names partitions with too many bytes that wait for events of other partitions.
 - The rows of each event are counted and compared with its headers.
@@ -148,7 +149,7 @@ class ApplyCore:
         """The partitions to pause, never all: they are too far ahead of others."""
         self._full = self._beyond_share()
         if self._full:
-            self.accept(())  # segments may wait for events that a full partition has next, and none would be read
+            self.accept(())  # first apply what can be: segments may wait for a partition that would be paused
             self._full = self._beyond_share()
         return self._full
 

@@ -28,7 +28,7 @@ class RangeReader:
         kafka: brokers and their properties.
         topic: the event topic.
         clock: the clock for `PATIENCE`.
-        abandoned: returns true once nobody waits for the messages any more; asked every second.
+        abandoned: returns true once the messages are not needed any more; asked every second.
     """
 
     def __init__(self, kafka: Kafka, topic: str, clock: Clock, abandoned: Callable[[], bool] = lambda: False) -> None:
@@ -66,8 +66,8 @@ class RangeReader:
         Args:
             partition: the partition.
             begin, end: offsets, `end` not included; the partition has messages or its end there.
-            sparing: fetch one of the producer's batches at a time. Otherwise a fetch is bounded by its bytes on the
-                wire, and large messages may have a thousand times as many.
+            sparing: fetch one of the producer's batches at a time, because large messages can decompress to a thousand
+                times their bytes on the wire, which bound a fetch otherwise.
 
         Raises:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.

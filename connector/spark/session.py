@@ -246,7 +246,7 @@ def _forget_numpy() -> None:
 
 
 def _unanswered(_request: object, _address: object) -> None:
-    """Note that the JVM ended a connection; whoever waits for the JVM reports it."""
+    """Note that the JVM ended a connection; what waits for the JVM reports it."""
     LOG.debug("a connection of Spark's JVM has ended", exc_info=True)
 
 

@@ -1,7 +1,7 @@
 """Joins the net changes of several segments: those of a table that follow each other become one.
 
-Mostly a key is in one of them: its row is copied as it is. Only the rows of keys that may be in several, by a hash of the
-key, are compacted again; so joining costs a fraction of compacting, and the driver alone does it.
+Most keys are in only one of them; those rows are copied unchanged. Only the rows of keys that may be in several, by a
+hash of the key, are compacted again, so joining costs a fraction of compacting. The driver alone does it.
 """
 
 from array import array

@@ -3,7 +3,7 @@
 With it, a commit on the source waits until a replica has acknowledged the transaction. A replica asks for it by a user
 variable before its dump command. Then every event has a header (`connector.mysql.binlog.frames.SemiSyncFrames`), and
 the replica sends acknowledgements on the same connection: a packet with the number 0 that names a position in the
-binary log, which acknowledges everything before it. The source need not have asked for that one.
+binary log, which acknowledges everything before it. The source accepts positions that it did not ask about, too.
 """
 
 from __future__ import annotations

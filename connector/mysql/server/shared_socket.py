@@ -18,7 +18,7 @@ class SharedSocket:
     other for as long as they block. So no call on the socket blocks; each holds a lock, and waiting does not.
 
     Args:
-        connected: the socket; nobody else may use it afterwards.
+        connected: the socket; only this object may use it afterwards.
     """
 
     def __init__(self, connected: socket.socket) -> None:

@@ -141,7 +141,7 @@ class Channels:
 
         Args:
             changes: in the order in which to apply them.
-            undivided: tables of which the first channel makes all changes.
+            undivided: tables all of whose changes go to the first channel.
             without: channels whose shares are dropped: they have committed them before.
         """
         shares: list[list[NetChanges]] = [[] for _ in self._channels]

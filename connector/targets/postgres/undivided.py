@@ -1,7 +1,7 @@
 """Tables whose changes must go by one connection, found in the target's catalog.
 
-Rows of different keys are independent but where a table has another unique index, a foreign key or a trigger, whoever
-made it: a commit of one connection would wait for another one's, or fail.
+Rows of different keys are independent, unless the table has another unique index, a foreign key or a trigger, which
+anyone may have created: there, a commit of one connection would wait for another one's, or fail.
 """
 
 from __future__ import annotations
