@@ -42,11 +42,16 @@ class ConnectorError(Exception):
         message: the failure, in one sentence.
         hint: the remedy: a statement, a command or an option; "" if there is none.
         where: ids of the place, e.g. `service="shop", seqno=41, file="binlog.000002", pos=1748`.
+
+    Attributes:
+        tables: schema and name of the tables without which a target would have accepted the change; empty if the error
+            is no table's fault.
     """
 
     retry: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
     file_hint: str = ""
+    tables: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, message: str, *, hint: str = "", **where: object) -> None:
         message = redacted(message)
@@ -225,6 +230,10 @@ class TargetDiffers(ConnectorError):
     """Raised when row counts, tables or columns of the target are not as the log has them. Not retryable."""
 
     exit_code = 9
+
+
+class TargetDamaged(TargetDiffers):
+    """Raised when the target's own files are damaged: no table's fault. Not retryable."""
 
 
 class ValueNotRepresentable(ConnectorError):

@@ -55,6 +55,7 @@ WRITERS: Final = (
     "target.before_channel",
     "target.after_channel",
 )
+QUARANTINE: Final = ("apply.after_exclude",)  # a refused table is excluded, and nothing of that is committed
 RELAY: Final = (
     "relay.after_write",  # records are written, perhaps of an unfinished event, and not yet on the disk
     "relay.after_sync",  # everything of the next commit is on the disk
@@ -79,7 +80,7 @@ def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
         text = environ.get(variable)
         if text:
             name, _, count = text.partition(":")
-            known = POINTS + ROWS + WRITERS + RELAY + INDEXES
+            known = POINTS + ROWS + WRITERS + QUARANTINE + RELAY + INDEXES
             if name not in known or not (count or "1").isdecimal():
                 raise ConfigError(f"{variable}={text} names no failpoint", hint="one of " + ", ".join(known))
             armed.setdefault(name, []).append((int(count or "1"), sent))

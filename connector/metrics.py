@@ -106,6 +106,9 @@ restarts = _counter(f"{_P}, {_A}", "thl_restarts", "Restarts of a stage after a 
 applied_events = _counter(_A, "thl_applied_events", "Events committed on the target")
 applied_rows = _counter(_A, "thl_applied_rows", "Row changes of events committed on the target")
 applied_seqno = _gauge(_A, "thl_applied_seqno", "Seqno of the last event committed on the target")
+excluded_tables = _gauge(
+    _A, "thl_excluded_tables", "Tables that are not applied, because they are quarantined or excluded"
+)
 applied_latency = _histogram(
     _A, "thl_applied_latency_seconds", "Seconds from commit on the source to commit on the target", LATENCY
 )

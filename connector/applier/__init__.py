@@ -9,6 +9,7 @@
 - `segment_changes`: the net changes of its segments, joined.
 - `next_position`: the target's position, and the one that the next commit writes.
 - `stop_condition`: `--to-seqno`, `--to-event`, `--to-gtid`, `--to-time`, `--to-heartbeat`.
+- `quarantine`: `target.on_error: quarantine`: finds the event and the table that the target refuses.
 - `skips`: events and tables that an operator leaves out.
 - `rewind`: `--from-seqno`: applies a part of the log again.
 - `replay_check`: checks that a part of the log can be applied again.

@@ -19,6 +19,7 @@ from typing import Final
 from connector import failpoints as faults
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.quarantine import Quarantine
 from connector.applier.rewind import rewind, seqno_of
 from connector.applier.skips import ExcludedTables, Skips
 from connector.applier.stop_condition import StopCondition, ToSeqno, ToTime
@@ -93,6 +94,7 @@ class Applier:
         self._first = first
         self._skips = skips or Skips()
         self._excluded = excluded
+        self._quarantine = Quarantine(clock if config.target.on_error == "quarantine" else None)
         self._relay: RelayWriter | None = None
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._load = LoadMonitor(clock.monotonic())
@@ -154,7 +156,7 @@ class Applier:
         """Claim, verify the position, and stream. Returns also after a retryable error if there was progress."""
         self._executors.check()
         target = self._opened()
-        claimed = None
+        core = claimed = None
         try:
             claimed = self._position = target.claim(self._config.service, self._token)
             self._token = target.token
@@ -172,6 +174,7 @@ class Applier:
                 else:
                     self._warn_of_intent(intent)
                 core, offsets = self._handshake(target, claimed, large, ranges)
+                self._quarantine.begin(target, claimed)
                 if self._excluded is not None and intent is None:  # last: all other options are accepted by now
                     self._excluded.exclude(target, claimed, self._clock)
                     self._excluded = None
@@ -184,6 +187,10 @@ class Applier:
             if self._position is claimed:
                 raise
             LOG.warning("continuing from the target's position", extra={"why": error})
+        except ConnectorError as error:
+            refused = None if core is None else core.refused
+            if not self._quarantine.accepts(self._config.service, refused, error):
+                raise
         finally:
             target.close()
 
@@ -259,6 +266,7 @@ class Applier:
             skips=self._skips,
             columns=metadata_columns(self._config.target.metadata_columns.items()),
             relay=self._relay,
+            quarantine=self._quarantine,
         )
         offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}

@@ -12,6 +12,7 @@ from connector.log.compact.net_changes import AppliedEvent
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.header import FragmentHeader
+from connector.log.ids import Seqno
 from connector.log.transaction.batch import Statement
 
 OBSERVED: Final = 32  # number of evenly spaced events per commit whose latencies are observed
@@ -89,6 +90,7 @@ class OpenCommit:
         statements: the statements of the unfinished DDL event, which the target does not have yet.
         staged: true if rows are in the target's staging.
         metadata: the metadata columns' values in the staged rows of the unfinished event.
+        unfinished: the unfinished event.
     """
 
     events: CommitBatch = field(default_factory=CommitBatch)
@@ -96,3 +98,4 @@ class OpenCommit:
     statements: list[Statement] = field(default_factory=list)
     staged: bool = False
     metadata: list[Value] | None = None
+    unfinished: Seqno | None = None

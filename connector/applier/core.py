@@ -21,6 +21,7 @@ from connector import metrics
 from connector.applier.commit_batch import CommitBatch, OpenCommit
 from connector.applier.next_position import NextPosition
 from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.quarantine import Quarantine, RefusedCommit
 from connector.applier.segment_changes import SegmentChanges
 from connector.applier.sequencer_feed import SequencerFeed
 from connector.applier.skips import Skips
@@ -66,6 +67,7 @@ class ApplyCore:
         skips: events to leave out.
         columns: the metadata columns that the target was opened with.
         relay: gets everything before the target does; None: there is no relay.
+        quarantine: makes commits smaller while it looks for the event that the target refuses.
     """
 
     def __init__(
@@ -83,8 +85,11 @@ class ApplyCore:
         skips: Skips | None = None,
         columns: MetadataColumns | None = None,
         relay: RelayWriter | None = None,
+        quarantine: Quarantine | None = None,
     ) -> None:
         self._relay = relay
+        self._quarantine = quarantine or Quarantine()
+        self.refused: RefusedCommit | None = None
         self._least = NO_SEQNO
         if position.intent is not None:
             # An earlier applier has made this commit in part: it is made whole, with all of its events and no others.
@@ -111,6 +116,8 @@ class ApplyCore:
         self._applied_seqno = metrics.applied_seqno.labels(position.service)
         self._applied_seqno.set(position.seqno)
         self._latency = metrics.applied_latency.labels(position.service)
+        self._excluded_tables = metrics.excluded_tables.labels(position.service)
+        self._excluded_tables.set(len(target.target_schema.excluded))
 
     @property
     def position(self) -> TargetPosition:
@@ -168,6 +175,7 @@ class ApplyCore:
         return (
             (self._until is not None and not (isinstance(self._until, ToSeqno) and last <= self._until.seqno))
             or segment.first <= self.position.rewound_from < last
+            or segment.first <= self._quarantine.upto
             or (bool(self._skips) and self._skips.next(segment.first) <= last)
         )
 
@@ -209,12 +217,13 @@ class ApplyCore:
                     at += 1
                     continue
                 upto = skip
+            upto = min(upto, at + self._quarantine.room(Seqno(seqno + at), self._open.events.count))
             first, at = at, compactor.add_range(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
             if self._relay is not None:
                 self._relay.add_range(messages, first, at)
             self._open.events.add_range(messages, first, at)
             self._next.add_range(messages, first, at)
-            if self._commit_full or at == replayed:
+            if self._commit_full or at == replayed or self._commit_small:
                 self._commit()
 
     def _apply_segments(self, segments: Sequence[Segment]) -> None:
@@ -251,6 +260,7 @@ class ApplyCore:
             raise self._changed(header.kind.name)
         if release.first and (own_commit or not release.complete):
             self._commit()
+        self._open.unfinished = header.seqno
         if release.complete and header.outcome is Outcome.VOID:
             if not release.first:
                 self._forget()
@@ -261,8 +271,14 @@ class ApplyCore:
             return
         self._complete(header)
         self.done = relation is Relation.LAST
-        if own_commit or header.seqno == self.position.rewound_from or self._commit_full:
+        if own_commit or header.seqno == self.position.rewound_from or self._commit_full or self._commit_small:
             self._commit()
+
+    @property
+    def _commit_small(self) -> bool:
+        """True if the next commit has as many events as the search for a refused one allows."""
+        last = self._open.events.last
+        return last is not None and self._quarantine.ends(last.seqno, self._open.events.count)
 
     @property
     def _commit_full(self) -> bool:
@@ -300,9 +316,9 @@ class ApplyCore:
         if not collected.statements:
             return
         faults.point("apply.before_stage")
-        self._target.ddl(
-            Ddl(seqno=header.seqno, statements=tuple(collected.statements), commit_time=header.commit_time or 0)
-        )
+        ddl = Ddl(seqno=header.seqno, statements=tuple(collected.statements), commit_time=header.commit_time or 0)
+        with self._located():
+            self._target.ddl(ddl)
         faults.point("apply.after_stage")
         collected.statements = []
         collected.staged = True
@@ -335,6 +351,7 @@ class ApplyCore:
         collected = self._open
         collected.events.add(header)
         collected.rows = 0
+        collected.unfinished = None
         self._next.add(header)
 
     def _leave_out(self, release: Release[Message]) -> None:
@@ -393,6 +410,7 @@ class ApplyCore:
         try:
             yield
         except ConnectorError as error:
+            self.refused = self._refused(error)
             first, last = self.position.seqno + 1, self._open.events.last
             seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"
             error.where = {"service": self.position.service, "seqno": seqno, **error.where}
@@ -401,6 +419,15 @@ class ApplyCore:
                 skip += f" {first} --reason …" if seqno == first else f" N --reason … (thl list shows {seqno})"
                 error.hint = f"{error.hint}; {skip}" if error.hint else skip
             raise
+
+    def _refused(self, error: ConnectorError) -> RefusedCommit | None:
+        """The commit that the target refuses; None if a part of it is made, so that all of its events are needed."""
+        events, unfinished = self._open.events, self._open.unfinished
+        if self.position.intent is not None:
+            return None
+        if events.last is None:
+            return None if unfinished is None else RefusedCommit(error, unfinished, 1)
+        return RefusedCommit(error, events.last.seqno, events.count + (unfinished is not None))
 
     def _forget(self) -> None:
         """Drop the unfinished event, which is void; no other event is collected then."""
@@ -428,6 +455,7 @@ class ApplyCore:
         self._applied_events.inc(events.count)
         self._applied_rows.inc(events.rows)
         self._applied_seqno.set(self.position.seqno)
+        self._excluded_tables.set(len(self._target.target_schema.excluded))
         for commit_time in events.commit_times():
             self._latency.observe(max(0, now - commit_time) / 1e6)
 

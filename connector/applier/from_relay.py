@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.quarantine import Quarantine
 from connector.applier.stop_condition import StopCondition
 from connector.clock import Clock
 from connector.config.model import Config
@@ -78,6 +79,7 @@ class RelayApplier:
         self._stop = stop
         self._until = until
         self._opened = opened or (lambda: open_target(config.target, clock))
+        self._quarantine = Quarantine(clock if config.target.on_error == "quarantine" else None)
         self._token = 0
         self._position: TargetPosition | None = None
         self._done = False
@@ -134,12 +136,18 @@ class RelayApplier:
                 clock=self._clock,
                 until=self._until,
                 columns=metadata_columns(self._config.target.metadata_columns.items()),
+                quarantine=self._quarantine,
             )
+            self._quarantine.begin(target, position)
             try:
                 for batch in _batches(relay, position, order, self._config.apply.batch_bytes):
                     core.accept([batch])
                     if core.done or self._stop.is_set():
                         break
+            except ConnectorError as error:
+                if not self._quarantine.accepts(self._config.service, core.refused, error):
+                    raise
+                return
             finally:
                 self._position = core.position
             self._done = intent is None or core.position.intent is not None

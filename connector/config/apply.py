@@ -154,6 +154,13 @@ class Target(Section):
         "of whole transactions (thl_progress.snapshot). Three live at a time, on four further connections; vacuum "
         "keeps rows that they see. 0: none.",
     )
+    on_error: Literal["stop", "quarantine"] = Field(
+        "stop",
+        description="What to do when the target refuses an event because of a table: a value that it cannot hold, a "
+        "row that is missing or exists already, a DDL. stop: the applier exits. quarantine: the table stays as it is "
+        "from that event on, its changes are counted and not applied, and everything else continues; `thl status` "
+        "reports it as a problem: docs/target.md. Other errors stop the applier in any case.",
+    )
     retries: int = Field(
         30, ge=0, description="Attempts to reach an unavailable target before the applier exits with 4."
     )

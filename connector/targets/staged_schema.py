@@ -42,10 +42,11 @@ class StagedSchema:
         self.uncounted.clear()
 
     def leaves_out(self, net: NetChanges) -> bool:
-        """Count the changes and return true if their table is excluded."""
+        """Count the changes and return true if their table is excluded. A replay counts nothing a second time."""
         if net.layout.name not in self.tables.excluded:
             return False
-        self.uncounted[net.layout.name] += net.changes
+        if not net.again:
+            self.uncounted[net.layout.name] += net.changes
         return True
 
     def add_counts(self) -> None:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Final
 
-from connector.errors import TargetDiffers
+from connector.errors import ConnectorError, TargetDamaged, TargetDiffers, Unsupported, ValueNotRepresentable
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.targets.table import Table
 from connector.targets.types import family
+
+QUARANTINED: Final = "quarantined: "
+"""The prefix of the reason in `thl_excluded` for a table that the applier has excluded by itself."""
+
+REFUSALS: Final = (TargetDiffers, ValueNotRepresentable, Unsupported)
+"""The errors that may be the fault of a table, unless they are `TargetDamaged`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +28,8 @@ class Excluded:
     Args:
         since: the first event whose changes of the table are not applied.
         at: time of the exclusion, µs since 1970 UTC.
-        by: the user who excluded it, user@host.
-        reason: the reason that the user gave.
+        by: the user who excluded it, user@host, or the applier.
+        reason: the reason that the user gave; `QUARANTINED` and the cause if the applier excluded it.
         changes: row changes and statements that were not applied, as of the last commit.
     """
 
@@ -151,6 +159,22 @@ class TargetSchema:
                 key=", ".join(layout.columns[index].name for index in layout.key),
             )
         self._checked[layout.name] = layout
+
+
+def is_refusal(error: BaseException) -> bool:
+    """True if the error may be the fault of a table."""
+    return isinstance(error, REFUSALS) and not isinstance(error, TargetDamaged)
+
+
+@contextmanager
+def of_table(name: TableName) -> Iterator[None]:
+    """Name the table in the errors that its changes cause."""
+    try:
+        yield
+    except ConnectorError as error:
+        if is_refusal(error) and not error.tables:
+            error.tables = (name,)
+        raise
 
 
 def _differs(layout: TableLayout, what: str, **where: object) -> TargetDiffers:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from connector.errors import TargetDiffers, Unsupported
-from connector.log.compact.net_changes import ANY, Ddl, LeftOut
+from connector.applier.quarantine import Quarantine
+from connector.clock import SystemClock
+from connector.errors import ConnectorError, TargetDiffers, Unsupported
+from connector.log.compact.net_changes import ANY, Ddl, LeftOut, once_more
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
-from connector.targets.target_schema import Excluded
+from connector.targets.target_schema import QUARANTINED, Excluded
 from tests.contract.target_suite import USERS, Applier, Place, stops
+from tests.support.fragments import change, record, statement
 from tests.support.net import Row, layout, net
+from tests.unit.applier.test_core import Rig, history, log, table
 
 REFUSED = "ALTER TABLE users MODIFY name INT, ADD n SMALLINT AS (id + 1), DROP PRIMARY KEY, ADD PRIMARY KEY (id, n)"
 AFTER = layout("shop.users", ["id int", "name int", "mail varchar(50)", "n smallint"], ["id", "n"])
@@ -170,6 +175,12 @@ class TestWithout:
         applier.commit()
         assert counted(place) == {"shop.users": 0}
 
+    def test_replayed_changes_of_excluded_tables_are_not_counted_again(self, place: Place, applier: Applier) -> None:
+        exclude(applier, "users")
+        applier.rows(net(USERS, inserts=[ROW]))
+        applier.rows(once_more(net(USERS, inserts=[ROW])))
+        assert (place.read(USERS), counted(place)) == ([], {"shop.users": 1})
+
     @pytest.mark.parametrize(
         "sql",
         [
@@ -268,3 +279,126 @@ class TestWithout:
             after = signals.excluded("shop")
         assert after == {PEOPLE.name: before[SHOP_USERS], SHOP_USERS: replace(before[PEOPLE.name], changes=2)}
         assert before[SHOP_USERS].since != before[PEOPLE.name].since
+
+
+TWO = ["id int", "v int"]
+GOOD = layout("shop.good", TWO, ["id"])
+POOR = layout("shop.poor", TWO, ["id"])
+POORER = layout("shop.poorer", TWO, ["id"])
+CREATED = ("CREATE DATABASE shop", *(f"CREATE TABLE {one} (id INT PRIMARY KEY, v INT)" for one in ("good", "poor")))
+
+
+def ddl(seqno: int, *sql: str, after: int = -1) -> dict[str, Any]:
+    return record(seqno, [statement(one) for one in sql], kind="ddl", shard="#UNKNOWN", last_barrier=after)
+
+
+def inserted(number: int, *tables: str) -> list[dict[str, Any]]:
+    return [change("insert", [(None, [number, number])], table=one) for one in tables]
+
+
+def applied(place: Place, records: list[dict[str, Any]], *, on: bool = True) -> int:
+    """Apply a log from the target's position on, as `connector.applier.applier` does; return the attempts."""
+    quarantine = Quarantine(SystemClock() if on else None)
+    attempts = 0
+    while True:
+        attempts += 1
+        target = place.open(audit=True)
+        rig = Rig(target, history([0], len(records) - 1), quarantine=quarantine)
+        quarantine.begin(target, rig.core.position)
+        try:
+            begin = rig.core.position.offsets.get(0, 0)
+            rig.accept(table(log(*records)[begin:], offset=begin))
+        except ConnectorError as error:
+            if not quarantine.accepts("shop", rig.core.refused, error):
+                raise
+        else:
+            return attempts
+        finally:
+            target.close()
+
+
+def excluded_since(place: Place) -> dict[str, tuple[int, int]]:
+    with place.signals() as signals:
+        found = signals.excluded("shop")
+    assert all(entry.reason.startswith(QUARANTINED) for entry in found.values())
+    return {str(name): (entry.since, entry.changes) for name, entry in found.items()}
+
+
+class TestQuarantine:
+    """A batch of 400 events, of which the target refuses one table from some event on."""
+
+    def events(self, bad: int, refused: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        found = [ddl(0, *CREATED)]
+        for seqno in range(1, 401):
+            changes = refused if seqno == bad else inserted(seqno, "poor")
+            found.append(record(seqno, inserted(seqno, "good") + changes, last_barrier=0))
+        return found
+
+    @pytest.mark.parametrize("bad", [1, 199, 400])
+    @pytest.mark.parametrize(
+        "refused",
+        [
+            change("update", [([7000, 0], [7000, 1])], table="poor"),
+            change("insert", [(None, [7000, 1 << 70])], table="poor"),
+            change("insert", [(None, [0, 0])], table="poor"),
+            change("delete", [([7000, 0], None)], table="poor"),
+        ],
+        ids=["missing row", "value", "row exists", "deleted row is missing"],
+    )
+    def test_refused_table_stays_as_it_was_and_others_go_on(
+        self, place: Place, bad: int, refused: dict[str, Any]
+    ) -> None:
+        records = self.events(bad, [refused])
+        applied(place, records[:1])
+        Applier(place.open()).target.close()
+        name = '"shop.poor"' if place.schemaless else "shop.poor"
+        place.run(f"INSERT INTO {name} VALUES (0, 5)")
+        assert applied(place, records) > 1
+        every = [(n, n) for n in range(1, 401)]
+        assert place.read(GOOD) == every
+        assert place.read(POOR) == [(0, 5), *every[: bad - 1]]
+        assert excluded_since(place) == {"shop.poor": (bad, 401 - bad)}
+        assert [seqno for seqno, _ in place.applied()] == list(range(401))
+
+    def test_refused_table_stops_the_applier_by_default(self, place: Place) -> None:
+        missing = change("update", [([7000, 0], [7000, 1])], table="poor")
+        with pytest.raises(TargetDiffers):
+            applied(place, self.events(200, [missing]), on=False)
+        assert excluded_since(place) == {}
+
+    def test_two_tables_of_one_event_are_both_quarantined(self, place: Place) -> None:
+        records = self.events(100, [])
+        records[0] = ddl(0, *CREATED, "CREATE TABLE poorer (id INT PRIMARY KEY, v INT)")
+        missing = [change("update", [([7000, 0], [7000, 1])], table=one) for one in ("poor", "poorer")]
+        records[100] = record(100, inserted(100, "good") + missing, last_barrier=0)
+        applied(place, records)
+        assert place.read(GOOD) == [(n, n) for n in range(1, 401)]
+        assert place.read(POORER) == []
+        assert excluded_since(place) == {"shop.poor": (100, 301), "shop.poorer": (100, 1)}
+
+    def test_table_of_a_refused_ddl_is_quarantined_until_it_is_dropped(self, place: Place) -> None:
+        records = [
+            ddl(0, *CREATED),
+            *(record(seqno, inserted(seqno, "good", "poor"), last_barrier=0) for seqno in range(1, 9)),
+            ddl(9, "ALTER TABLE poor ADD n SMALLINT AS (id + 1)", after=0),
+            record(10, inserted(10, "good", "poor"), last_barrier=9),
+            ddl(11, "RENAME TABLE poor TO poorer", after=9),
+            record(12, inserted(12, "good", "poorer"), last_barrier=11),
+        ]
+        applied(place, records)
+        assert place.read(POOR) is None
+        assert place.read(POORER) == [(n, n) for n in range(1, 9)]
+        assert excluded_since(place) == {"shop.poorer": (9, 2)}
+        records += [
+            ddl(13, "DROP TABLE poorer", "CREATE TABLE poor (id INT PRIMARY KEY, v INT)", after=11),
+            record(14, inserted(14, "good", "poor"), last_barrier=13),
+        ]
+        assert applied(place, records) == 1
+        assert excluded_since(place) == {}
+        assert (place.read(POORER), place.read(POOR)) == (None, [(14, 14)])
+        assert place.read(GOOD) == [(n, n) for n in (*range(1, 9), 10, 12, 14)]
+
+    def test_ddl_of_no_table_stops(self, place: Place) -> None:
+        with pytest.raises(Unsupported):
+            applied(place, [ddl(0, *CREATED), ddl(1, "CREATE OR REPLACE DATABASE shop", after=0)])
+        assert excluded_since(place) == {}

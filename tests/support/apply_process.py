@@ -104,14 +104,14 @@ class Scene:
         self.log.events([record(0, [statement(CREATE)], kind="ddl", shard="#UNKNOWN")])
         self.processes: list[Process] = []
 
-    def configure(self, **apply: object) -> None:
+    def configure(self, on_error: str = "stop", **apply: object) -> None:
         jars = ",".join(map(str, spark_kafka_jars()))
         spark = {"spark.jars": jars, **apply.pop("spark", {})}  # type: ignore[dict-item]
         document = {
             "service": self.config.service,
             "kafka": {"bootstrap": self.config.kafka.bootstrap, "retries": 5},
             "apply": {"checkpoint_dir": str(self.folder / "spark"), "heap": "512m", "spark": spark, **apply},
-            "target": {"url": self.config.target.url.get_secret_value(), "audit": True},
+            "target": {"url": self.config.target.url.get_secret_value(), "audit": True, "on_error": on_error},
         }
         self.file.write_text(yaml.safe_dump(document))
 

@@ -15,7 +15,7 @@ from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_column import NotUnderstood, TableReference, stop
 from connector.ddl.syntax.parse import parse
 from connector.ddl.syntax.tokens import Lexeme
-from connector.errors import ConnectorError, TargetDiffers, Unsupported, ValueNotRepresentable
+from connector.errors import ConnectorError, TargetDiffers, Unsupported
 from connector.log.ids import Seqno
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
@@ -24,7 +24,7 @@ from connector.targets.ddl.alter import alter_indexes, alter_table, drop_key
 from connector.targets.ddl.create import create_table
 from connector.targets.ddl.session import Session, session_of
 from connector.targets.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
-from connector.targets.target_schema import Excluded, TargetSchema, go_on_without
+from connector.targets.target_schema import Excluded, TargetSchema, go_on_without, is_refusal
 
 WAITING = ("lock_wait_timeout", "innodb_lock_wait_timeout", "max_statement_time", "sort_buffer_size")
 
@@ -77,17 +77,20 @@ def located(error: ConnectorError, seqno: int, statement: Statement, target_sche
         target_schema: the tables before it.
     """
     hint = error.hint
-    if isinstance(error, Unsupported | TargetDiffers | ValueNotRepresentable):
+    tables: tuple[TableName, ...] = ()
+    if is_refusal(error):
         ways = [f"do by hand on the target what the statement does, then thl apply --done-seqno {seqno} --reason …"]
         if tables := _dispensable(statement, target_schema):
             ways.append(go_on_without(*tables))
         way_out = "; ".join(ways)
         hint = f"{hint}; or {way_out}" if hint else way_out
-    return type(error)(
+    found = type(error)(
         error.message,
         hint=hint,
         **{**error.where, "seqno": seqno, "schema": statement.schema, "sql": statement.sql},
     )
+    found.tables = tables
+    return found
 
 
 def _dispensable(statement: Statement, target_schema: TargetSchema) -> tuple[TableName, ...]:

@@ -18,8 +18,10 @@ from connector import failpoints as faults
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.division import divide
+from connector.targets.postgres.errors import translated
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged, Staging
+from connector.targets.target_schema import of_table
 
 AWAKE_SECONDS: Final = 3.0  # between two statements of a channel that has merged and waits for others
 
@@ -42,7 +44,8 @@ class Channel:
         """Copy shares to staging tables, in their order."""
         for net in shares:
             before = self._last.get(net.layout)
-            table = self.staging.put(net, before)
+            with of_table(net.layout.name), translated():
+                table = self.staging.put(net, before)
             if table is not before:
                 self.staged.append(table)
                 self._last[net.layout] = table

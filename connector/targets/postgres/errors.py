@@ -17,6 +17,7 @@ from psycopg import sql
 from connector.errors import (
     ConnectorError,
     PreflightError,
+    TargetDamaged,
     TargetDiffers,
     TargetUnavailable,
     ValueNotRepresentable,
@@ -75,6 +76,8 @@ def connector_error(error: psycopg.Error) -> ConnectorError:
         return ValueNotRepresentable(text)
     if state == "23502" and error.diag.table_name:
         return _null(error)
+    if state[:2] == "XX":
+        return TargetDamaged(text, sqlstate=state)
     table = f"{error.diag.schema_name}.{error.diag.table_name}" if error.diag.table_name else None
     return TargetDiffers(text, sqlstate=state, table=table)
 

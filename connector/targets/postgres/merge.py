@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import psycopg
 
 from connector.errors import TargetDiffers
-from connector.log.transaction.layout import TableLayout
+from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.postgres.names import column_name, column_names, table_name
 
 
@@ -42,11 +42,19 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A statement, its effect in words for errors, and the number of rows that it must affect (None: any number)."""
+    """A statement.
+
+    Args:
+        sql: its text.
+        done: its effect in words, for errors.
+        expected: the number of rows that it must affect; None: any number.
+        table: the table of the source that it changes, if it does.
+    """
 
     sql: str
     done: str = ""
     expected: int | None = None
+    table: TableName | None = None
 
 
 def run_steps(session: psycopg.Connection, steps: Sequence[Step]) -> None:
@@ -62,7 +70,9 @@ def run_steps(session: psycopg.Connection, steps: Sequence[Step]) -> None:
     cursor.execute(";\n".join(step.sql for step in steps).encode())
     for step in steps:
         if step.expected is not None and cursor.rowcount != step.expected:
-            raise TargetDiffers(f"{cursor.rowcount} rows were {step.done}, and the log has {step.expected}")
+            differs = TargetDiffers(f"{cursor.rowcount} rows were {step.done}, and the log has {step.expected}")
+            differs.tables = () if step.table is None else (step.table,)
+            raise differs
         cursor.nextset()
 
 
@@ -92,31 +102,32 @@ def merge(
     if counts.moved:
         kept = ", ".join(f"c{index} = {new_or_old(index)}" for index in others or layout.key)
         sql = f"UPDATE {staging} s SET {kept} FROM {name} t WHERE s.thl_op = 'm' AND {base}"
-        yield Step(sql, f"found in {layout.name} that get another key", counts.moved)
+        yield Step(sql, f"found in {layout.name} that get another key", counts.moved, layout.name)
         yield Step(
             f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op = 'm' AND {base}",
             f"deleted from {layout.name}",
             counts.moved,
+            layout.name,
         )
     if counts.deletes:
         if layout.key:
             sql = f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op = 'd' AND {key}"
         else:
             sql = _delete_equal(name, columns, own, staging)
-        yield Step(sql, f"deleted from {layout.name}", None if counts.again else counts.deletes)
+        yield Step(sql, f"deleted from {layout.name}", None if counts.again else counts.deletes, layout.name)
     if counts.updates:
         assignments = ", ".join(f"{columns[index]} = {values[index]}" for index in others or layout.key)
         sql = f"UPDATE {name} t SET {assignments} FROM {staging} s WHERE s.thl_op = 'u' AND {key}"
-        yield Step(sql, f"updated in {layout.name}", counts.updates)
+        yield Step(sql, f"updated in {layout.name}", counts.updates, layout.name)
     if counts.changed:
         assignments = ", ".join(f"{columns[index]} = {new_or_old(index)}" for index in others or layout.key)
         sql = f"UPDATE {name} t SET {assignments} FROM {staging} s WHERE s.thl_op = 'c' AND {base}"
-        yield Step(sql, f"changed in {layout.name}", counts.changed)
+        yield Step(sql, f"changed in {layout.name}", counts.changed, layout.name)
     if counts.inserts or counts.moved:
         into = column_names(column.name for column in layout.columns)
         which = "IN ('i', 'm')" if counts.moved else "= 'i'"
         sql = f"INSERT INTO {name} ({into}) SELECT {', '.join(staged)} FROM {staging} WHERE thl_op {which}"
-        yield Step(sql, f"inserted into {layout.name}", counts.inserts + counts.moved)
+        yield Step(sql, f"inserted into {layout.name}", counts.inserts + counts.moved, layout.name)
 
 
 def _delete_equal(name: str, columns: list[str], own: int, staging: str) -> str:

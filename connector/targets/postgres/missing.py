@@ -1,4 +1,4 @@
-"""Finds rows that the log changes and a PostgreSQL table lacks; runs only after a wrong row count.
+"""Finds what stopped a commit on PostgreSQL: missing rows after a wrong row count, a table after a refused statement.
 
 By then the commit's transaction is rolled back, so its work is repeated up to the table with a missing row; the staging
 tables still have their rows. The operations of one staging table are disjoint by key, so every row that they change
@@ -53,6 +53,27 @@ def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operati
             return MissingRows(item.layout.name, tuple(found))
         for step in merge(item.layout, item.name, _counts(connection, item.name), own=item.own):
             connection.execute(step.sql.encode())
+    return None
+
+
+def refused_table(connection: psycopg.Connection, work: Iterable[Staged | Operation]) -> TableName | None:
+    """Repeat a commit's work until the server refuses the rows of a table; the caller rolls it back.
+
+    Args:
+        connection: in a transaction.
+        work: the staging tables and operations of the commit, in order.
+    """
+    for item in work:
+        if not isinstance(item, Staged):
+            run(connection, item)
+            continue
+        try:
+            for step in merge(item.layout, item.name, _counts(connection, item.name), own=item.own):
+                connection.execute(step.sql.encode())
+            connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            connection.execute("SET CONSTRAINTS ALL DEFERRED")
+        except psycopg.Error:
+            return item.layout.name
     return None
 
 

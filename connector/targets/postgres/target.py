@@ -16,6 +16,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 import psycopg
 from psycopg.errors import UniqueViolation
@@ -43,10 +45,10 @@ from connector.targets.postgres.build_indexes import IndexBuilder, Mode
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.connection import connect
 from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, run
-from connector.targets.postgres.errors import translated
+from connector.targets.postgres.errors import connector_error, translated
 from connector.targets.postgres.literals import literal
 from connector.targets.postgres.merge import Step, run_steps
-from connector.targets.postgres.missing import NAMED, MissingRows, missing_rows
+from connector.targets.postgres.missing import NAMED, missing_rows, refused_table
 from connector.targets.postgres.names import NAMES, column_name, table_name
 from connector.targets.postgres.snapshots import SnapshotExporter, check_snapshots
 from connector.targets.postgres.staging import Staged, Staging
@@ -54,10 +56,12 @@ from connector.targets.postgres.types import postgres_type
 from connector.targets.postgres.writers import Writers
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table, from_json, to_json
-from connector.targets.target_schema import Excluded, TargetSchema
+from connector.targets.target_schema import Excluded, TargetSchema, is_refusal, of_table
 from connector.targets.unique_key_index import UniqueKeyIndex
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 IDLE_SECONDS = 10
 LOCK_SECONDS = 60
@@ -190,25 +194,31 @@ class PostgresTarget:
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
-                self._schema.tables.check(net.layout)
-                made = self._schema.tables.get(net.layout.name)
-                if nulls := made.nulls_of(net.layout):
-                    self._pending.append((AllowNull(made, nulls), lambda error: error))
-                    made = replace(made, holds_nulls=made.holds_nulls | nulls)
-                    self._schema.tables = self._schema.tables.with_table(made)
-                if (index := self._unique_key_indexes.missing(net, made)) is not None:
-                    self._pending.insert(self._first_rows(made.name), (index, lambda error: error))
-                whole = with_whole_inserts(net, made)
-                if divided:
-                    shared.append(whole)
-                    continue
-                before = self._last.get(net.layout)
-                table = self._staging.put(whole, before)
+                with of_table(net.layout.name), translated():
+                    whole = self._prepare(net)
+                    if divided:
+                        shared.append(whole)
+                        continue
+                    before = self._last.get(net.layout)
+                    table = self._staging.put(whole, before)
                 if table is not before:
                     self._pending.append(table)
                     self._last[net.layout] = table
             if shared:
                 self._writers.stage(shared)
+
+    def _prepare(self, net: NetChanges) -> NetChanges:
+        """Compare changes with their table, add what the table needs for them, and complete their inserts."""
+        self._schema.tables.check(net.layout)
+        made = self._schema.tables.get(net.layout.name)
+        locate = partial(_named, made.name)
+        if nulls := made.nulls_of(net.layout):
+            self._pending.append((AllowNull(made, nulls), locate))
+            made = replace(made, holds_nulls=made.holds_nulls | nulls)
+            self._schema.tables = self._schema.tables.with_table(made)
+        if (index := self._unique_key_indexes.missing(net, made)) is not None:
+            self._pending.insert(self._first_rows(made.name), (index, locate))
+        return with_whole_inserts(net, made)
 
     def _divides(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
         """True if several writers stage these changes: a commit is divided or not as its first changes are."""
@@ -306,9 +316,14 @@ class PostgresTarget:
                     replaced = self._indexes.replace_unique(failure, position.rewound_from)
                     if replaced is not None:
                         raise replaced from failure
-                if isinstance(failure, TargetDiffers):
-                    self._name_rows(failure)
-                raise
+                error = failure if isinstance(failure, ConnectorError) else connector_error(failure)
+                if is_refusal(error) and not error.tables:
+                    error.tables = self._refused()
+                if isinstance(error, TargetDiffers) and error is failure:
+                    self._name_rows(error)
+                if error is failure:
+                    raise
+                raise error from failure
             faults.point("target.after_commit")
             if self._schema.has_changed:
                 self._staging.forget()
@@ -417,15 +432,23 @@ class PostgresTarget:
         if self._audit:
             yield from steps.audit(events)
 
-    def _name_rows(self, error: TargetDiffers) -> None:
-        """Add missing rows of one table to an error, if rows are missing."""
+    def _repeated(self, find: Callable[[psycopg.Connection, Sequence[Staged | Operation]], T | None]) -> list[T]:
+        """Look for something in a commit that failed, in every session that has a part of it; nothing of it stays."""
         own = [item if isinstance(item, Staged) else item[0] for item in self._pending]
-        found: list[MissingRows] = []
+        found: list[T] = []
         for session, work in ((self._db, own), *self._writers.work()):
             with suppress(ConnectorError, psycopg.Error), session.transaction(force_rollback=True):
                 session.execute(_DEFERRED)
-                found += filter(None, [missing_rows(session, work)])
-        if found:
+                found += filter(None, [find(session, work)])
+        return found
+
+    def _refused(self) -> tuple[TableName, ...]:
+        """The table whose rows the server refuses; none if it is not known."""
+        return tuple(self._repeated(refused_table)[:1])
+
+    def _name_rows(self, error: TargetDiffers) -> None:
+        """Add missing rows of one table to an error, if rows are missing."""
+        if found := self._repeated(missing_rows):
             rows = [row for one in found if one.table == found[0].table for row in one.rows]
             error.where = {**error.where, "table": found[0].table, "rows": "; ".join(rows[:NAMED])}
 
@@ -433,6 +456,13 @@ class PostgresTarget:
         token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()
         if token != (self.token,):
             raise _fenced(self._service, self.token)
+
+
+def _named(name: TableName, error: ConnectorError) -> ConnectorError:
+    """The error of an operation that the rows of a table need."""
+    if is_refusal(error):
+        error.tables = (name,)
+    return error
 
 
 def _fenced(service: str, token: int) -> Fenced:

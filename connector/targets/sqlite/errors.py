@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from connector.errors import ConnectorError, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
+from connector.errors import (
+    ConnectorError,
+    PreflightError,
+    TargetDamaged,
+    TargetDiffers,
+    TargetUnavailable,
+    ValueNotRepresentable,
+)
 
 # A lock of another process, a full or failing disk, no memory.
 _PASSING: Final = (
@@ -52,7 +59,7 @@ def connector_error(error: sqlite3.Error | OverflowError, opening: Path | None =
         return PreflightError(text, hint="target.url names a SQLite file that this user may write, and its folder too")
     if str(error).startswith(("error in view ", "error in trigger ")):
         return TargetDiffers(text, hint=_DEPENDENTS)
-    return TargetDiffers(text, hint=_DAMAGED if code == sqlite3.SQLITE_CORRUPT else "")
+    return TargetDamaged(text, hint=_DAMAGED) if code == sqlite3.SQLITE_CORRUPT else TargetDiffers(text)
 
 
 def _permitted(file: Path) -> bool:

@@ -41,7 +41,7 @@ from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table, from_json, to_json
-from connector.targets.target_schema import Excluded, TargetSchema
+from connector.targets.target_schema import Excluded, TargetSchema, of_table
 from connector.targets.unique_key_index import UniqueKeyIndex
 
 log = logging.getLogger(__name__)
@@ -151,11 +151,12 @@ class SqliteTarget:
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
-                self._schema.tables.check(net.layout)
-                table = self._schema.tables.get(net.layout.name)
-                if (index := self._unique_key_indexes.missing(net, table)) is not None:
-                    run(self._db, index)
-                write_rows(self._db, table, with_whole_inserts(net, table))
+                with of_table(net.layout.name), translated():
+                    self._schema.tables.check(net.layout)
+                    table = self._schema.tables.get(net.layout.name)
+                    if (index := self._unique_key_indexes.missing(net, table)) is not None:
+                        run(self._db, index)
+                    write_rows(self._db, table, with_whole_inserts(net, table))
                 self._written.add(table.name)
                 faults.point("target.mid_stage")
 
@@ -171,8 +172,9 @@ class SqliteTarget:
                     if not found.operations:
                         metrics.ignored_ddl.labels(self._service, found.command).inc()
                     check_names(self._names, found.target_schema)
-                    for operation in found.operations:
-                        run(self._db, operation)
+                    with translated():
+                        for operation in found.operations:
+                            run(self._db, operation)
                 except ConnectorError as error:
                     raise located(error, ddl.seqno, statement, self._schema.tables) from error
                 self._schema.tables = found.target_schema

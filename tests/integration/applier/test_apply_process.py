@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from connector.fetching.jars import spark_kafka_jars
-from tests.support.apply_process import REPOSITORY, THL, Scene
+from tests.support.apply_process import COLUMNS, REPOSITORY, THL, Scene
 from tests.support.clock import PATIENCE
+from tests.support.fragments import change, record
 from tests.support.servers.environment import Broker
 
 
@@ -99,6 +100,30 @@ def test_applier_killed_at_a_failpoint_applies_each_event_once(scene: Scene, poi
     process.end()
     scene.start()
     scene.reaches(last)
+
+
+@pytest.mark.parametrize("point", ["apply.after_exclude:1", "target.before_commit:1"])
+def test_applier_killed_at_a_quarantine_quarantines_at_the_same_event(scene: Scene, point: str) -> None:
+    scene.configure(on_error="quarantine")
+    last = scene.insert(20)
+    process = scene.start(THL, "apply", "--to-seqno", str(last))
+    assert process.wait() == 0
+    refused = last + 1
+    missing = change("update", [([9_000, "a"], [9_000, "b"])]) | {"columns": COLUMNS}
+    scene.log.events([record(refused, [missing], last_barrier=0)])
+    scene.insert(20)
+    process = scene.start(THL, "apply", "--to-seqno", str(scene.log.seqno), THL_CRASH_POINT=point)
+    code = process.wait()
+    process.end()
+    with sqlite3.connect(scene.target) as db:
+        recorded = db.execute("SELECT count(*) FROM thl_excluded").fetchone()[0]
+    assert (code, recorded, scene.applied()[-1]) == (-signal.SIGKILL, 0, last)
+    process = scene.start(THL, "apply", "--to-seqno", str(scene.log.seqno))
+    assert process.wait() == 0
+    assert scene.ids() == list(range(1, last + 1))
+    assert scene.applied() == list(range(scene.log.seqno + 1))
+    with sqlite3.connect(scene.target) as db:
+        assert db.execute("SELECT since_seqno, changes FROM thl_excluded").fetchall() == [(refused, 21)]
 
 
 def test_a_target_of_another_log_is_refused_with_the_reason(scene: Scene) -> None:

@@ -21,6 +21,7 @@ from connector import metrics
 from connector.applier import core as core_module
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.quarantine import Quarantine
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import StopCondition, ToSeqno
 from connector.clock import SystemClock
@@ -112,6 +113,7 @@ class Rig:
         large: Sequence[bytes] = (),
         columns: MetadataColumns | None = None,
         relay: RelayWriter | None = None,
+        quarantine: Quarantine | None = None,
     ) -> None:
         position = target.claim("shop")
         gtid_set = known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
@@ -137,6 +139,7 @@ class Rig:
             skips=skips,
             columns=columns,
             relay=relay,
+            quarantine=quarantine,
         )
 
     def accept(self, batches: Sequence[pa.RecordBatch]) -> None:

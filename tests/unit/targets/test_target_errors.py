@@ -16,6 +16,7 @@ from connector.clock import SystemClock
 from connector.errors import (
     ConnectorError,
     PreflightError,
+    TargetDamaged,
     TargetDiffers,
     TargetUnavailable,
     ValueNotRepresentable,
@@ -34,7 +35,8 @@ from connector.targets.sqlite.target import SqliteTarget
         ),
         *((state, TargetUnavailable) for state in ("55P03", "57014", "25P03", "25006", "58030", "55006")),
         *((state, TargetUnavailable) for state in ("XX000", "72000", "42P06", "42P07")),
-        *((state, TargetDiffers) for state in ("0A000", "2BP01", "42P01", "42703", "23505", "25P02", "XX001", "XX002")),
+        *((state, TargetDiffers) for state in ("0A000", "2BP01", "42P01", "42703", "23505", "25P02")),
+        *((state, TargetDamaged) for state in ("XX001", "XX002")),
         *((state, TargetDiffers) for state in ("55000", "44000", "3F000", "2F005", "39000")),
         *((state, ValueNotRepresentable) for state in ("22003", "22021", "54000", "54011")),
         *((state, PreflightError) for state in ("42501", "28P01", "28000", "3D000")),
@@ -108,7 +110,8 @@ def test_failed_connection_has_the_error_of_its_cause(text: str, kind: type[Conn
     [
         *((code, TargetUnavailable) for code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_FSYNC)),
         *((code, PreflightError) for code in (sqlite3.SQLITE_READONLY_DIRECTORY, sqlite3.SQLITE_CANTOPEN)),
-        *((code, TargetDiffers) for code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_MISUSE)),
+        *((code, TargetDiffers) for code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISUSE)),
+        (sqlite3.SQLITE_CORRUPT, TargetDamaged),
         *((code, TargetDiffers) for code in (sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT_UNIQUE)),
     ],
 )

@@ -1,0 +1,123 @@
+"""`target.on_error: quarantine`: finds the event and the table that a target refuses, and has the table excluded.
+
+A commit of many events does not say which of them the target refuses, and after an error a target can only be closed.
+So the applier begins again at the target's position, each time with smaller commits up to the last refused event, until
+the target refuses one event alone: what precedes it is committed by then. The last attempt excludes the table before
+that event, whose commit applies the rest of the event and records the exclusion. A process that ends before this commit
+has recorded nothing; the next one finds the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from connector import failpoints as faults
+from connector.clock import Clock
+from connector.errors import ConnectorError
+from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import TargetPosition
+from connector.targets.target import TargetDatabase
+from connector.targets.target_schema import QUARANTINED, Excluded
+
+LOG: Final = logging.getLogger(__name__)
+
+DIVISOR: Final = 64  # a refused commit is repeated in so many smaller ones
+BY: Final = "thl apply"
+REASON_CHARACTERS: Final = 2000
+HINT: Final = (
+    "a new initial load makes the table whole (thl produce with another service, applied to an empty target); DROP "
+    "TABLE on the source ends the quarantine; with target.on_error: stop the applier stops instead"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCommit:
+    """A commit that the target refuses.
+
+    Args:
+        error: the refusal.
+        last: the last event.
+        events: the number of events.
+    """
+
+    error: ConnectorError
+    last: Seqno
+    events: int
+
+
+class Quarantine:
+    """The search for what a target refuses, over several attempts of one applier.
+
+    Args:
+        clock: the clock for the time of the exclusion; None: nothing is quarantined.
+
+    Attributes:
+        upto: the last event of the refused commit: up to it commits are small.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
+        self._most = 1  # events in a commit
+        self._tables: dict[TableName, Excluded] = {}
+        self.upto = NO_SEQNO
+
+    def begin(self, target: TargetDatabase, position: TargetPosition) -> None:
+        """Exclude the tables that the target's next event is refused for; the commit of that event records it."""
+        if position.seqno >= self.upto:
+            self._tables.clear()
+        if self._tables and position.intent is None:
+            target.exclude(self._tables)
+            faults.point("apply.after_exclude")
+
+    def room(self, seqno: Seqno, events: int) -> int:
+        """The number of events that a commit may get, from an event on.
+
+        Args:
+            seqno: the next event.
+            events: the number of events that the commit has.
+        """
+        if seqno > self.upto:
+            return 1 << 62
+        return max(1, min(self._most - events, self.upto + 1 - seqno))
+
+    def ends(self, last: Seqno, events: int) -> bool:
+        """True if a commit of so many events is to end with this one."""
+        return last <= self.upto and (events >= self._most or last == self.upto)
+
+    def accepts(self, service: str, refused: RefusedCommit | None, error: ConnectorError) -> bool:
+        """Return whether another attempt goes on after an error: with smaller commits, or without a table.
+
+        Args:
+            service: the service, for the log.
+            refused: the commit that the target refuses; None if there is none.
+            error: the error that ended the attempt.
+        """
+        if self._clock is None or refused is None or refused.error is not error or not error.tables:
+            return False
+        if refused.last > self.upto:
+            self._tables.clear()
+        elif refused.events > self._most:
+            return False  # it was to be smaller: another attempt would be the same
+        self.upto = refused.last
+        fields: dict[str, object] = {"service": service, "seqno": refused.last}
+        if refused.events > 1:
+            self._most = max(1, refused.events // DIVISOR)
+            LOG.warning(
+                "the target refuses a commit: searching for the event",
+                extra={**fields, "events": refused.events, "why": error.message},
+            )
+            return True
+        self._most = 1
+        new = [name for name in (TableName(*one) for one in error.tables) if name not in self._tables]
+        if not new:
+            return False
+        reason = f"{QUARANTINED}{error.located}"[:REASON_CHARACTERS]
+        entry = Excluded(since=refused.last, at=self._clock.now(), by=BY, reason=reason)
+        self._tables |= dict.fromkeys(new, entry)
+        for name in new:
+            why = {"why": error.located, "hint": f"{error.hint}; {HINT}" if error.hint else HINT}
+            LOG.error("a table is quarantined: it stays as it is", extra={**fields, "table": name, **why})
+        return True
