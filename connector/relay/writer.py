@@ -24,6 +24,8 @@ from connector.clock import Clock
 from connector.errors import ConfigError
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment, SpooledRecords
+from connector.log.epochs.fork import overlaps
+from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
@@ -40,7 +42,7 @@ from connector.relay.folder import (
     sync_folder,
 )
 from connector.relay.frames import Broken, FileHead, file_head, file_head_record, frames, passed_over_record
-from connector.relay.reader import BUFFER, FileScan
+from connector.relay.reader import BUFFER, FileScan, PassedOver
 from connector.relay.record import add_record, add_records
 
 LOG: Final = logging.getLogger(__name__)
@@ -95,12 +97,14 @@ class RelayWriter:
         self._forget()
         self._lock.close()
 
-    def begin(self, position: TargetPosition, log_id: LogId, gtid_set: str | None) -> None:
+    def begin(self, position: TargetPosition, history: History, gtid_set: str | None) -> None:
         """Continue after a target's position: later events are cut off, but for those of its intent.
+
+        From the first event on that is not in the log's history, everything is cut off: the log has forked since.
 
         Args:
             position: the position.
-            log_id: the ID of the log.
+            history: the log's.
             gtid_set: the transactions applied at the position; None if the source has no GTIDs.
 
         Raises:
@@ -111,11 +115,12 @@ class RelayWriter:
             self._wait()
             self._forget()
             files = relay_files(self._folder, torn=True)
-            self._check_log(files, log_id, position.service)
-            self._log_id, self._service, self._gtid_set = log_id, position.service, gtid_set
+            self._check_log(files, history.log_id, position.service)
+            self._log_id, self._service, self._gtid_set = history.log_id, position.service, gtid_set
             known = position.seqno if position.intent is None else position.intent.last
             if files and position.seqno + 1 < gapless(files)[0].first:
                 known = position.seqno
+            known = self._proved(files, history, position.seqno, known)
             while files and files[-1].head.seqno > known:
                 files.pop()
             self._check_torn(files, position.seqno)
@@ -139,6 +144,29 @@ class RelayWriter:
                 service=other.head.service,
                 expected=f"{log_id} of service {service}",
             )
+
+    def _proved(self, files: Sequence[RelayFile], history: History, applied: Seqno, upto: Seqno) -> Seqno:
+        """Return the last event, up to one, before any that is trapped or, where none is applied, of another epoch.
+
+        This reads the files that may have such events alone: an archive is as large as its disk.
+        """
+        trapped = history.trapped
+        for at, file in enumerate(files):
+            end = files[at + 1].head.seqno if at + 1 < len(files) else upto
+            if end <= applied and not overlaps(trapped, file.first, end):
+                continue
+            with suppress(Broken), file.path.open("rb", buffering=BUFFER) as opened:
+                for found in FileScan(file).events(opened):
+                    if isinstance(found, PassedOver):
+                        continue
+                    seqno, epoch = found.last.seqno, found.last.epoch
+                    if seqno > upto:
+                        break
+                    if overlaps(trapped, seqno, seqno) or (seqno > applied and history.covering(seqno).epoch != epoch):
+                        fields = {"seqno": seqno, "epoch": epoch, "file": str(file.path)}
+                        LOG.warning("the log goes on without events of the relay: they are deleted", extra=fields)
+                        return Seqno(seqno - 1)
+        return upto
 
     def _check_torn(self, files: Sequence[RelayFile], applied: Seqno) -> None:
         """Refuse a last file without a first record if it may have had events that the target has applied."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from connector.log.compact.scan import Scanner
-from connector.log.ids import LogId
+from connector.log.epochs.history import History
+from connector.log.ids import NO_SEQNO, LogId
 from connector.log.transaction.position import TargetPosition
 from connector.relay.writer import RelayWriter
 from tests.bench import throughput, workload
@@ -49,7 +50,7 @@ def show(row: Row) -> None:
 def sync_of(folder: Path, commits: int) -> None:
     """Print how long a commit of one transaction waits for the disk."""
     writer = RelayWriter(folder, max_file_bytes=10 << 20, retention=0, clock=CLOCK)
-    writer.begin(TargetPosition(service="bench"), LogId("0" * 32), None)
+    writer.begin(TargetPosition(service="bench"), History(LogId("0" * 32), (), NO_SEQNO), None)
     rows = [(None, [number, "x" * 200]) for number in range(8)]
     taken = []
     for seqno in range(commits):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -18,12 +19,16 @@ from connector.clock import SystemClock
 from connector.config.apply import Apply
 from connector.config.model import Config
 from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, LogDamaged
+from connector.log.compact.scan import Scanner
+from connector.log.epochs.fork import Forked, Range
+from connector.log.epochs.history import History
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent
-from tests.support.fragments import batch, encoded, record, statement
+from connector.relay.reader import Relay
+from tests.support.fragments import batch, encoded, marker, record, statement
 from tests.support.memory_target import MemoryTarget
 from tests.support.partitioned_log import PartitionedLog
-from tests.support.relay import SMALL, writer
+from tests.support.relay import SMALL, seqnos, writer
 from tests.unit.applier.test_core import LOG_ID, Rig, history, ids, insert, log, table
 
 CREATE = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
@@ -273,6 +278,97 @@ def test_a_relay_of_another_service_is_refused(folder: Path) -> None:
     run = RelayApplier(Config(service="other"), folder, SystemClock(), Event(), opened=MemoryTarget)
     with pytest.raises(ConfigError, match="another service"):
         run.run()
+
+
+TRAPPED = (Range(Seqno(15), Seqno(19)),)
+
+
+def after_a_fork(folder: Path) -> tuple[MemoryTarget, MemoryTarget, History]:
+    """Write events 0..19 to a relay of which the target commits 0..9; then the log goes on without 15..19 from 20 on.
+
+    Returns:
+        The target at event 9; one that another host's applier has brought from there to event 24; the history.
+    """
+    values = log(*(record(n, [insert(n)]) for n in range(20)))
+    further = [encoded(marker(2, 20, 19, log_id=LOG_ID)), *events_after_a_fork(20, 25)]
+    known = history([0, 20], 99)
+    forked = replace(known.epochs[1], forked=Forked(f"{known.epochs[0].server_uuid}:16-20", TRAPPED))
+    known = replace(known, epochs=(known.epochs[0], forked))
+    target = filled(folder, *values[:11])
+    before = deepcopy(target)
+    before.trapped = range(15, 20)
+    relay = writer(folder)
+    Rig(target, history([0], 19), relay=relay).accept(table(values[11:], offset=11))
+    relay.close()
+    assert seqnos(folder) == list(range(20))
+    other = deepcopy(before)
+    Rig(other, known).accept(table([*values[11:], *further], offset=11))
+    assert ids(other) == {*range(15), *range(20, 25)}
+    return before, other, known
+
+
+def events_after_a_fork(first: int, end: int) -> list[bytes]:
+    return [encoded(record(n, [insert(n)], epoch=2)) for n in range(first, end)]
+
+
+def test_events_written_ahead_that_a_fork_traps_are_not_applied_with_an_intent(folder: Path) -> None:
+    target, _, known = after_a_fork(folder)
+    assert target.position is not None
+    intent = Intent(
+        log_id=LOG_ID,
+        first=Seqno(10),
+        last=Seqno(24),
+        epoch=Epoch(2),
+        writers=2,
+        hash_version=1,
+        undivided=frozenset(),
+    )
+    target.position = replace(target.position, intent=intent)
+    relay = writer(folder)
+    relay.begin(target.position, known, target.position.gtid_set)
+    for found in Scanner("t").scan(batch(events_after_a_fork(20, 25), offset=32)):
+        relay.add_range(found, 0, 5)
+    relay.sync_soon()
+    relay.close()
+    assert seqnos(folder) == [*range(15), *range(20, 25)]
+    applied(folder, target, alone=True)
+    assert ids(target) == {*range(15), *range(20, 25)}
+    assert target.position.intent is None
+
+
+def test_an_archive_with_events_that_a_fork_traps_is_cut_before_them(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another host's applier has gone on past them, so that the relay is not continued but begins again after."""
+    _, other, known = after_a_fork(folder)
+    relay = writer(folder)
+    Rig(other, known, relay=relay).accept(table(events_after_a_fork(25, 28), offset=37))
+    relay.close()
+    (warning,) = [record for record in caplog.records if "without events of the relay" in record.message]
+    assert warning.__dict__["seqno"] == 15
+    assert Relay(folder).newest == 27
+    target = MemoryTarget()
+    with pytest.raises(LogDamaged, match=r"lacks events 15\.\.24"):
+        applied(folder, target)
+    assert ids(target) <= set(range(15))
+
+
+def test_an_event_of_another_epoch_that_is_not_applied_is_cut_off(folder: Path) -> None:
+    target, _, _ = after_a_fork(folder)
+    assert target.position is not None
+    intent = Intent(
+        log_id=LOG_ID,
+        first=Seqno(10),
+        last=Seqno(19),
+        epoch=Epoch(2),
+        writers=2,
+        hash_version=1,
+        undivided=frozenset(),
+    )
+    relay = writer(folder)
+    relay.begin(replace(target.position, intent=intent), history([0, 12], 99), None)
+    relay.close()
+    assert seqnos(folder) == list(range(12))
 
 
 def test_a_relay_that_begins_later_than_the_target_is_refused(folder: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from connector.log.ids import LogId
 from connector.log.transaction.position import TargetPosition
 from tests.support.fragments import change, column, encoded, record, scanned, statement
 from tests.support.relay import names, writer
+from tests.unit.applier.test_core import history
 
 ROWS = 5000  # of a fragment
 COLUMNS = [column("id"), column("v", "longtext") | {"charset": "utf8mb4"}]
@@ -35,7 +35,7 @@ def events(rows: int) -> Iterator[dict[str, Any]]:
 
 def write(folder: str, rows: int) -> None:
     relay = writer(Path(folder))
-    relay.begin(TargetPosition(service="shop"), LogId("f" * 32), None)
+    relay.begin(TargetPosition(service="shop"), history([0], 1), None)
     for offset, one in enumerate(events(rows)):
         (message,) = scanned([encoded(one)], offset=offset)
         relay.add_message(message)

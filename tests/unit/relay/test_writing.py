@@ -197,7 +197,7 @@ def test_what_an_intent_needs_is_kept(folder: Path) -> None:
         log_id=LOG_ID, first=Seqno(0), last=Seqno(39), epoch=Epoch(1), writers=2, hash_version=1, undivided=frozenset()
     )
     again = writer(folder, retention=0)
-    again.begin(TargetPosition(service="shop", intent=intent), LOG_ID, "")
+    again.begin(TargetPosition(service="shop", intent=intent), history([0], 99), "")
     again.close()
     assert names(folder) == kept
     assert seqnos(folder) == list(range(40))
@@ -255,7 +255,7 @@ def test_an_event_that_is_given_up_is_cut_off(
 def test_segments_of_several_partitions_are_written_in_the_order_of_the_log(
     relay: RelayWriter, folder: Path, tmp_path: Path
 ) -> None:
-    relay.begin(TargetPosition(service="shop"), LOG_ID, "")
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "")
     segments = []
     for partition in range(3):
         with RecordSpool(tmp_path) as records:
@@ -274,7 +274,7 @@ def test_segments_of_several_partitions_are_written_in_the_order_of_the_log(
 
 def test_files_with_uncommitted_events_stay(folder: Path) -> None:
     relay = writer(folder, retention=0)
-    relay.begin(TargetPosition(service="shop"), LOG_ID, "")
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "")
     (messages,) = Scanner("t").scan(batch(events(0, 40)))
     relay.add_range(messages, 0, 40)
     relay.sync_soon()
@@ -290,7 +290,7 @@ def test_files_with_uncommitted_events_stay(folder: Path) -> None:
 def test_trapped_events_are_passed_over(relay: RelayWriter, folder: Path) -> None:
     made = Rig(MemoryTarget(), history([0], 9), relay=relay)
     made.accept(table(log(*(record(n, [insert(n)]) for n in range(3)))))
-    relay.begin(made.core.position, LOG_ID, "")
+    relay.begin(made.core.position, history([0], 9), "")
     found = Scanner("t").scan(batch(events(6, 8, epoch=2), offset=30))
     relay.add_range(found[0], 0, 2)
     relay.sync_soon()
@@ -332,7 +332,7 @@ def test_a_relay_of_another_log_is_refused(relay: RelayWriter, folder: Path) -> 
     rig(MemoryTarget(), relay).accept(table(log(record(0, [insert(0)]))))
     before = (folder / "thl.data.0000000001").read_bytes()
     with pytest.raises(ConfigError, match="of another log"):
-        relay.begin(TargetPosition(service="shop"), LogId("0" * 32), None)
+        relay.begin(TargetPosition(service="shop"), replace(history([0], 0), log_id=LogId("0" * 32)), None)
     assert (folder / "thl.data.0000000001").read_bytes() == before
 
 

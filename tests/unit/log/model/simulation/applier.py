@@ -189,7 +189,7 @@ class Applier:
         buffers: Any = self._buffers
         self._feed = SequencerFeed(self._ledger, buffers, self._one_by_one)
         if self.relay is not None:
-            self.relay.begin(at, history.log_id)
+            self.relay.begin(at, history)
 
     def _agreed(self) -> History:
         kafka, at = self._kafka, self._position

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from connector.errors import HistoriesDiffer, LogDamaged
+from connector.log.epochs.fork import overlaps
+from connector.log.epochs.history import History
 from connector.log.ids import LogId
 from connector.log.transaction.position import TargetPosition
 from tests.unit.log.model.simulation.target import Applied
@@ -41,15 +43,18 @@ class Relay:
     checks_what_it_reads: bool = True
     needs_all: bool = True
 
-    def begin(self, position: TargetPosition, log_id: LogId) -> None:
+    def begin(self, position: TargetPosition, history: History) -> None:
         """Continue after a target's position: what follows it is written again, but what an intent needs."""
-        if any(record.log_id != log_id for record in self.records):
+        if any(record.log_id != history.log_id for record in self.records):
             raise LogDamaged("the relay is of another log", found=self.records[0].log_id)
         known = max(position.seqno, position.rewound_from)
         if position.intent is not None:
             known = max(known, position.intent.last)
         if self._begins_after(position.seqno):
             known = position.seqno
+        seqnos = (record.event.seqno for record in self.records)
+        trapped = (seqno for seqno in seqnos if overlaps(history.trapped, seqno, seqno))
+        known = min(known, min(trapped, default=known + 1) - 1)
         if self.cuts_what_was_not_committed:
             self.records = [record for record in self.records if record.whole and record.event.seqno <= known]
             self.synced = min(self.synced, len(self.records))
