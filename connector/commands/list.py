@@ -90,7 +90,7 @@ def either(end: str) -> ByValue:
     "--no-checksum",
     section="Damage",
     is_flag=True,
-    help="Print fragments whose checksum is wrong, each with a warning, instead of stopping there.",
+    help="Print fragments whose checksum is wrong, on Kafka or in a relay, each with a warning, instead of stopping.",
 )
 @option("--by", type=click.IntRange(min=1), metavar="N", hidden=True, help="Without effect, as in Tungsten.")
 @view_options

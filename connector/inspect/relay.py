@@ -13,6 +13,7 @@ from connector.inspect.events.decoding import header_of
 from connector.inspect.events.log import Listed, listed
 from connector.inspect.formats.tungsten import time_of
 from connector.log.ids import Epoch, Seqno
+from connector.relay.folder import warn_of_checksum
 from connector.relay.reader import PassedOver, Relay, WholeEvent
 
 
@@ -23,19 +24,21 @@ def relay_events(folder: Path, topic: str, choice: Choice, *, checksums: bool = 
         folder: the relay.
         topic: the event topic, for errors.
         choice: the choice.
-        checksums: False: fragments with a wrong checksum are listed, with a warning.
+        checksums: False: fragments and records with a wrong checksum are listed, with a warning.
 
     Raises:
         ConfigError: the folder has no relay, or it does not have the one event that is named.
         LogDamaged: an event is missing before a later one, or a file is damaged.
     """
-    relay = Relay(folder)
+    relay = Relay(folder, checksums=checksums)
     low, high = choice.bounds(lambda: (relay.oldest, relay.newest))
     found = False
     for event in relay.events(Seqno(max(low or 0, relay.oldest)), None if high is None else Seqno(high)):
         if isinstance(event, PassedOver) or not choice.includes(attempt := _attempt(event, topic)):
             continue
         found = True
+        for at in event.wrong:
+            warn_of_checksum(event.file.path, at, event.last.seqno)
         messages = ((one.fragment.offset, one.fragment.value) for one in relay.of_event(event))
         for fragment in listed(topic, attempt.partition, messages, voided=False, checksums=checksums):
             yield replace(fragment, file=event.file.name)

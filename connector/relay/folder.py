@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from connector.log.ids import Seqno
 from connector.relay.frames import Broken, FileHead, file_head, frames
 
 LOCK: Final = "disklog.lck"
+LOG: Final = logging.getLogger(__name__)
+
 OPTION: Final = "relay.dir"
 _NAME: Final = re.compile(r"thl\.data\.(\d{10})")
 
@@ -89,12 +92,13 @@ def locked(folder: Path) -> bool:
     return False
 
 
-def relay_files(folder: Path, *, torn: bool = False) -> list[RelayFile]:
+def relay_files(folder: Path, *, torn: bool = False, checksums: bool = True) -> list[RelayFile]:
     """Return the files of a relay in their order, those left out to which nothing was written.
 
     Args:
         folder: the folder.
         torn: leave out a last file, too, that ends within its first record.
+        checksums: False: warn of a first record with a wrong checksum.
 
     Raises:
         ConfigError: the folder does not exist, or cannot be read.
@@ -106,7 +110,10 @@ def relay_files(folder: Path, *, torn: bool = False) -> list[RelayFile]:
         for path in paths:
             try:
                 with path.open("rb") as file:
-                    head = file_head(next(frames(file)))
+                    frame = next(frames(file, checksums=checksums))
+                    head = file_head(frame)
+                    if frame.wrong:
+                        warn_of_checksum(path, frame.begin)
             except StopIteration:
                 continue  # empty
             except Broken as error:
@@ -116,11 +123,23 @@ def relay_files(folder: Path, *, torn: bool = False) -> list[RelayFile]:
             found.append(RelayFile(path, int(path.name[-10:]), head))
     except FileNotFoundError as error:
         if error.filename is not None and Path(error.filename) != folder:
-            return relay_files(folder, torn=torn)  # the applier has deleted a file meanwhile
+            return relay_files(folder, torn=torn, checksums=checksums)  # the applier has deleted a file meanwhile
         raise unusable(folder, error) from error
     except OSError as error:
         raise unusable(folder, error) from error
     return found
+
+
+def warn_of_checksum(path: Path, at: int, seqno: int | None = None) -> None:
+    """Warn that a record is used although its checksum is wrong.
+
+    Args:
+        path: the file.
+        at: the offset of the record.
+        seqno: its event.
+    """
+    fields = {"file": str(path), "byte": at} | ({} if seqno is None else {"seqno": seqno})
+    LOG.warning("the checksum of a record is wrong: its values may be, too", extra=fields)
 
 
 def gapless(files: Sequence[RelayFile]) -> Sequence[RelayFile]:
@@ -181,7 +200,7 @@ def damaged(path: Path, error: Broken, seqno: int | None = None, epoch: int | No
     return LogDamaged(
         f"the relay is damaged ({error}){after}",
         hint="where Kafka has these events, let relay.dir name an empty folder, or delete them with thl purge "
-        "--from-seqno",
+        "--from-seqno; thl list --file --no-checksum prints a record whose checksum is wrong",
         file=str(path),
         last_whole=seqno,
         epoch=epoch,

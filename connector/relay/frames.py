@@ -47,13 +47,14 @@ class Broken(Exception):
 
 
 class Frame(NamedTuple):
-    """A record: its type, its header, its data, and the offsets where it begins and ends."""
+    """A record: its type, its header, its data, the offsets where it begins and ends, and if its checksum is wrong."""
 
     kind: int
     head: bytes
     data: bytes
     begin: int
     end: int
+    wrong: bool = False
 
 
 class Fragment(NamedTuple):
@@ -90,8 +91,13 @@ class FileHead(NamedTuple):
     gtid_set: str | None
 
 
-def frames(file: BinaryIO, at: int = 0) -> Iterator[Frame]:
+def frames(file: BinaryIO, at: int = 0, *, checksums: bool = True) -> Iterator[Frame]:
     """Yield the records of a file from an offset on, to its end.
+
+    Args:
+        file: the file.
+        at: the offset.
+        checksums: False: records with a wrong checksum are yielded, too.
 
     Raises:
         Broken: the bytes there are no record.
@@ -108,13 +114,14 @@ def frames(file: BinaryIO, at: int = 0) -> Iterator[Frame]:
             raise Broken(at, "the file ends within a record", cut=True)
         method, crc = _END.unpack_from(rest, len(rest) - _END.size)
         whole = lengths + rest
-        if method != _CRC32 or checksum(memoryview(whole)[: size - 4]) != crc:
+        wrong = method != _CRC32 or checksum(memoryview(whole)[: size - 4]) != crc
+        if wrong and checksums:
             raise Broken(at, "a checksum is wrong")
         (data_size,) = _DATA.unpack_from(rest, head_size)
         begin = head_size + _DATA.size
-        if begin + data_size != len(rest) - _END.size:
+        if data_size < 0 or begin + data_size != len(rest) - _END.size:
             raise Broken(at, "a record's lengths contradict each other")
-        yield Frame(kind, rest[:head_size], rest[begin : begin + data_size], at, at + size)
+        yield Frame(kind, rest[:head_size], rest[begin : begin + data_size], at, at + size, wrong)
         at += size
 
 

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from connector.errors import ConfigError, LogDamaged
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.relay.folder import OPTION, RelayFile, damaged, locked, relay_files
+from connector.relay.folder import OPTION, RelayFile, damaged, locked, relay_files, warn_of_checksum
 from connector.relay.frames import FRAGMENT, PASSED_OVER, Broken, Fragment, Frame, fragment_of, frames, passed_over
 
 BUFFER: Final = 1 << 20  # bytes
@@ -35,13 +35,18 @@ class PassedOver(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WholeEvent:
-    """A whole event in a file: its first and last fragment, and the offsets of its records."""
+    """A whole event in a file: its first and last fragment, and the offsets of its records.
+
+    Args:
+        wrong: the offsets of the records with a wrong checksum.
+    """
 
     file: RelayFile
     first: Fragment
     last: Fragment
     begin: int
     end: int
+    wrong: tuple[int, ...] = ()
 
 
 class Relay:
@@ -49,15 +54,17 @@ class Relay:
 
     Args:
         folder: the folder.
+        checksums: False: events with a wrong checksum are yielded, too.
 
     Raises:
         ConfigError: the folder has no files of a relay.
         LogDamaged: the first record of a file is damaged, or files are of several logs.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, checksums: bool = True) -> None:
         self.folder = folder
-        self.files = relay_files(folder)
+        self._checksums = checksums
+        self.files = relay_files(folder, checksums=checksums)
         if not self.files:
             raise ConfigError(
                 "the folder has no relay: no file thl.data.0000000001",
@@ -130,7 +137,7 @@ class Relay:
             yield Stored(event.file, event.first)
             return
         with _opened(event.file.path) as file:
-            for frame in frames(file, event.begin):
+            for frame in frames(file, event.begin, checksums=self._checksums):
                 if frame.begin >= event.end:
                     return
                 yield Stored(event.file, fragment_of(frame))
@@ -162,7 +169,7 @@ class Relay:
 
     def of_file(self, file: RelayFile) -> Iterator[WholeEvent | PassedOver]:
         """Yield what one file has; errors as those of `events`."""
-        scan = FileScan(file)
+        scan = FileScan(file, checksums=self._checksums)
         try:
             with _opened(file.path) as opened:
                 yield from scan.events(opened)
@@ -183,6 +190,7 @@ class FileScan:
 
     Args:
         file: the file.
+        checksums: as of `Relay`.
 
     Attributes:
         seqno, epoch: the last whole event so far, or the one before the file.
@@ -190,8 +198,9 @@ class FileScan:
         end: the offset after the last whole event.
     """
 
-    def __init__(self, file: RelayFile) -> None:
+    def __init__(self, file: RelayFile, *, checksums: bool = True) -> None:
         self.file = file
+        self._checksums = checksums
         self.seqno = file.head.seqno
         self.epoch = file.head.epoch
         self.begin = self.end = 0
@@ -202,16 +211,19 @@ class FileScan:
         Raises:
             Broken: something is no record, or comes out of order.
         """
-        records = frames(opened)
+        records = frames(opened, checksums=self._checksums)
         self.begin = self.end = next(records).end
         first: tuple[Frame, Fragment] | None = None
         fragno = 0
+        wrong: list[int] = []
         for frame in records:
             if frame.kind == PASSED_OVER and first is None:
                 found = PassedOver(*passed_over(frame))
                 if found.first != self.seqno + 1 or found.last < found.first:
                     raise Broken(frame.begin, f"event {self.seqno + 1} does not come next")
                 self.seqno, self.end = found.last, frame.end
+                if frame.wrong:
+                    warn_of_checksum(self.file.path, frame.begin, found.first)
                 yield found
                 continue
             if frame.kind != FRAGMENT:
@@ -221,11 +233,15 @@ class FileScan:
                 first, fragno = (frame, fragment), 0
             self._check(first[1], fragment, fragno, frame.begin)
             fragno += 1
+            if frame.wrong:
+                wrong.append(frame.begin)
             if fragment.last_frag:
                 begin = first[0].begin
                 self.seqno, self.epoch, self.end = fragment.seqno, fragment.epoch, frame.end
-                yield WholeEvent(self.file, first[1] if fragno > 1 else fragment, fragment, begin, frame.end)
-                first = None
+                yield WholeEvent(
+                    self.file, first[1] if fragno > 1 else fragment, fragment, begin, frame.end, tuple(wrong)
+                )
+                first, wrong = None, []
 
     def _check(self, first: Fragment, fragment: Fragment, fragno: int, at: int) -> None:
         if fragment.seqno != self.seqno + 1 or fragment.fragno != fragno:

@@ -29,6 +29,7 @@ from tests.support.fragments import batch, encoded, marker, record, statement
 from tests.support.memory_target import MemoryTarget
 from tests.support.partitioned_log import PartitionedLog
 from tests.support.relay import SMALL, seqnos, writer
+from tests.support.relay import values as stored
 from tests.unit.applier.test_core import LOG_ID, Rig, history, ids, insert, log, table
 
 CREATE = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
@@ -278,6 +279,24 @@ def test_a_relay_of_another_service_is_refused(folder: Path) -> None:
     run = RelayApplier(Config(service="other"), folder, SystemClock(), Event(), opened=MemoryTarget)
     with pytest.raises(ConfigError, match="another service"):
         run.run()
+
+
+def test_events_that_tasks_leave_on_kafka_are_whole_in_the_relay_and_an_intent_with_them_is_made_whole(
+    folder: Path,
+) -> None:
+    """Their messages come without values, and are fetched when they are applied."""
+    values = thirty()
+    left = {5, 12, 13, 29}
+    relay = writer(folder)
+    source = MemoryTarget()
+    rig = Rig(source, history((0,), 99), relay=relay, large=values)
+    rig.accept(table([None if offset in left else value for offset, value in enumerate(values)]))
+    relay.close()
+    assert stored(folder) == values[1:]
+    target = half(source, folder, 2, 29)
+    applied(folder, target, alone=True)
+    assert state(target)[0] == state(source)[0]
+    assert ids(target) == set(range(1, 30))
 
 
 TRAPPED = (Range(Seqno(15), Seqno(19)),)

@@ -12,6 +12,7 @@ import pytest
 
 from connector import cli
 from connector.config.loading import load
+from connector.relay.frames import frames
 from tests.support.fragments import change, column, encoded, marker, record, statement
 from tests.support.memory_target import MemoryTarget
 from tests.support.relay import names, seqnos, writer
@@ -87,6 +88,45 @@ def test_events_are_chosen_as_on_kafka(capfd: pytest.CaptureFixture[str], folder
     assert listed("--from-time", "2023-11-14T22:13:20.000018") == [18, 19]
     _, err = said(capfd, "list", "--file", "relay", "--seqno", "20", code=2)
     assert "the relay does not have the event" in err
+
+
+def test_a_record_with_a_wrong_checksum_is_damage_or_with_no_checksum_a_warning(
+    capfd: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    path = folder / names(folder)[0]
+    listed, _ = said(capfd, "list", "--file", "relay")
+    with path.open("rb") as file:
+        head, _, second, *_ = frames(file)
+    content = bytearray(path.read_bytes())
+    content[second.end - 1] ^= 1
+    path.write_bytes(content)
+    out, err = said(capfd, "list", "--file", "relay", code=5)
+    assert f"a checksum is wrong at byte {second.begin}" in err
+    assert "--no-checksum" in err
+    assert "SEQ# = 1 " not in out
+    out, err = said(capfd, "list", "--file", "relay", "--no-checksum")
+    assert out == listed
+    assert [line for line in err.splitlines() if "the checksum of a record is wrong" in line] == err.splitlines()
+    assert err.count(f"byte={second.begin}") == 1
+    assert "seqno=1" in err
+
+    content[head.end - 1] ^= 1
+    path.write_bytes(content)
+    out, err = said(capfd, "list", "--file", "relay", "--no-checksum", "--seqno", "3")
+    assert "SEQ# = 3 " in out
+    assert "byte=0" in err
+    said(capfd, "apply", "--from-relay", "relay", "--set", "target.url=sqlite:///t.db", code=5)
+
+
+def test_no_checksum_stops_where_no_record_can_begin(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
+    path = folder / names(folder)[0]
+    with path.open("rb") as file:
+        _, _, second, *_ = frames(file)
+    content = bytearray(path.read_bytes())
+    content[second.begin] ^= 0x80
+    path.write_bytes(content)
+    _, err = said(capfd, "list", "--file", "relay", "--no-checksum", code=5)
+    assert f"no record begins at byte {second.begin}" in err
 
 
 def test_the_index_has_a_line_for_each_file(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
