@@ -26,6 +26,12 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield made
 
 
+MYSQL_FIRST = pytest.mark.parametrize(
+    "server", ["mysql", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True
+)
+"""Of the producer's own behaviour, which takes seconds to show: MariaDB's protocol is shown by the other tests."""
+
+
 @pytest.fixture
 def bench(server: Mysqld, kafka_broker: Broker, tmp_path: Path) -> Iterator[Bench]:
     """A service with a table; the source waits for its producer, and not before the test."""
@@ -90,6 +96,7 @@ def test_everything_that_is_logged_is_acknowledged_at_once(bench: Bench, server:
     assert rows == [row for row in bench.rows() if row[1] not in ("first", "second")]
 
 
+@MYSQL_FIRST
 @pytest.mark.parametrize("point", ["produce.before_commit", "produce.after_commit", "produce.after_epoch_commit"])
 def test_producer_killed_before_it_acknowledges_publishes_once_and_ends_the_wait(
     bench: Bench, server: Mysqld, point: str
@@ -136,6 +143,7 @@ def test_producer_starts_while_a_ddl_statement_waits_for_it(bench: Bench, server
         assert running.stop() == 0
 
 
+@MYSQL_FIRST
 def test_connection_lost_before_the_acknowledgement_does_not_prolong_the_wait(bench: Bench, server: Mysqld) -> None:
     with bench.start() as running:
         running.online()
@@ -154,6 +162,7 @@ def test_connection_lost_before_the_acknowledgement_does_not_prolong_the_wait(be
     assert [event[0]["seqno"] for event in finished(fragments(bench.config))] == [0, 1, 2]
 
 
+@MYSQL_FIRST
 def test_source_that_gave_up_waiting_is_reported_until_it_waits_again(bench: Bench, server: Mysqld) -> None:
     timeout = f"{plugin(server)}_timeout"
     with bench.start() as running:
@@ -226,6 +235,7 @@ def test_initial_load_is_refused_while_commits_would_wait_for_it(bench: Bench, s
     assert "source.semi_sync: false" in refused.value.hint
 
 
+@MYSQL_FIRST
 def test_initial_load_ends_with_commits_that_wait(bench: Bench, server: Mysqld) -> None:
     name = plugin(server)
     server.run_sql(f"SET GLOBAL {name}_timeout = 500")
@@ -244,6 +254,7 @@ def test_initial_load_ends_with_commits_that_wait(bench: Bench, server: Mysqld) 
     check(bench)
 
 
+@MYSQL_FIRST
 def test_heartbeats_of_the_producer_do_not_wait_for_the_producer_to_start(bench: Bench, server: Mysqld) -> None:
     table = {"THL_SOURCE__HEARTBEAT_TABLE": f"{bench.service}.heartbeats", "THL_SOURCE__HEARTBEAT_INTERVAL": "0.2"}
     before = state(server)
