@@ -127,6 +127,12 @@ logger.scheduler.filter.stopping.type = RegexFilter
 logger.scheduler.filter.stopping.regex = Exception in statusUpdate
 logger.scheduler.filter.stopping.onMatch = DENY
 logger.scheduler.filter.stopping.onMismatch = NEUTRAL
+logger.task.name = org.apache.spark.TaskContextImpl
+logger.task.level = error
+logger.task.filter.stopping.type = RegexFilter
+logger.task.filter.stopping.regex = Error in TaskCompletionListener
+logger.task.filter.stopping.onMatch = DENY
+logger.task.filter.stopping.onMismatch = NEUTRAL
 # The stack of an application that the cluster ended; its reason is another message.
 logger.inbox.name = org.apache.spark.rpc.netty.Inbox
 logger.inbox.level = off

@@ -74,10 +74,12 @@ def test_each_task_gives_its_pieces_once(spark: SparkRun) -> None:
 def test_a_task_that_ends_while_its_session_stops_prints_nothing(
     spark: SparkRun, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Spark's scheduler then logs an error with its stack; its other errors are printed."""
+    """Spark's scheduler and the task then log an error with its stack; their other errors are printed."""
     jvm: Any = spark.spark.sparkContext._jvm
     scheduler = jvm.org.slf4j.LoggerFactory.getLogger("org.apache.spark.scheduler.TaskSchedulerImpl")
+    task = jvm.org.slf4j.LoggerFactory.getLogger("org.apache.spark.TaskContextImpl")
     scheduler.error("Exception in statusUpdate", jvm.java.lang.IllegalStateException("stopped"))
+    task.error("Error in TaskCompletionListener", jvm.java.lang.IllegalStateException("broadcast_0 does not exist"))
     scheduler.error("Lost executor 1")
     printed = ""
     started = monotonic()
