@@ -29,7 +29,7 @@ TABLES = {
     "dense": ("id BIGINT UNSIGNED NOT NULL PRIMARY KEY", "{n}", 0.35),
     "skewed": ("id BIGINT UNSIGNED NOT NULL PRIMARY KEY", "IF({n} % 10, {n}, {n} * 1000000007)", 0.2),
     "composite": ("p INT NOT NULL, q BIGINT NOT NULL, PRIMARY KEY (p, q)", "{n} % 50, {n}", 0.2),
-    "named": ("id VARCHAR(40) NOT NULL PRIMARY KEY", "CONCAT(LEFT(SHA1({n}), 20), {n})", 0.15),
+    "named": ("id VARCHAR(40) NOT NULL PRIMARY KEY", "CONCAT(LEFT(SHA2({n}, 256), 20), {n})", 0.15),
     "keyless": ("id BIGINT NOT NULL", "{n}", 0.1),
 }
 LARGE = 1 << 20

@@ -19,11 +19,12 @@ from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import connect, query
 from connector.mysql.server.snapshot_point import check_one_server
+from connector.mysql.snapshot.readers import Readers
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
 from tests.support.binlog import changes
-from tests.support.clock import Slept
+from tests.support.clock import PATIENCE, Slept
 from tests.support.loading import a_database, a_user, as_source, run, values
 from tests.support.producing import SMALL, Bench, check, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
@@ -178,25 +179,33 @@ def test_all_connections_have_one_view_under_load(database: tuple[Source, str]) 
             writer.join()
 
 
-def test_ddl_waits_for_the_last_chunk_of_its_table_and_no_longer(database: tuple[Source, str]) -> None:
+def test_ddl_waits_for_the_last_chunk_and_a_reader_that_waits_behind_it_helps_elsewhere(
+    database: tuple[Source, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, name = database
     fill(source, name, "dense", "skewed")
-    altered = threading.Event()
+    monkeypatch.setattr("connector.mysql.server.snapshot_point.LOCK_WAIT_SECONDS", 1)
+    join, gave_up = Readers._join, threading.Event()
 
-    def alter() -> None:
-        run(source, name, "ALTER TABLE dense ADD COLUMN more INT")
-        altered.set()
+    def join_late(readers: Readers, connection: Any, shared: Any) -> Any:
+        if shared.table.layout.name.table == "dense":
+            until(lambda: waiting_for_metadata(source))
+        chunk = join(readers, connection, shared)
+        if chunk is None:
+            gave_up.set()
+        return chunk
 
+    monkeypatch.setattr(Readers, "_join", join_late)
+    thread = threading.Thread(target=lambda: run(source, name, "ALTER TABLE dense ADD COLUMN more INT"))
     snapshot = Snapshot(by(source), Filter(source.filters))
     snapshot.open()
-    thread = threading.Thread(target=alter)
     batches = []
     try:
         for batch in snapshot.batches():
             batches.append(batch)
-            if not thread.is_alive() and not altered.is_set() and any(isinstance(c, Rows) for c in batch.changes):
+            if thread.ident is None and any(isinstance(change, Rows) for change in batch.changes):
                 thread.start()
-                until(lambda: waiting_for_metadata(source))
+                assert gave_up.wait(PATIENCE)
     finally:
         snapshot.close()
         thread.join()
