@@ -9,6 +9,7 @@ Rows are decoded without the GIL: several connections are read at the same time.
 
 from array import array
 
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport strtod
@@ -125,7 +126,7 @@ cdef class TextRows:
 
     def drain(self):
         """Returns the rows decoded so far as (data, ends) and forgets them."""
-        cdef bytearray data = bytearray((<char*>self._out.data)[: self._out.size]) if self._out.size else bytearray()
+        data = PyByteArray_FromStringAndSize(<char*>self._out.data, self._out.size)
         ends = array("Q", (<char*>self._ends.data)[: self._ends.size] if self._ends.size else b"")
         self._out.size = self._ends.size = 0
         if self._out.capacity > KEPT:
