@@ -18,7 +18,6 @@ from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.snapshot.key_ranges import Bound, KeyRange
 
 TOLERATED: Final = 1.5  # times `chunk_rows`: a range of up to so many rows is not halved
-SMALL: Final = 0.5  # times `chunk_rows`: a table of up to so many rows is not divided
 INVALID_TEXT: Final = 1300
 
 
@@ -35,7 +34,7 @@ class Division:
         self._table = table
         self._columns = table.divided_by
         self._rows = chunk_rows or 0
-        self._begun = chunk_rows is None or not self._columns or table.estimate < SMALL * chunk_rows
+        self._begun = chunk_rows is None or not self._columns
         self._after = KeyRange()  # the rest of a table that is walked
         self._halved: list[tuple[int | None, int | None, int, int]] | None = None  # bounds; lowest and highest key
         self._halvings = 0
@@ -50,14 +49,15 @@ class Division:
             return None
         if not self._begun:
             self._begun = True
-            if len(self._columns) == len(self._table.layout.key) == 1 and self._columns[0].integer:
-                self._begin_halving(connection)
-            elif (bound := self._walked(connection)) is not None:
-                chunk, self._after = KeyRange(None, bound), KeyRange(bound, None)
-                return chunk
-            else:
+            bound = self._walked(connection)  # not the server's statistics, which may be of an empty table
+            if bound is None:
                 self.exhausted = True
                 return KeyRange()
+            if len(self._columns) == len(self._table.layout.key) == 1 and self._columns[0].integer:
+                self._begin_halving(connection)
+            else:
+                chunk, self._after = KeyRange(None, bound), KeyRange(bound, None)
+                return chunk
         if self._halved is not None:
             return self._next_half(connection)
         if self._after.after is not None and (bound := self._walked(connection)) is not None:
@@ -78,7 +78,9 @@ class Division:
         if halved is None:
             raise RuntimeError("the table is not halved")
         after, to, low, high = halved.pop()
-        while self._halvings > 0 and high - low >= self._rows and self._estimate(connection, low, high):
+        whole = after is None and to is None
+        while self._halvings > 0 and high - low >= self._rows and (whole or self._estimate(connection, low, high)):
+            whole = False
             self._halvings -= 1
             below, above = self._neighbours(connection, (low + high) // 2)
             halved.append((below, to, above, high))

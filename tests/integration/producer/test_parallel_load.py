@@ -185,9 +185,16 @@ def test_ddl_waits_for_the_last_chunk_and_a_reader_that_waits_behind_it_helps_el
     source, name = database
     fill(source, name, "dense", "skewed")
     monkeypatch.setattr("connector.mysql.server.snapshot_point.LOCK_WAIT_SECONDS", 1)
-    join, gave_up = Readers._join, threading.Event()
+    join, read_chunks, gave_up = Readers._join, Readers._read_chunks, threading.Event()
+    thread = threading.Thread(target=lambda: run(source, name, "ALTER TABLE dense ADD COLUMN more INT"))
 
-    def join_late(readers: Readers, connection: Any, shared: Any) -> Any:
+    def hold_until_another_gave_up(readers: Readers, connection: Any, shared: Any, first: Any) -> None:
+        if shared.table.layout.name.table == "dense":
+            thread.start()
+            assert gave_up.wait(PATIENCE)
+        read_chunks(readers, connection, shared, first)
+
+    def join_once_ddl_waits(readers: Readers, connection: Any, shared: Any) -> Any:
         if shared.table.layout.name.table == "dense":
             until(lambda: waiting_for_metadata(source))
         chunk = join(readers, connection, shared)
@@ -195,20 +202,10 @@ def test_ddl_waits_for_the_last_chunk_and_a_reader_that_waits_behind_it_helps_el
             gave_up.set()
         return chunk
 
-    monkeypatch.setattr(Readers, "_join", join_late)
-    thread = threading.Thread(target=lambda: run(source, name, "ALTER TABLE dense ADD COLUMN more INT"))
-    snapshot = Snapshot(by(source), Filter(source.filters))
-    snapshot.open()
-    batches = []
-    try:
-        for batch in snapshot.batches():
-            batches.append(batch)
-            if thread.ident is None and any(isinstance(change, Rows) for change in batch.changes):
-                thread.start()
-                assert gave_up.wait(PATIENCE)
-    finally:
-        snapshot.close()
-        thread.join()
+    monkeypatch.setattr(Readers, "_read_chunks", hold_until_another_gave_up)
+    monkeypatch.setattr(Readers, "_join", join_once_ddl_waits)
+    _, batches = load(by(source))
+    thread.join()
     assert {table: rows.total() for table, rows in rows_of(batches).items()} == {
         "dense": 1024, "numbers": 1024, "skewed": 1024,
     }  # fmt: skip
