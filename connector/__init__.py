@@ -4,6 +4,7 @@
 - `ddl/`: MySQL's DDL as a syntax tree, and what walks it.
 - `mysql/`: MySQL and MariaDB as sources.
 - `kafka/`: the log on Kafka.
+- `relay/`: what is about to be applied, on a local disk.
 - `targets/`: target databases.
 - `producer/`: `thl produce`.
 - `spark/`: the log as DataFrames, and the stream for the applier.

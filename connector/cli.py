@@ -37,6 +37,7 @@ GROUPS: Final = {  # by what one wants to do
     "Files": {
         "binlog": ("connector.commands.binlog:binlog", "Print binary log files, without a server or Kafka."),
         "archive": ("connector.commands.archive:archive", "Copy the source's binary log to a folder."),
+        "purge": ("connector.commands.purge:purge", "Delete events of a relay."),
     },
     "Set up": {
         "init": ("connector.commands.init:init", "Write a commented configuration file."),

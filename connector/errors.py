@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from connector.redaction import redacted
 
@@ -46,6 +46,7 @@ class ConnectorError(Exception):
 
     retry: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+    file_hint: str = ""
 
     def __init__(self, message: str, *, hint: str = "", **where: object) -> None:
         message = redacted(message)
@@ -53,6 +54,11 @@ class ConnectorError(Exception):
         self.message = message
         self.hint = redacted(hint)
         self.where = where
+
+    def with_file_hint(self, hint: str) -> Self:
+        """Set the remedy where a file is read without its server (`thl binlog`); return the error."""
+        self.file_hint = redacted(hint)
+        return self
 
     @property
     def located(self) -> str:

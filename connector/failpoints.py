@@ -55,6 +55,10 @@ WRITERS: Final = (
     "target.before_channel",
     "target.after_channel",
 )
+RELAY: Final = (
+    "relay.after_write",  # records are written, perhaps of an unfinished event, and not yet on the disk
+    "relay.after_sync",  # everything of the next commit is on the disk
+)
 INDEXES: Final = ("target.before_index",)  # an index of `target.indexes` is missing
 POINTS: Final = PRODUCE + APPLY + TARGET
 """Every point on the way from source to target. The target's points lie between those of `apply` around its calls."""
@@ -75,7 +79,7 @@ def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
         text = environ.get(variable)
         if text:
             name, _, count = text.partition(":")
-            known = POINTS + ROWS + WRITERS + INDEXES
+            known = POINTS + ROWS + WRITERS + RELAY + INDEXES
             if name not in known or not (count or "1").isdecimal():
                 raise ConfigError(f"{variable}={text} names no failpoint", hint="one of " + ", ".join(known))
             armed.setdefault(name, []).append((int(count or "1"), sent))

@@ -92,6 +92,16 @@ replica_lagging_since = _gauge(
     "replica",
     old_name="thl_publication_held_since_seconds",
 )
+semi_sync_on = _gauge(
+    _P,
+    "thl_semi_sync_on",
+    "With source.semi_sync: 1 while commits on the source wait until Kafka has them, 0 while they do not; NaN: unknown",
+)
+semi_sync_not_waited = _gauge(
+    _P,
+    "thl_semi_sync_not_waited",
+    "With source.semi_sync: commits on the source that did not wait for an acknowledgement, since the source's start",
+)
 restarts = _counter(f"{_P}, {_A}", "thl_restarts", "Restarts of a stage after a transient failure", "stage")
 applied_events = _counter(_A, "thl_applied_events", "Events committed on the target")
 applied_rows = _counter(_A, "thl_applied_rows", "Row changes of events committed on the target")

@@ -1,4 +1,4 @@
-"""Patterns of names and of tables: `*` matches any characters, `?` matches one.
+"""Patterns of names, tables and columns: `*` matches any characters, `?` matches one.
 
 A table's pattern is `schema.table`, or `schema` for all its tables. It is split at its first dot: `?` in a schema's
 part also matches a dot in the name.
@@ -7,6 +7,7 @@ part also matches a dot in the name.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -37,6 +38,42 @@ class TablePattern:
     def whole(self) -> bool:
         """True if the pattern matches every table of its schemas."""
         return self.table is None or self.table.pattern == ".*"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPatterns:
+    """Patterns of columns, compiled by `column_patterns`; by default none.
+
+    Args:
+        patterns: each as patterns of its schema, table and column.
+    """
+
+    patterns: tuple[tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]], ...] = ()
+
+    def find(self, schema: str, table: str, column: str) -> bool:
+        """True if a pattern matches a column."""
+        return any(
+            one.fullmatch(schema) and two.fullmatch(table) and three.fullmatch(column)
+            for one, two, three in self.patterns
+        )
+
+
+NO_COLUMNS = ColumnPatterns()
+
+
+def column_patterns(texts: Iterable[str]) -> ColumnPatterns:
+    """Compiles patterns of columns, `schema.table.column`.
+
+    Raises:
+        ValueError: one has not three parts.
+    """
+    found = []
+    for text in texts:
+        parts = text.split(".", 2)
+        if len(parts) != 3 or not all(parts):
+            raise ValueError(f"{text!r} is not SCHEMA.TABLE.COLUMN")
+        found.append((glob(parts[0]), glob(parts[1]), glob(parts[2])))
+    return ColumnPatterns(tuple(found))
 
 
 @lru_cache(maxsize=1024)

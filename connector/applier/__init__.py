@@ -1,6 +1,7 @@
 """`thl apply`: applies the log to a target; the commands that steer it.
 
 - `applier`: one run of `thl apply`: claim, handshake, stream.
+- `from_relay`: one run without Kafka and Spark, from a relay.
 - `core`: turns batches of messages into commits on the target.
 - `partition_buffers`: messages that wait for their turn.
 - `sequencer_feed`: gives the sequencer what comes next: messages of a partition, or segments of all.
@@ -11,6 +12,7 @@
 - `skips`: events and tables that an operator leaves out.
 - `rewind`: `--from-seqno`: applies a part of the log again.
 - `replay_check`: checks that a part of the log can be applied again.
+- `finish_intent`: makes a commit of several writers whole, for commands other than `thl apply`.
 - `undo`: `thl undo`: takes a target's data back to an earlier event.
 - `invert`: the inverse of an event.
 """

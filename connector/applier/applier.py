@@ -37,6 +37,7 @@ from connector.log.format.message import Message
 from connector.log.ids import Seqno
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.position import Intent, SourcePosition, TargetPosition
+from connector.relay.writer import RelayWriter
 from connector.retrying import Stopped, retry
 from connector.spark.executors import Executors
 from connector.spark.session import SparkRun
@@ -92,6 +93,7 @@ class Applier:
         self._first = first
         self._skips = skips or Skips()
         self._excluded = excluded
+        self._relay: RelayWriter | None = None
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._load = LoadMonitor(clock.monotonic())
         self._position: TargetPosition | None = None
@@ -112,6 +114,7 @@ class Applier:
             ConnectorError: an error that is not retryable, or that persisted after all retries.
         """
         self._executors.prepare(self._stop)
+        self._relay = self._relay_writer()
         try:
             while not self._done and not self._stop.is_set():
                 self._retry(
@@ -121,12 +124,26 @@ class Applier:
                 )
         except Stopped:
             LOG.debug("stopped while waiting")
+        finally:
+            if self._relay is not None:
+                self._relay.close()
         if self.request is not None and self._position is not None:
             with open_signal_table(
                 self._config.target
             ) as signals:  # answered last: this applier has no open transaction then
                 signals.went_offline(self._config.service, self._clock.now(), self._position.seqno)
         return self._position
+
+    def _relay_writer(self) -> RelayWriter | None:
+        """Return what writes the relay; None without `relay.dir`."""
+        relay = self._config.relay
+        if relay.dir is None:
+            return None
+        if not self._session.slots:
+            raise ConfigError(
+                "relay.dir: on a cluster there is no relay", hint="set apply.master: local[N], or relay.dir to nothing"
+            )
+        return RelayWriter(relay.dir, max_file_bytes=relay.max_file_bytes, retention=relay.retention, clock=self._clock)
 
     def _retry(self, call: Callable[[], None], passing: type[ConnectorError], retries: int) -> None:
         """Call, and retry after a retryable error."""
@@ -153,9 +170,9 @@ class Applier:
                 if intent is None:
                     claimed = self._position = self._begun(target, signals, claimed)
                 else:
-                    self._check_intent(intent)
+                    self._warn_of_intent(intent)
                 core, offsets = self._handshake(target, claimed, large, ranges)
-                if self._excluded is not None:  # last: all other options are accepted by now
+                if self._excluded is not None and intent is None:  # last: all other options are accepted by now
                     self._excluded.exclude(target, claimed, self._clock)
                     self._excluded = None
                 try:
@@ -180,18 +197,16 @@ class Applier:
             self._first_attempt = False
         return position
 
-    def _check_intent(self, intent: Intent) -> None:
-        """Refuse to skip an event that is applied in part."""
-        fields = {"service": self._config.service, "seqno": f"{intent.first}..{intent.last}"}
-        if skipped := {seqno for seqno in self._skips if intent.first <= seqno <= intent.last}:
-            raise ConfigError(
-                f"event {min(skipped)} is applied in part: it cannot be skipped",
-                hint="start thl apply once without it, which applies the rest",
-                **fields,
-            )
+    def _warn_of_intent(self, intent: Intent) -> None:
+        """Log that this attempt makes a commit whole, and nothing else: all options count afterwards."""
         LOG.warning(
             "an applier was ended within a commit of several writers: making it whole",
-            extra={**fields, "writers": intent.writers, "committed": sorted(intent.committed)},
+            extra={
+                "service": self._config.service,
+                "seqno": f"{intent.first}..{intent.last}",
+                "writers": intent.writers,
+                "committed": sorted(intent.committed),
+            },
         )
 
     def _check_skips(self, signals: SignalTable, position: TargetPosition) -> None:
@@ -227,6 +242,8 @@ class Applier:
         """
         agreed = handshake(self._config, position)
         faults.point("apply.after_handshake")
+        if self._relay is not None:
+            self._relay.begin(position, agreed.history.log_id, agreed.gtid_set)
         core = ApplyCore(
             target,
             position,
@@ -241,6 +258,7 @@ class Applier:
             until=self._until,
             skips=self._skips,
             columns=metadata_columns(self._config.target.metadata_columns.items()),
+            relay=self._relay,
         )
         offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}
@@ -276,7 +294,9 @@ class Applier:
         """Return what Spark's tasks do: they compact, unless events are needed one by one."""
         target = self._config.target
         tasks = isinstance(self._until, ToSeqno | None)
-        return Compaction(tasks, tuple(target.metadata_columns.items()), target.audit, partitions > 1)
+        return Compaction(
+            tasks, tuple(target.metadata_columns.items()), target.audit, partitions > 1, self._relay is not None
+        )
 
     def _largest_message(self) -> int:
         """Return the maximum bytes of a message: the topic's setting, else the configured one."""

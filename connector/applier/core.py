@@ -37,7 +37,9 @@ from connector.log.format.row_parts import RowParts
 from connector.log.ids import NO_SEQNO, Kind, LogId, Outcome, Seqno
 from connector.log.reading.event_range import EventRange
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
+from connector.log.reading.stored_order import StoredOrder
 from connector.log.transaction.position import TargetPosition
+from connector.relay.writer import RelayWriter
 from connector.spark.stream.parts import Part
 from connector.targets.target import TargetDatabase
 
@@ -62,13 +64,14 @@ class ApplyCore:
         until: the stop condition; no event after it is applied.
         skips: events to leave out.
         columns: the metadata columns that the target was opened with.
+        relay: gets everything before the target does; None: there is no relay.
     """
 
     def __init__(
         self,
         target: TargetDatabase,
         position: TargetPosition,
-        sequencer: EventSequencer[Message, Messages | Segment],
+        sequencer: EventSequencer[Message, Messages | Segment] | StoredOrder[Message, Messages | Segment],
         buffers: PartitionBuffers,
         *,
         log_id: LogId,
@@ -78,7 +81,9 @@ class ApplyCore:
         until: StopCondition | None = None,
         skips: Skips | None = None,
         columns: MetadataColumns | None = None,
+        relay: RelayWriter | None = None,
     ) -> None:
+        self._relay = relay
         self._least = NO_SEQNO
         if position.intent is not None:
             # An earlier applier has made this commit in part: it is made whole, with all of its events and no others.
@@ -197,11 +202,15 @@ class ApplyCore:
             upto = replayed if at < replayed < end else end
             if self._skips and (skip := self._skips.next(Seqno(seqno + at)) - seqno) < upto:
                 if skip == at:
+                    if self._relay is not None:
+                        self._relay.add_range(messages, at, at + 1)
                     self._leave_out(_single(messages.message(at)))
                     at += 1
                     continue
                 upto = skip
             first, at = at, compactor.add_range(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
+            if self._relay is not None:
+                self._relay.add_range(messages, first, at)
             self._open.events.add_range(messages, first, at)
             self._next.add_range(messages, first, at)
             if self._commit_full or at == replayed:
@@ -209,6 +218,8 @@ class ApplyCore:
 
     def _apply_segments(self, segments: Sequence[Segment]) -> None:
         """Apply whole events that tasks have compacted, all or none."""
+        if self._relay is not None:
+            self._relay.add_segments(segments)
         for segment in segments:
             self._segments.add(self._compactor, segment)
         self._open.events.add_segments(segments)
@@ -227,6 +238,9 @@ class ApplyCore:
                 self._forget()
             self.done = True
             return
+        if self._relay is not None:
+            for message in release.bodies:
+                self._relay.add_message(message)
         if header.seqno in self._skips:
             self._leave_out(release)
             self.done = release.complete and relation is Relation.LAST
@@ -356,12 +370,18 @@ class ApplyCore:
         header = collected.events.last
         if header is None or header.seqno < self._least:
             return
+        if self._relay is not None:
+            self._relay.sync_soon()  # while the target stages
         self._stage(last=True)
         position = self._next.after(header, self._sequencer.resumable(header.seqno))
+        if self._relay is not None:
+            self._relay.sync()
         faults.point("apply.before_commit")
         with self._located():
             self._target.commit(position, collected.events)
         faults.point("apply.after_commit")
+        if self._relay is not None:
+            self._relay.committed(position.seqno)
         self._next.current = position
         self._open = OpenCommit()
         self._count(collected.events)
@@ -387,6 +407,8 @@ class ApplyCore:
             raise self._changed("void")
         self._compactor.drain()
         self._row_parts.forget()
+        if self._relay is not None:
+            self._relay.void()
         if self._open.staged:
             self._target.discard()
         self._open = OpenCommit()

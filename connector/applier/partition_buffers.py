@@ -1,8 +1,8 @@
 """Buffers the messages of each partition until their turn comes.
 
 All partitions are read at once, so a message of one may wait for a message of another. It waits as a slice of its
-batch. Of a message that is too large for Spark only the offset waits; the message is fetched when it is applied. What a
-task has left to the driver is read when its turn comes, batch by batch.
+batch. Of a large message only the offset waits; the message is fetched when it is applied. What a task has left to the
+driver is read when its turn comes, batch by batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ READ_BYTES: Final = 16 << 20  # bytes that are read at once of what a task has l
 
 
 class Large(Protocol):
-    """Fetches messages that are too large for Spark; see `connector.kafka.large_messages`."""
+    """Fetches large messages; see `connector.kafka.large_messages`."""
 
     def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
         """Return one message as a batch of its own."""
@@ -36,7 +36,7 @@ class Large(Protocol):
 class Ranges(Protocol):
     """Reads ranges of offsets, one after the other; see `connector.kafka.range_reader`."""
 
-    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
         """Yield the messages of a range."""
 
 
@@ -71,7 +71,7 @@ class PartitionBuffers:
         return sorted(partition for partition, parts in self._parts.items() if parts)
 
     def bytes(self, partition: int) -> int:
-        """The bytes of a partition's waiting messages, without those that are too large for Spark."""
+        """The bytes of a partition's waiting messages, without large ones."""
         parts = self._parts.get(partition, ())
         return sum(part.nbytes if isinstance(part, pa.RecordBatch) else part.size for part in parts)
 
@@ -125,7 +125,8 @@ class PartitionBuffers:
         """Read the next messages of what a task has left, and put them and the rest before what waits."""
         found: list[pa.RecordBatch] = []
         begin, size = unread.begin, 0
-        with closing(self._ranges.batches(unread.partition, begin, unread.end)) as batches:
+        sparing = not unread.messages  # what no task has read may be large
+        with closing(self._ranges.batches(unread.partition, begin, unread.end, sparing=sparing)) as batches:
             for batch in batches:
                 found.append(batch)
                 begin, size = end_of(batch), size + batch.nbytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from connector.log.compact.compact import Compactor
+from connector.log.compact.join import joined
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import NetChanges
 from connector.log.compact.segment import Segment
@@ -17,8 +18,8 @@ class SegmentChanges:
     """
 
     def __init__(self, topic: str, columns: MetadataColumns | None) -> None:
+        self._topic = topic
         self._columns = columns
-        self._joined = Compactor(topic)
         self._changes: list[NetChanges] = []
         self.rows = 0
         self.size = 0
@@ -43,9 +44,5 @@ class SegmentChanges:
         """
         changes, self._changes = self._changes, []
         self.rows = self.size = 0
-        if len({net.layout.name for net in changes}) == len(changes):
-            return changes
-        for net in changes:
-            # Rows without a key differ by their event's metadata, which a delete does not have.
-            self._joined.add_net(net, apart=self._columns is not None and not net.layout.key)
-        return self._joined.drain()
+        # Rows without a key differ by their event's metadata, which a delete does not have.
+        return joined(changes, self._topic, apart=self._columns is not None)

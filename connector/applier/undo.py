@@ -18,8 +18,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
+from connector.applier.finish_intent import finish_intent
 from connector.applier.invert import invert
 from connector.applier.rewind import check_beginning, check_replay, offsets_of
+from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged, Unsupported
 from connector.kafka.arrow_reader import ArrowReader
@@ -47,14 +49,18 @@ Event = tuple[FragmentHeader, list[bytes]]
 Step = tuple[FragmentHeader, FragmentHeader]  # the event to go back to, and the last to undo
 
 
-def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno) -> TargetPosition:
+def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno, clock: Clock) -> TargetPosition:
     """Take a target back to the state of the source after an event.
+
+    A commit of several writers that an applier has made in part is made whole first.
 
     Args:
         config: names the log.
-        target: the target, not claimed yet: the claim fences a running applier.
+        target: the target, not claimed yet: the claim fences a running applier. It has one writer: commits that go back
+            are not divided.
         signals: the signal table of the same target.
         to: the event, which the log must still have.
+        clock: the clock for latencies.
 
     Returns:
         The new position.
@@ -65,13 +71,7 @@ def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno
         TargetDiffers: the target differs from the log; the step was not done.
         HistoriesDiffer, LogDamaged, BrokerUnavailable: see `connector.kafka.handshake.handshake`.
     """
-    position = target.claim(config.service)
-    if position.intent is not None:
-        raise ConfigError(
-            "an applier was ended within a commit of several writers: undo needs that commit whole",
-            hint="start thl apply once, which makes it whole; if its events are trapped, load the target again",
-            seqno=f"{position.intent.first}..{position.intent.last}",
-        )
+    position = finish_intent(config, target, target.claim(config.service), clock)
     if to >= position.seqno or not position.consistent or position.rewound_from != NO_SEQNO:
         raise ConfigError(
             f"undo needs a consistent target that is beyond event {to}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,8 +13,6 @@ from connector.commands.grammar.ending import echo_request, stop_at_signals
 from connector.commands.grammar.options import configured, reason_option, who
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from connector.applier.skips import ExcludedTables, Skips
     from connector.applier.stop_condition import StopCondition
     from connector.config.model import Config
@@ -78,6 +77,13 @@ EXCEPTIONS = "What is not applied"
     help="The same, from the event that ends at this binary log position.",
 )
 @option(
+    "--from-relay",
+    section=BEGIN,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Apply from a relay to its end, without Kafka and Spark.",
+)
+@option(
     "--skip-seqno",
     "skip_seqnos",
     section=EXCEPTIONS,
@@ -115,6 +121,7 @@ def apply(
     to_heartbeat: str | None,
     from_seqno: int | None,
     from_event: SourcePosition | None,
+    from_relay: Path | None,
     skip_seqnos: tuple[int, ...],
     done_seqno: int | None,
     excluded_tables: tuple[TableName, ...],
@@ -133,6 +140,7 @@ def apply(
 
     from connector import metrics
     from connector.applier.applier import Applier
+    from connector.applier.from_relay import RelayApplier, finish_intent
     from connector.clock import SystemClock
     from connector.errors import TargetUnavailable
     from connector.fetching.class_archive import find_options
@@ -147,10 +155,19 @@ def apply(
         raise click.UsageError("only one of --from-seqno, --from-event can be given")
     first = from_event if from_seqno is None else Seqno(from_seqno)
     skips, excluded = _exceptions(skip_seqnos, done_seqno, excluded_tables, reason)
+    if from_relay is not None and (first is not None or skips or excluded or submitted):
+        raise click.UsageError("--from-relay goes with the options --to-… alone")
     metrics.serve(config.metrics)
     clock = SystemClock()
+    if from_relay is not None:
+        position = RelayApplier(config, from_relay, clock, stop_at_signals(), until=until).run()
+        click.echo(_ended(config, position), err=True)
+        return
     with suppress(TargetUnavailable):  # which the applier tries again
         open_target(config.target, clock).close()  # before Spark, which takes seconds to start
+    if (finished := finish_intent(config, clock, stop_at_signals)) is not None:
+        click.echo(_finished(config, finished), err=True)
+        return
     warn_of_missing_log(config)
     stop = Event()
     jars = () if submitted else _java_and_jars(config)
@@ -164,10 +181,7 @@ def apply(
         with lag_monitor(config, clock):
             applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, excluded=excluded)
             position = applier.run()
-    if position is None:
-        click.echo(f"stopped before the target was claimed; service {config.service}", err=True)
-    else:
-        click.echo(_stopped(position), err=True)
+    click.echo(_ended(config, position), err=True)
     if applier.request is not None:
         echo_request(applier.request.asked_by, applier.request.reason)
 
@@ -212,8 +226,27 @@ def _java_and_jars(config: Config) -> tuple[Path, ...]:
         return ()
 
 
-def _stopped(position: TargetPosition) -> str:
+def _ended(config: Config, position: TargetPosition | None) -> str:
     """The line that the applier leaves on standard error."""
+    if position is None:
+        return f"stopped before the target was claimed; service {config.service}"
+    return _stopped(position)
+
+
+def _finished(config: Config, position: TargetPosition) -> str:
+    """The line after a commit was made whole from the relay."""
+    from connector.applier.from_relay import CAUSES, causes_left
+
+    place = f"event {position.seqno} of service {config.service}"
+    if position.intent is not None:
+        return f"stopped before the commit after {place} was whole"
+    causes = "; ".join(f"{cause}: {CAUSES[cause]}" for cause in causes_left(config, position))
+    consistent = "the target is consistent at" if position.consistent else "the commit is whole up to"
+    return f"no broker answers; made whole from the relay: {consistent} {place}" + (f" ({causes})" if causes else "")
+
+
+def _stopped(position: TargetPosition) -> str:
+    """The end of a run in words."""
     from connector.log.ids import NO_SEQNO
 
     if position.seqno == NO_SEQNO:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +15,12 @@ from connector.commands.grammar.options import OUTPUT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from connector.errors import ConnectorError
+    from connector.inspect.log_events.printing import EventChoice
+    from connector.inspect.transactions import Formatter
     from connector.log.transaction.batch import TransactionStart
     from connector.log.transaction.position import SourcePosition
+    from connector.mysql.binlog.events.capture_filter import CaptureFilter
     from connector.mysql.binlog.log_files import LogFile
     from connector.mysql.binlog.log_reader import Gap
 
@@ -24,6 +29,7 @@ QUERY_BYTES = 4096
 LARGEST_EVENT = 256 << 20
 NAMED = 20  # XA transactions
 TABLES = "Tables"
+EVENTS = "Events"
 DAMAGE = "Damage"
 
 
@@ -34,6 +40,8 @@ DAMAGE = "Damage"
         "thl binlog mysql-bin.000002": "All its transactions as JSON, one a line.",
         "thl binlog --format tungsten --do shop mysql-bin.0*": "The transactions of one schema.",
         "thl binlog --from-time 2026-11-21T06:00 --stop-after 5 folder/": "Five transactions from then on.",
+        "thl binlog --format sql mysql-bin.000002": "SQL to execute elsewhere with `mysql --binary-mode --comments`.",
+        "thl binlog --events --type GTID --type XID mysql-bin.000002": "Events as the format has them.",
     },
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
@@ -41,10 +49,39 @@ DAMAGE = "Damage"
     "--format",
     "layout",
     section=OUTPUT,
-    type=click.Choice(["json", "tungsten"]),
-    default="json",
-    show_default=True,
-    help="One JSON object per transaction and line, or Tungsten's layout.",
+    type=click.Choice(["text", "json", "tungsten", "sql"]),
+    help="One JSON object per transaction and line (default), Tungsten's layout, or SQL that MySQL's client executes. "
+    "With --events: text (default) or JSON.",
+)
+@option(
+    "--load-folder",
+    section=OUTPUT,
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="With --format sql: write the files there that LOAD DATA reads.",
+)
+@option(
+    "--events",
+    section=EVENTS,
+    is_flag=True,
+    help="Print events, not transactions: all fields of every event, as the format has them.",
+)
+@option(
+    "--type",
+    "types",
+    section=EVENTS,
+    multiple=True,
+    metavar="NAME",
+    help="With --events: only this type (GTID, QUERY …, or its number). Repeatable.",
+)
+@option(
+    "--server-id",
+    "server_ids",
+    section=EVENTS,
+    multiple=True,
+    type=click.IntRange(min=0, max=(1 << 32) - 1),
+    metavar="ID",
+    help="With --events: only of this server. Repeatable.",
 )
 @option(
     "--rows-query",
@@ -134,7 +171,11 @@ DAMAGE = "Damage"
 def binlog(
     files: tuple[str, ...],
     *,
-    layout: str,
+    layout: str | None,
+    load_folder: Path | None,
+    events: bool,
+    types: tuple[str, ...],
+    server_ids: tuple[int, ...],
     do: tuple[str, ...],
     ignore: tuple[str, ...],
     keep_invalid_text: tuple[str, ...],
@@ -150,15 +191,14 @@ def binlog(
     error with the position and the cause.
     """
     from connector.config.filters import Filters
-    from connector.errors import CorruptBinlog
-    from connector.inspect.formats.json_event import JsonPrinter
-    from connector.inspect.formats.tungsten_event import TungstenPrinter
     from connector.inspect.selection import Selection, SelectionBounds
-    from connector.inspect.transactions import Formatter, TransactionPrinter
+    from connector.inspect.transactions import TransactionPrinter
     from connector.mysql.binlog.log_files import log_files
     from connector.mysql.binlog.log_reader import LogReading, read_log
     from connector.mysql.transforms.filters import Filter
 
+    _check(layout, {"--load-folder": load_folder}, {"--type": types, "--server-id": server_ids},
+           events=events)  # fmt: skip
     chosen = SelectionBounds(**bounds)
     selection = Selection(chosen)
     gaps: list[Gap] = []
@@ -169,29 +209,132 @@ def binlog(
         rows_query_bytes=rows_query_bytes,
         largest_event=largest_event,
         system_schemas=True,
+        replays=layout == "sql",
     )
-    reading = LogReading(filters, BATCH_BYTES, sys.stdin.buffer, _reporter(gaps) if salvage else None)
+    found = _between(log_files(files), chosen.from_position, chosen.to_position)
     out = sys.stdout.buffer
-    printer: Formatter = JsonPrinter() if layout == "json" else TungstenPrinter()
+    if events:
+        choice = _event_choice(types, server_ids, bounds)
+        printed = _print_events(found, filters, choice, gaps if salvage else None, as_json=layout == "json")
+        _check_gaps(gaps, printed)
+        return
+    reading = LogReading(
+        filters, BATCH_BYTES, sys.stdin.buffer, _reporter(gaps) if salvage else None, _in_use_reporter()
+    )
+    printer = _formatter(layout, load_folder)
     transactions = TransactionPrinter(printer, selection, out)
     try:
-        for file in _between(log_files(files), chosen.from_position, chosen.to_position):
+        for file in found:
             selection.file(file.name)
             for item in read_log(file, reading):
                 if not transactions.accept(item):
                     break
             if selection.over:
                 break
+        out.write(transactions.end())
     finally:
         out.flush()
     if transactions.prepared and not selection.over:
         _name_prepared(transactions.prepared)
     selection.check()
+    _check_gaps(gaps, transactions.printed)
+
+
+def _check(layout: str | None, of_sql: Mapping[str, object], of_events: Mapping[str, object], *, events: bool) -> None:
+    """Check that options fit each other.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    from connector.errors import ConfigError
+
+    if events and layout in {"sql", "tungsten"}:
+        raise ConfigError(f"--events has no --format {layout}", hint="text or json")
+    if layout == "text" and not events:
+        raise ConfigError("--format text is for --events", hint="json, tungsten or sql; or add --events")
+    for given, needed, fits in ((of_sql, "--format sql", layout == "sql"), (of_events, "--events", events)):
+        for name, value in given.items():
+            if value and not fits:
+                raise ConfigError(f"{name} is for {needed}")
+
+
+def _formatter(layout: str | None, load_folder: Path | None) -> Formatter:
+    """The formatter of transactions."""
+    from connector.inspect.formats.json_event import JsonPrinter
+    from connector.inspect.formats.sql_event import SqlPrinter
+    from connector.inspect.formats.tungsten_event import TungstenPrinter
+
+    if layout == "sql":
+        return SqlPrinter(load_folder)
+    return TungstenPrinter() if layout == "tungsten" else JsonPrinter()
+
+
+def _event_choice(types: tuple[str, ...], server_ids: tuple[int, ...], bounds: Mapping[str, Any]) -> EventChoice:
+    """The chosen events.
+
+    Raises:
+        ConfigError: a bound is for transactions, or a type is not known.
+    """
+    from connector.errors import ConfigError
+    from connector.inspect.log_events.printing import EventChoice, event_codes
+
+    for name in ("from_gtid", "to_gtid"):
+        if bounds[name] is not None:
+            raise ConfigError(f"--{name.replace('_', '-')} is for transactions, not for --events")
+    rest = {name: value for name, value in bounds.items() if not name.endswith("_gtid")}
+    return EventChoice(codes=event_codes(types), server_ids=frozenset(server_ids), **rest)
+
+
+def _check_gaps(gaps: list[Gap], printed: int) -> None:
+    """Raise CorruptBinlog if something was left out."""
+    from connector.errors import CorruptBinlog
+
     if gaps:
         left_out = sum(gap.end - gap.start for gap in gaps)
-        raise CorruptBinlog(
-            f"{left_out} bytes were left out at {len(gaps)} damaged places", printed=transactions.printed
-        )
+        raise CorruptBinlog(f"{left_out} bytes were left out at {len(gaps)} damaged places", printed=printed)
+
+
+def _print_events(
+    files: list[LogFile], filters: CaptureFilter, choice: EventChoice, gaps: list[Gap] | None, *, as_json: bool
+) -> int:
+    """Print the chosen events of files; return their number.
+
+    Args:
+        gaps: receives what is left out; None: damage ends the events.
+    """
+    from connector.inspect.log_events.fields import EventFields
+    from connector.inspect.log_events.printing import EventPrinter
+    from connector.inspect.log_events.walk import walk
+    from connector.mysql.binlog.log_reader import Gap
+
+    out = sys.stdout.buffer
+
+    def report(file: LogFile, error: ConnectorError, start: int, end: int) -> None:
+        error.hint = error.file_hint
+        _reporter([] if gaps is None else gaps)(Gap(file, start, end, error))
+
+    leave_out = None if gaps is None else report
+    printer = EventPrinter(EventFields(filters), choice, out, as_json=as_json, leave_out=leave_out)
+    in_use = _in_use_reporter()
+    try:
+        for file in files:
+            if not printer.accept(walk(file, sys.stdin.buffer, filters.largest_event, in_use, leave_out)):
+                break
+    finally:
+        out.flush()
+    return printer.printed
+
+
+def _in_use_reporter() -> Callable[[LogFile], None]:
+    """A function that prints once for each file that its server has not closed it."""
+    reported: set[str] = set()
+
+    def report(file: LogFile) -> None:
+        if str(file) not in reported:
+            reported.add(str(file))
+            click.echo(f"thl: {file} is marked as in use: its server is writing it, or died while it was", err=True)
+
+    return report
 
 
 def _reporter(gaps: list[Gap]) -> Callable[[Gap], None]:

@@ -10,9 +10,11 @@ import click
 
 from connector.commands.grammar.bounds import microseconds
 from connector.commands.grammar.command import ByValue, Decorator, command, option
-from connector.commands.grammar.options import VIEW_EARLIER, configured, view_options
+from connector.commands.grammar.options import VIEW_EARLIER, configured, relay_option, view_options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from connector.config.model import Config
     from connector.inspect.events.choice import Choice
     from connector.inspect.formats.printing import View
@@ -60,12 +62,16 @@ def either(end: str) -> ByValue:
         "-last": "--last",
         "-event": "--event",
         "-gtid": "--gtid",
+        "-by": "--by",
+        "-no-checksum": "--no-checksum",
     },
     examples={
         "thl list --last 5": "The last five events.",
         "thl list --seqno 41 --specs": "One event, with the columns' types.",
         "thl list --from-time 2026-11-21T06:00 --timezone Europe/Berlin --headers": "A line per fragment since then.",
         "thl list --from-seqno 40 --to-seqno 49 --format avro > part.avro": "Ten events as an Avro file.",
+        "thl list --from-seqno 40 --format sql > from-40.sql": "SQL that MySQL executes: the events from 40 on.",
+        "thl list --file /var/lib/thl/relay --last": "The last event of a relay.",
     },
 )
 @configured("kafka")
@@ -78,9 +84,19 @@ def either(end: str) -> ByValue:
 @some("--last", "The last N events; without N, the last.")
 @option("--event", section=WHICH, metavar="FILE:POS", help="The event that ends at this binary log position.")
 @option("--gtid", section=WHICH, metavar="GTID", help="The event of this transaction.")
+@relay_option("Print a relay's events instead of those on Kafka.", WHICH)
 @option("--voided", section=WHICH, is_flag=True, help="Also events that were given up, are trapped, or unfinished.")
+@option(
+    "--no-checksum",
+    section="Damage",
+    is_flag=True,
+    help="Print fragments whose checksum is wrong, each with a warning, instead of stopping there.",
+)
+@option("--by", type=click.IntRange(min=1), metavar="N", hidden=True, help="Without effect, as in Tungsten.")
 @view_options
-def list_log(config: Config, view: View, **options: Any) -> None:
+def list_log(
+    config: Config, view: View, relay: Path | None, *, no_checksum: bool, by: int | None, **options: Any
+) -> None:
     """Print events of the log, fragment by fragment; without a choice, all of them.
 
     A seqno or a time is found in a few reads; an event id or a GTID is searched from the log's beginning. Exits with 5
@@ -88,10 +104,17 @@ def list_log(config: Config, view: View, **options: Any) -> None:
     """
     from connector.inspect.events.log import LogList
     from connector.inspect.formats.printing import log_printer
+    from connector.inspect.relay import relay_events
 
+    del by  # scripts written for Tungsten give it
     choice = chosen(view.zone, **options)
     printer = log_printer(view, sys.stdout.buffer)
-    for listed in LogList(config).events(choice):
+    checksums = not no_checksum
+    if relay is None:
+        events = LogList(config, checksums=checksums).events(choice)
+    else:
+        events = relay_events(relay, config.topic, choice, checksums=checksums)
+    for listed in events:
         printer.show(listed)
     printer.flush()
 

@@ -88,6 +88,7 @@ def produce(
     from connector.producer.heartbeats import heartbeats
     from connector.producer.producer import Producer
     from connector.producer.replicas import Replicas
+    from connector.producer.semi_sync_monitor import watched_semi_sync
 
     clock = SystemClock()
     start, from_files = _beginning(start, from_files, given)
@@ -111,7 +112,7 @@ def produce(
         config, source, clock, stop, accept_trapped=accept_trapped, accept_partial=accept_partial, gate=gate
     )
     try:
-        with nullcontext() if from_files else heartbeats(config):
+        with nullcontext() if from_files else heartbeats(config, lambda: producer.publishes), watched_semi_sync(config):
             position = producer.run()
     finally:
         if gate is not None:
@@ -173,6 +174,11 @@ def _files(config: Config, files: tuple[str, ...], clock: Clock, *, accept_trapp
         raise ConfigError(
             "publish.wait_for needs the server's replicas: it has no meaning with --from-files",
             hint="--set publish.wait_for=[]",
+        )
+    if config.source.semi_sync:
+        raise ConfigError(
+            "source.semi_sync needs the server, which waits for acknowledgements: it has no meaning with --from-files",
+            hint="--set source.semi_sync=false",
         )
     return FileSource(config, [Path(file) for file in files], clock)
 

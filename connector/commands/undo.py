@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 def undo(config: Config, to_seqno: int) -> None:
     """Take the target back to the state after event N, with the before images in the log.
 
-    An applier that runs is fenced. Refused before any change if a later event cannot be undone: a DDL that had an
-    effect, an initial load, a partial row image. `thl apply` goes forward again.
+    An applier that runs is fenced; a commit of several writers that it leaves in part is made whole first. Refused
+    before any change if a later event cannot be undone: a DDL that had an effect, an initial load, a partial row
+    image. `thl apply` goes forward again.
     """
     from contextlib import closing
 
@@ -35,6 +36,8 @@ def undo(config: Config, to_seqno: int) -> None:
     from connector.log.ids import Seqno
     from connector.targets.open import open_signal_table, open_target
 
-    with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as signals:
-        position = take_back(config, target, signals, Seqno(to_seqno))
+    clock = SystemClock()
+    options = config.target.model_copy(update={"writers": 1})
+    with closing(open_target(options, clock)) as target, open_signal_table(options) as signals:
+        position = take_back(config, target, signals, Seqno(to_seqno), clock)
     click.echo(f"service {config.service} is at event {position.seqno}: {position.event_id}")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from connector.config.section import Bytes, Properties, Seconds, Section, read_secret_files
 from connector.config.target_url import TargetUrl
@@ -86,6 +86,32 @@ class Apply(Section):
     )
 
 
+class Relay(Section):
+    """The relay: what is about to be applied, on this machine's disk, in THL's files. Needs master local[N]."""
+
+    dir: Path | None = Field(
+        None,
+        description="Folder of the relay; none: there is no relay. Every commit on the target waits until its events "
+        "are on the disk here. With `target.writers` above 1 a target that was left within a commit can then be made "
+        "consistent without Kafka. A folder that other users can write to is refused; each applier needs its own.",
+    )
+    max_file_bytes: Bytes = Field(
+        10_485_760, description="Bytes from which on the next event begins another file; an event is never divided."
+    )
+    retention: float = Field(
+        0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Seconds for which files are kept after their last write, though the target has committed all of "
+        "their events; 0: they are deleted at once. The newest file always stays.",
+    )
+
+    @field_validator("dir", mode="before")
+    @classmethod
+    def _none_if_empty(cls, given: Any) -> Any:
+        return None if given == "" else given
+
+
 class Target(Section):
     """The database that is kept equal to the source."""
 
@@ -115,9 +141,18 @@ class Target(Section):
         ge=1,
         le=64,
         description="PostgreSQL: the number of connections among which a large commit is divided, by table and key. "
-        "With more than 1 the commit's parts become visible one after the other, within milliseconds; meanwhile "
-        "consistent is false in thl_position. Commits of few rows, and DDL, go by one connection; so do all changes of "
-        "a table without a primary key, or on the target with another unique index, a foreign key or a trigger.",
+        "With more than 1 the commit's parts become visible one after the other, within milliseconds. Meanwhile "
+        "consistent is false in thl_position, and plain readers may see a part of a transaction, or one table before "
+        "it and another one after it; readers who need whole transactions read by the snapshot in thl_progress, or "
+        "check consistent in the same REPEATABLE READ transaction: docs/target.md. Commits of few rows, and DDL, go by "
+        "one connection; so do all changes of a table without a primary key, or on the target with another unique "
+        "index, a foreign key or a trigger.",
+    )
+    snapshot_interval: Annotated[float, Field(ge=0, le=3600)] = Field(
+        1.0,
+        description="PostgreSQL with writers > 1: seconds between two snapshots that the applier exports for readers "
+        "of whole transactions (thl_progress.snapshot). Three live at a time, on four further connections; vacuum "
+        "keeps rows that they see. 0: none.",
     )
     retries: int = Field(
         30, ge=0, description="Attempts to reach an unavailable target before the applier exits with 4."

@@ -11,7 +11,7 @@ from typing import Final
 
 from pydantic import Field, SecretStr, model_validator
 
-from connector.config.apply import Apply, Target
+from connector.config.apply import LOCAL, Apply, Relay, Target
 from connector.config.kafka import Kafka, Registry
 from connector.config.publish import Publish
 from connector.config.section import Name, Section
@@ -50,7 +50,14 @@ class Config(Section):
     publish: Publish = Field(default_factory=Publish)
     apply: Apply = Field(default_factory=Apply)
     target: Target = Field(default_factory=Target)
+    relay: Relay = Field(default_factory=Relay)
     metrics: Metrics = Field(default_factory=Metrics)
+
+    @model_validator(mode="after")
+    def _a_relay_needs_a_local_master(self) -> Config:
+        if self.relay.dir is not None and not LOCAL.fullmatch(self.apply.master):
+            raise ValueError(f"relay.dir: only with apply.master local[N] there is a relay, not {self.apply.master}")
+        return self
 
     @model_validator(mode="after")
     def _remembers_secrets(self) -> Config:

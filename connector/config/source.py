@@ -75,6 +75,11 @@ class Source(Section):
     heartbeat_interval: Seconds | None = Field(
         None, description="Seconds between heartbeats that the producer writes to heartbeat_table; none: no heartbeats."
     )
+    semi_sync: bool = Field(
+        False,
+        description="The producer is a semi-synchronous replica: a commit on the source waits until Kafka has the "
+        "transaction (docs/operations.md has the prerequisites).",
+    )
     net_write_timeout: int = Field(
         3600, ge=30, description="Seconds for which the server waits for the connector to accept data."
     )

@@ -12,7 +12,8 @@ with Consumer("localhost:9092", "shop", group="search") as consumer:
         consumer.commit(event)
 ```
 
-A `Consumer` returns events; its docstring states its promises and errors. A `Start` names the event to begin with. An
+A `Consumer` returns events; its docstring states its promises and errors. A `RelayConsumer` returns those of an
+applier's relay, without Kafka. A `Start` names the event to begin with. An
 `Event` is one transaction; its `changes` are `RowChanges` (with `Row` and `Column`) and `Statement`. A
 `ConsumerPosition` is the position after an event, to be stored with its effects. docs/consuming.md shows more, and how
 to read the log without this package.
@@ -20,6 +21,7 @@ to read the log without this package.
 - `consumer`: `Consumer`: its connection, its group, its errors.
 - `start`: `Start`.
 - `position`: `ConsumerPosition`.
+- `relay`: `RelayConsumer`.
 - `event`: `Event`.
 - `opening`: finds and proves the beginning.
 - `ordered_reader`: reads events in order; joins the next three.
@@ -35,6 +37,7 @@ from connector.consume.consumer import Consumer
 from connector.consume.decoding import Row, RowChanges, Statement, Value
 from connector.consume.event import Event
 from connector.consume.position import ConsumerPosition
+from connector.consume.relay import RelayConsumer
 from connector.consume.start import Start
 from connector.errors import BrokerUnavailable, ConnectorError, HistoriesDiffer, LogDamaged, ShardsChanged
 from connector.log.ids import Action, Kind, Outcome
@@ -52,6 +55,7 @@ __all__ = [
     "Kind",
     "LogDamaged",
     "Outcome",
+    "RelayConsumer",
     "Row",
     "RowChanges",
     "ShardsChanged",

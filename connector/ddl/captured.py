@@ -155,7 +155,7 @@ class Captured:
             reason=reason.name.lower(),
             tables=", ".join(map(str, tables)),
             sql=self._statement.sql[:500],
-        )
+        ).with_file_hint("let --do and --ignore choose all of these tables, or none")
 
 
 def _says(statement: Statement, verb: str, tables: tuple[TableName, ...]) -> bool:

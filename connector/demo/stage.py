@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,17 @@ class Worker:
         config: the configuration file.
         log: the file to which its output is appended.
         environment: variables added to those of this process.
+        module: what Python runs, with arguments before the command.
     """
 
-    def __init__(self, command: str, config: Path, log: Path, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        command: str,
+        config: Path,
+        log: Path,
+        environment: dict[str, str] | None = None,
+        module: Sequence[str] = ("connector",),
+    ) -> None:
         self.name = f"thl {command}"
         self.config = config
         self.starts = 0
@@ -40,7 +49,7 @@ class Worker:
         self.kills = 0
         self._program = Program(
             self.name,
-            [sys.executable, "-m", "connector", command, "--config", str(config)],
+            [sys.executable, "-m", *module, command, "--config", str(config)],
             log=log,
             environment={"JAVA_HOME": str(java_home()), **(environment or {})},
             die_with_parent=True,

@@ -1,9 +1,12 @@
 """Prints events for people: of the log and of binary log files.
 
 - `events/`: fragments of the log, chosen and in order (`thl list`, `thl tail`).
+- `log_events/`: events of binary log files (`thl binlog --events`).
 - `formats/`: text, JSON and Avro.
 - `info`: `thl info`.
+- `source_files`: `thl info --source`.
 - `index`: `thl index`.
+- `relay`: `thl list --file`, `thl index --file`.
 - `trapped`: `thl trapped`.
 - `selection`: the chosen transactions of binary log files (`thl binlog`).
 - `transactions`: prints transactions of binary log files.

@@ -37,6 +37,9 @@ class Formatter(Protocol):
     def footer(self) -> bytes:
         """Format the text after the batches."""
 
+    def end(self) -> bytes:
+        """Format the text after the last transaction."""
+
 
 class TransactionPrinter:
     """Prints the selected transactions, numbered from 0.
@@ -98,6 +101,10 @@ class TransactionPrinter:
             self._spool.pour(self._out)
             self.printed += 1
         return not self._selection.over
+
+    def end(self) -> bytes:
+        """The text after the last transaction."""
+        return self._printer.end()
 
     def _prepared(self, item: Prepared) -> str:
         """Remember an XA transaction whose prepare ends with this batch; returns its state."""

@@ -69,7 +69,7 @@ def find_trapped(config: Config) -> Trapped:
     if position is None or control is None:
         raise no_log(config)
     with session(config.source) as connection:
-        executed = source_state.gtid_executed(connection)
+        executed = source_state.gtid_begun(connection)
     if position.gtid_set is None or executed is None:
         raise HistoriesDiffer("trapped events cannot be found without GTIDs", log=position.gtid_set, source=executed)
     missing = lacking(position.gtid_set, executed)

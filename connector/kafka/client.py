@@ -180,6 +180,18 @@ class Refusals:
         """Why brokers were not reached, or refused a connection, since `forget`; "" if they did not."""
         return self._unreached if self._last is None else self._last.str()
 
+    @property
+    def hint(self) -> str:
+        """The remedy for `reason`, if brokers refused a connection."""
+        return "see kafka.properties" if self._last is not None else ""
+
+    def explain(self, error: ConnectorError) -> ConnectorError:
+        """Add `reason` to the error of a client that waited in vain; other errors have their own."""
+        if isinstance(error, BrokerUnavailable) and self.reason:
+            error.where = {**error.where, "cause": self.reason}
+            error.hint = self.hint or error.hint
+        return error
+
     def forget(self) -> None:
         """Forget what earlier calls met with."""
         self._last, self._unreached = None, ""
@@ -212,6 +224,4 @@ class Refusals:
         """Convert an error like the function `failure`; add the refusal that caused a lost connection, if any."""
         if self._last is None or error.args[0].code() not in _LOST:
             return failure(error, doing, **where)
-        return BrokerUnavailable(
-            f"{doing}: {self._last.str()}", hint="see kafka.properties", code=self._last.name(), **where
-        )
+        return BrokerUnavailable(f"{doing}: {self._last.str()}", hint=self.hint, code=self._last.name(), **where)

@@ -155,16 +155,15 @@ class KafkaConsumer:
             raise self._failure(error, "the log cannot be read") from error
         return [first, *(one for each in received if (one := self._converted(each)) is not None)]
 
-    def silent(self, awaited: str, **where: object) -> BrokerUnavailable:
+    def silent(self, awaited: str, **where: object) -> ConnectorError:
         """The error of a caller that has waited long enough for messages.
 
         Args:
             awaited: what it has waited for, as "the end of a range".
             where: ids for the error; why brokers were not reached since `assign`, if they were not, comes with them.
         """
-        if self._refusals.reason:
-            where["cause"] = self._refusals.reason
-        return BrokerUnavailable(f"Kafka sends no more messages before {awaited}", hint="", **where)
+        silent = BrokerUnavailable(f"Kafka sends no more messages before {awaited}", hint="", **where)
+        return self._refusals.explain(silent)
 
     def bounds(self, topic: str, partition: int, timeout: float = PATIENCE) -> tuple[int, int]:
         """The first offset of a partition, and the one after its last."""

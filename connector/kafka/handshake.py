@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
+from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged, PreflightError
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.control import ControlState
-from connector.log.epochs.history import History, check_before, check_offsets
+from connector.log.epochs.history import REFUSED, History, check_before, check_offsets
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.tail import REPARTITIONED, lost_tails
 
 LOG: Final = logging.getLogger(__name__)
 
-QUICK: Final = 5.0  # seconds for an answer that only a warning needs
+QUICK: Final = 5.0  # seconds for an answer that decides how to go on, or that only a warning needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +67,7 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
         before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
         tails = {number: log.tail(number) for number in bounds}
     starts = {number: low for number, (low, _) in bounds.items()}
-    history.prove(
-        position.log_id,
-        position.seqno,
-        position.epoch,
-        source_id=position.source_id,
-        from_first=not any(starts.values()),
-        rewound_from=position.rewound_from,
-    )
-    if position.intent is not None:
-        history.prove(
-            position.log_id or history.log_id,
-            position.intent.last,
-            position.intent.epoch,
-            source_id=position.source_id,
-            rewound_from=position.rewound_from,
-        )
+    history.prove_target(position, from_first=not any(starts.values()))
     check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, record)
     check_before(position, before)
     if (lost := lost_tails(config.topic, record, tails)) is not None:
@@ -97,7 +82,7 @@ def _control(config: Config, log: LogReader, position: TargetPosition) -> Contro
     control = log.control() if log.partitions(config.control_topic) else None
     if control is None and position.seqno != NO_SEQNO:
         raise HistoriesDiffer(
-            "the log that the target follows does not exist: the brokers have no such topics",
+            f"{REFUSED}the log that the target follows does not exist: the brokers have no such topics",
             hint="set kafka.bootstrap to the brokers that have it; if it is lost, load an empty target from a new log",
             service=config.service,
             topic=config.topic,
@@ -138,6 +123,18 @@ def newest_event(config: Config) -> Seqno:
     with LogReader(config, high_watermark=True) as log:
         record = log.position()
     return record.last_finished if record else NO_SEQNO
+
+
+def unreachable(config: Config) -> BrokerUnavailable | None:
+    """Return the error if no broker answers, within seconds; None if one does, whatever it answers."""
+    try:
+        with LogReader(config, patience=QUICK) as log:
+            log.partitions(config.control_topic)
+    except BrokerUnavailable as error:
+        return error
+    except PreflightError:
+        return None
+    return None
 
 
 def warn_of_missing_log(config: Config) -> None:

@@ -1,9 +1,9 @@
-"""Messages too large to go through Spark's heap: fetched one by one, when their turn comes.
+"""Large messages: fetched one by one, when their turn comes.
 
-A fragment of a large row is as large as a message may be. Spark's heap, in continuous mode and in executors on other
-machines, holds a message several times. So Spark returns the offsets of such messages, and their bytes are read from
-Kafka here. Large messages often follow each other, so the consumer reads on from one to the next; an assignment
-at another offset costs a fetch.
+A fragment of a large row is as large as a message may be. Spark's heap in continuous mode, and each of the Python
+workers that read at the same time, would hold a message several times. So Spark and its tasks return the offsets of
+such messages, and their bytes are read from Kafka here. Large messages often follow each other, so the consumer reads
+on from one to the next; an assignment at another offset costs a fetch.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from connector.errors import LogDamaged
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, OffsetMissing
 from connector.kafka.message_batch import batch_of
 
-LARGE: Final = 256 << 10  # bytes of a message that Spark still carries
+LARGE: Final = 256 << 10  # bytes of a message that Spark and its tasks still carry
 LARGEST: Final = 1 << 30  # bytes; about the most that Kafka's protocol can send in one answer
+# Bytes of a fetch: brokers send one batch of the producer's all the same, which has 1 MB or one message.
+ONE_BATCH: Final = 1
 NEAR: Final = 32  # messages up to which reading and dropping them is cheaper than a new assignment
 
 
@@ -41,7 +43,7 @@ class LargeMessages:
                 "enable.partition.eof": False,
                 # Little is fetched ahead: it takes memory, and most of it would be dropped.
                 "queued.max.messages.kbytes": 1024,
-                "fetch.message.max.bytes": 1 << 20,
+                "fetch.message.max.bytes": ONE_BATCH,
                 # By default librdkafka looks once a second whether the queue has room again.
                 "fetch.queue.backoff.ms": 1,
                 # A new assignment waits for the last fetch's answer, and at the log's end that has nothing to bring.

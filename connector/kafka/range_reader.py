@@ -1,8 +1,12 @@
-"""Reads ranges of offsets of the event topic: in Spark's tasks, and in the driver what tasks do not read."""
+"""Reads ranges of offsets of the event topic: in Spark's tasks, and in the driver what tasks do not read.
+
+Values of large messages are left out, and fetched when they are applied (`connector.kafka.large_messages`): tasks read
+in several processes at once, and each would hold them several times.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -10,8 +14,8 @@ import pyarrow as pa
 from connector.clock import Clock
 from connector.config.kafka import Kafka
 from connector.kafka.consumer import KafkaConsumer, KafkaMessage
-from connector.kafka.large_messages import LARGEST
-from connector.kafka.message_batch import batch_of
+from connector.kafka.large_messages import LARGE, LARGEST, ONE_BATCH
+from connector.kafka.message_batch import message_batch
 
 PATIENCE: Final = 30.0  # seconds without a message
 WAIT: Final = 1.0  # seconds of one wait for messages
@@ -31,49 +35,70 @@ class RangeReader:
         self._topic = topic
         self._clock = clock
         self._abandoned = abandoned
-        self._consumer = KafkaConsumer(
+        # What is fetched beyond a range is dropped.
+        self._consumer = self._made(kafka, {"queued.max.messages.kbytes": 8 << 10, "fetch.message.max.bytes": 1 << 20})
+        self._sparing = self._made(kafka, {"queued.max.messages.kbytes": 1 << 10, "fetch.message.max.bytes": ONE_BATCH})
+
+    def _made(self, kafka: Kafka, settings: Mapping[str, int]) -> KafkaConsumer:
+        return KafkaConsumer(
             kafka,
-            f"{topic}.range",
+            f"{self._topic}.range",
             settings={
                 "fetch.wait.max.ms": 10,
-                # What is fetched beyond a range is dropped.
-                "queued.max.messages.kbytes": 8 << 10,
-                "fetch.message.max.bytes": 1 << 20,
                 # By default librdkafka looks once a second whether the queue has room again.
                 "fetch.queue.backoff.ms": 1,
                 "fetch.max.bytes": LARGEST - 1024,
                 "receive.message.max.bytes": LARGEST,
+                **settings,
             },
         )
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connections."""
         self._consumer.close()
+        self._sparing.close()
 
-    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
         """Yield the committed messages of a range, in the form of `batch_of`. Read one range at a time.
+
+        The value of a large message is null.
 
         Args:
             partition: the partition.
             begin, end: offsets, `end` not included; the partition has messages or its end there.
+            sparing: fetch one of the producer's batches at a time. Otherwise a fetch is bounded by its bytes on the
+                wire, and large messages may have a thousand times as many.
 
         Raises:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
         """
-        self._consumer.assign(self._topic, {partition: begin})
+        consumer = self._sparing if sparing else self._consumer
+        consumer.assign(self._topic, {partition: begin})
         try:
             arrived = self._clock.monotonic()
             ended = False
             while not ended:
-                received = self._consumer.drain(WAIT)
+                received = consumer.drain(WAIT)
                 if received:
                     arrived = self._clock.monotonic()
                 elif self._abandoned() or self._clock.monotonic() - arrived > PATIENCE:
                     at = f"{self._topic}-{partition}"
-                    raise self._consumer.silent("the end of an offset range", at=at, begin=begin, end=end)
+                    raise consumer.silent("the end of an offset range", at=at, begin=begin, end=end)
                 ended = any(one.offset >= end for one in received)
                 messages = [one for one in received if isinstance(one, KafkaMessage) and one.offset < end]
+                del received
                 if messages:
-                    yield batch_of(messages)
+                    batch = _without_large(messages)
+                    del messages  # the batch has copies, and is worked on for long
+                    yield batch
         finally:
-            self._consumer.unassign()
+            consumer.unassign()
+
+
+def _without_large(messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
+    """Messages as a batch, without the values of large ones."""
+    return message_batch(
+        [message.partition for message in messages],
+        [message.offset for message in messages],
+        [None if len(message.value or b"") > LARGE else message.value for message in messages],
+    )

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged, PreflightError
-from connector.kafka.client import LOG, checked_properties, failure, properties
+from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, Property
 from connector.kafka.records import OFFLINE_KEY, control_message, offline_request
 from connector.log.epochs.control import OfflineRequest
@@ -39,16 +39,19 @@ def send_request(config: Config, request: OfflineRequest) -> int:
         reports.append((error, message.offset() or 0))
 
     chosen = properties(config.kafka, acks="all", message_timeout_ms=int(PATIENCE * 1000))
+    refusals = Refusals()
     with checked_properties():
-        producer = Producer({**chosen, "on_delivery": delivered}, logger=LOG)
+        producer = Producer({**chosen, "on_delivery": delivered, "error_cb": refusals}, logger=LOG)
     key, value = control_message(request)
     producer.produce(config.control_topic, value, key, 0)
     producer.flush(PATIENCE + 5)
     if not reports:
-        raise BrokerUnavailable("Kafka does not confirm a request in time", topic=config.control_topic)
+        raise refusals.explain(
+            BrokerUnavailable("Kafka does not confirm a request in time", topic=config.control_topic)
+        )
     error, offset = reports[0]
     if error is not None:
-        raise failure(error, "a request cannot be written", topic=config.control_topic)
+        raise refusals.explain(failure(error, "a request cannot be written", topic=config.control_topic))
     return offset
 
 

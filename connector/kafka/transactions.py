@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced
-from connector.kafka.client import LOG, checked_properties, failure, properties
+from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
 
 PATIENCE: Final = 60.0  # seconds a step may take, retried within
 STEP: Final = 10.0
@@ -48,6 +48,7 @@ class Transactions:
         self._id = transactional_id or config.topic
         self._clock = clock
         self._lost: KafkaError | None = None
+        self._refusals = Refusals()
         largest = min(config.kafka.max_message_bytes, LIBRDKAFKA_LARGEST)
         buffered = max(2 * config.publish.commit_bytes, largest) // 1024 + 1024
         chosen: dict[str, Any] = {
@@ -67,6 +68,7 @@ class Transactions:
                 **required,
             ),
             "on_delivery": self._delivered,
+            "error_cb": self._refusals,
         }
         with checked_properties():
             self._producer = Producer(chosen, logger=LOG)
@@ -79,6 +81,7 @@ class Transactions:
 
     def begin(self) -> None:
         """Begin a Kafka transaction."""
+        self._refusals.forget()
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -102,7 +105,8 @@ class Transactions:
                 now = self._clock.monotonic()
                 give_up = give_up or now + PATIENCE
                 if now > give_up:
-                    raise BrokerUnavailable("Kafka accepts no messages", topic=topic, partition=partition) from None
+                    silent = BrokerUnavailable("Kafka accepts no messages", topic=topic, partition=partition)
+                    raise self._refusals.explain(silent) from None
                 self._serve(self._producer.poll, 0.01)
             except KafkaException as error:
                 raise self._failure(
@@ -156,7 +160,8 @@ class Transactions:
         Brokers end a transaction that was open for too long, as when this machine stood still, and then refuse its
         producer in the words of a fencing. Only the log tells whether there is a newer producer as well.
         """
-        error = failure(cause, doing, **where)
+        self._serve(self._producer.poll, 0)  # runs the callbacks that wait
+        error = self._refusals.explain(failure(cause, doing, **where))
         began, began_at = self._began
         # The one or the other clock goes on while a machine is suspended.
         seconds = max(self._clock.monotonic() - began, (self._clock.now() - began_at) / 1e6)

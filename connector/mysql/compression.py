@@ -23,7 +23,7 @@ def too_large(size: int, largest: int) -> Unsupported:
         size=size,
         limit=largest,
         hint=f"if the source has such large rows: source.largest_event_bytes (thl binlog --largest-event) = {size}",
-    )
+    ).with_file_hint(f"--largest-event {size} reads it")
 
 
 def column_value(data: bytes, largest: int = LARGEST) -> bytes:

@@ -8,6 +8,7 @@
 - `compared_stream`: the source's stream, opened after the log's last event is compared with the source.
 - `prepared_xa`: XA transactions between XA PREPARE and XA COMMIT.
 - `heartbeats`: rows written on the source; their events carry the heartbeat's name.
+- `semi_sync_monitor`: watches whether commits on the source wait for this producer (`source.semi_sync`).
 - `replicas`: waits for the replicas of `publish.wait_for`.
 - `sources/`: a live server, its archive, or files.
 - `encode/`: encodes transaction batches as numbered fragments.

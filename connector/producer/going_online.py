@@ -244,7 +244,13 @@ class GoingOnline:
 
     def _publisher(self, transactions: Transactions, opened: ExitStack) -> Publisher:
         publisher = Publisher(
-            self.config, transactions, self.clock, faults.point, self.gate, created=self.source.created
+            self.config,
+            transactions,
+            self.clock,
+            faults.point,
+            self.gate,
+            created=self.source.created,
+            acknowledger=self.source.acknowledger,
         )
         opened.callback(publisher.end)
         return publisher

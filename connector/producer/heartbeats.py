@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, Final
@@ -26,6 +26,7 @@ from connector.schema import fragment_schema
 
 LOG: Final = logging.getLogger(__name__)
 LEAVE: Final = 1.0
+POLL: Final = 0.2
 ONLINE, INTERVAL = "online", "interval"  # names of the producer's own heartbeats
 
 
@@ -77,10 +78,15 @@ class HeartbeatLabels:
 
 
 @contextmanager
-def heartbeats(config: Config) -> Iterator[None]:
+def heartbeats(config: Config, online: Callable[[], bool]) -> Iterator[None]:
     """Write a heartbeat now and at every interval while in the context, if an interval is configured.
 
     If the source refuses a write, a warning is logged and reading continues.
+
+    Args:
+        config: the service and its source.
+        online: returns True once the producer publishes. With source.semi_sync the first heartbeat is written then: its
+            commit waits for this producer, and on MariaDB a statement that waits can block the producer's checks.
 
     Raises:
         ConfigError: there is an interval but no table.
@@ -89,10 +95,18 @@ def heartbeats(config: Config) -> Iterator[None]:
     if interval is None:
         yield
         return
-    _beat(config, ONLINE)
     ended = Event()
+    if config.source.semi_sync:
+        heartbeat_table(config.source)
+    else:
+        _beat(config, ONLINE)
 
     def at_intervals() -> None:
+        if config.source.semi_sync:
+            while not online():
+                if ended.wait(POLL):
+                    return
+            _beat(config, ONLINE)
         while not ended.wait(interval):
             _beat(config, INTERVAL)
 

@@ -129,6 +129,11 @@ class Producer:
             send_request(self._config, replace(self.request, offline_at=self._clock.now(), seqno=seqno))
         return self._position
 
+    @property
+    def publishes(self) -> bool:
+        """True while it publishes the source's log."""
+        return self.state is ProducerState.ONLINE
+
     def _step(self) -> ProducerState:
         """Do the work of the current state.
 

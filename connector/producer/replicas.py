@@ -21,7 +21,7 @@ from connector.errors import SourceUnavailable
 from connector.log.gtid.source_gtids import lacking
 from connector.mysql.server.connection import session
 from connector.mysql.server.replica import ROUND, Replica
-from connector.mysql.server.source_state import gtid_executed
+from connector.mysql.server.source_state import gtid_begun
 from connector.producer.publish.replica_gate import ReplicaLagging
 
 LOG: Final = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class Replicas:
         self._source_checked = now
         try:
             with session(self._source) as connection:
-                executed = gtid_executed(connection)
+                executed = gtid_begun(connection)
         except SourceUnavailable as error:
             LOG.info(
                 "the source cannot be asked about waiting transactions", extra={"service": self._service, "why": error}

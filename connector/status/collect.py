@@ -21,6 +21,7 @@ from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
 from connector.mysql.server.replica import Replica
+from connector.mysql.server.semi_sync import semi_sync_problem
 from connector.status.catch_up import CatchUp, Sample
 from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, Status, problems_of
 from connector.status.source import SourceView, read_source
@@ -32,6 +33,7 @@ from connector.targets.target_schema import Excluded
 WATCHED: Final = 1.0  # seconds of an applier's work that are measured for its rate
 PATIENCE: Final = 3.0  # seconds to wait for that work
 POLL_SECONDS: Final = 0.1
+WHOLE_SECONDS: Final = 1.0  # after which several writers of a living applier have made their commit whole
 
 
 @dataclass(slots=True)
@@ -74,10 +76,10 @@ def collect(
     """
     clock = clock or SystemClock()
     now = clock.now()
-    found = _ask(config, ends)
+    found = _ask(config, ends, clock)
     waits_for = tuple(_replicas(config, found.source, found.problems)) if End.PRODUCER in ends else ()
     producer = producer_status(found.control, found.position, found.stored, found.source, now)
-    producer = replace(producer, waits_for=waits_for)
+    producer = replace(producer, waits_for=waits_for, semi_sync=_semi_sync(config, found))
     applier = applier_status(
         found.target,
         found.stored,
@@ -94,7 +96,7 @@ def collect(
     return Status(config.service, producer, applier, problems, ends)
 
 
-def _ask(config: Config, ends: frozenset[End]) -> _Found:
+def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
     found = _Found()
     with found.asking():
         with LogReader(config) as reader:
@@ -109,11 +111,32 @@ def _ask(config: Config, ends: frozenset[End]) -> _Found:
             found.target = read_target(config.target.url.get_secret_value(), config.service)
             found.target_known = True
             if found.target is not None:
+                found.target = _without_passing_intent(config, found.target, clock)
+                found.problems += _problems_of_writers(found.target)
                 with open_signal_table(config.target) as signals:
                     found.request = signals.request(config.service)
                     found.inconsistent = signals.inconsistent(config.service)
                     found.excluded = signals.excluded(config.service)
     return found
+
+
+def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> TargetRow:
+    """Read a target again if several writers commit at the moment; drop the intent if another one has followed."""
+    if target.intent is None:
+        return target
+    clock.sleep(WHOLE_SECONDS)
+    later = read_target(config.target.url.get_secret_value(), config.service)
+    if later is None or later.intent is None or later.intent.last_seqno == target.intent.last_seqno:
+        return later or target
+    causes = tuple(word for word in later.because if word != "channels")
+    return replace(later, intent=None, because=causes, consistent=not {"load", "rewind"} & set(causes))
+
+
+def _problems_of_writers(target: TargetRow) -> Iterator[str]:
+    if target.intent is not None:
+        yield f"a commit of several writers is not whole ({target.intent}): thl apply makes it whole"
+    if target.unreadable:
+        yield f"the account may not read {', '.join(target.unreadable)}: GRANT SELECT ON ALL TABLES IN SCHEMA thl TO …"
 
 
 def producer_status(
@@ -178,7 +201,7 @@ def applier_status(
     relative = _seconds(now, target.commit_time or None)
     if request is not None:
         state = ServiceState.STOPPING if request.offline_at is None else ServiceState.OFFLINE
-    elif not target.consistent:
+    elif not target.consistent and target.because != ("channels",):
         state = ServiceState.LOADING
     else:
         state = ServiceState.UNKNOWN if behind is None else ServiceState.BEHIND if behind else ServiceState.ONLINE
@@ -192,6 +215,9 @@ def applier_status(
         events_behind=behind,
         seconds_behind=None if behind is None else relative if behind else 0.0,
         consistent=target.consistent,
+        inconsistent_because=target.because,
+        channels=target.channels,
+        open_intent=target.intent,
         restarts=max(target.token - 1, 0),
         offline_requested_by=request.asked_by if request else "",
         offline_reason=request.reason if request else "",
@@ -217,6 +243,16 @@ def _replicas(config: Config, source: SourceView | None, problems: list[str]) ->
             yield f"{replica.name} does not answer"
         finally:
             replica.close()
+
+
+def _semi_sync(config: Config, found: _Found) -> str:
+    """ON or OFF, and a problem if commits do not wait for the producer; "" if that is not asked for, or not known."""
+    if not config.source.semi_sync or found.source is None:
+        return ""
+    problem = semi_sync_problem(found.source.semi_sync, connected=found.source.read)
+    if problem:
+        found.problems.append(f"commits on the source do not wait until Kafka has them: {problem}")
+    return "OFF" if problem else "ON"
 
 
 def _catch_up(config: Config, target: TargetRow, ends: LogEnds, clock: Clock) -> float | None:

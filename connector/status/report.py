@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 
 from connector.errors import escaped
+from connector.status.target import OpenIntent
 
 
 class ServiceState(StrEnum):
@@ -48,6 +49,8 @@ class ProducerStatus:
         offline_requested_by: the user who asked it to go offline.
         offline_reason: the given reason.
         waits_for: the replicas of publish.wait_for, and the number of transactions that each has not executed yet.
+        semi_sync: with source.semi_sync ON while commits on the source wait until Kafka has them, OFF while they do
+            not; "" without it, or if the source does not answer.
     """
 
     state: ServiceState
@@ -67,6 +70,7 @@ class ProducerStatus:
     offline_requested_by: str = ""
     offline_reason: str = ""
     waits_for: tuple[str, ...] = ()
+    semi_sync: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,11 @@ class ApplierStatus:
         events_behind: events of the log that are not applied yet.
         seconds_behind: the relative latency; 0 if every event is applied.
         catch_up_seconds: estimated seconds until every event is applied; None: unknown or never.
-        consistent: false during an initial load.
+        consistent: false during an initial load, while events are applied again, and while several writers commit.
+        inconsistent_because: the reasons for which readers may see what the source never showed: channels, load,
+            rewind, quarantine, skipped. The last two are about some tables, and leave `consistent` true.
+        channels: the last seqno that each of several writers has committed, -1 before its first.
+        open_intent: the commit of several writers that is not whole at the moment.
         restarts: number of claims of the target after the first one.
         offline_requested_by: the user who asked it to go offline.
         offline_reason: the given reason.
@@ -99,6 +107,9 @@ class ApplierStatus:
     seconds_behind: float | None = None
     catch_up_seconds: float | None = None
     consistent: bool = False
+    inconsistent_because: tuple[str, ...] = ()
+    channels: tuple[int, ...] = ()
+    open_intent: OpenIntent | None = None
     restarts: int = 0
     offline_requested_by: str = ""
     offline_reason: str = ""
@@ -177,7 +188,9 @@ def as_object(status: Status) -> dict[str, object]:
     """Return the status for JSON, with names spelled as Tungsten's."""
     return {
         "serviceName": status.service,
-        **{title: _named(end) for title, end in status.shown.items()},
+        **{
+            title: {name: _as_json(value) for name, value in _named(end).items()} for title, end in status.shown.items()
+        },
         "problems": list(status.problems),
     }
 
@@ -192,6 +205,12 @@ def as_text(status: Status) -> str:
 
 def _named(end: ProducerStatus | ApplierStatus) -> dict[str, object]:
     return {_spelling(item.name): getattr(end, item.name) for item in fields(end)}
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, OpenIntent):
+        return {_spelling(name): item for name, item in asdict(value).items()}
+    return value
 
 
 def _spelling(name: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from connector.config.source import Source
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, connect, query, speaking_to
+from connector.mysql.server.semi_sync import SemiSyncState, read_state
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import binary_logs, end_position, gtid_executed
 
@@ -22,6 +23,7 @@ class SourceView:
         read: true if a replica with source.server_id is registered; on MariaDB, if source.user reads the log.
         files: the names of its files, oldest first.
         expire_seconds: seconds after its last event for which a file is kept; 0: unlimited.
+        semi_sync: its semi-synchronous replication; None: it has none.
     """
 
     end: SourcePosition
@@ -29,6 +31,7 @@ class SourceView:
     read: bool
     files: tuple[str, ...]
     expire_seconds: int
+    semi_sync: SemiSyncState | None = None
 
     def seconds_until_purge(self, file: str, last_commit: int | None, now: int) -> float | None:
         """Return a lower bound of the time until a file is purged; None: never, or unknown.
@@ -67,6 +70,7 @@ def read_source(source: Source) -> SourceView:
             else _is_read(connection, source.server_id, modern=facts.shows_replicas),
             files=tuple(file for file, _ in binary_logs(connection)),
             expire_seconds=facts.expire_seconds,
+            semi_sync=read_state(connection),
         )
 
 

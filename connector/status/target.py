@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 
@@ -17,9 +17,53 @@ from connector.targets.postgres.connection import connect
 _COLUMNS = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_time, applied_at, token"
 
 
+# Tables and views that earlier versions did not create, and which an earlier GRANT does not cover.
+_FURTHER: Final = ("thl_inconsistent_because", "thl_channels", "thl_intent")
+_READABLE: Final = "SELECT t, has_table_privilege(to_regclass('thl.' || t), 'SELECT') FROM unnest(%s::text[]) AS t"
+
+# The same reasons as in `thl_inconsistent_because` of PostgreSQL. SQLite has one writer.
+_SQLITE_CAUSES: Final = """
+SELECT 'rewind' FROM thl_rewound WHERE service = ?1
+UNION ALL SELECT 'load' FROM thl_position WHERE service = ?1 AND NOT consistent
+  AND NOT EXISTS (SELECT 1 FROM thl_rewound WHERE service = ?1)
+UNION ALL SELECT DISTINCT 'quarantine' FROM thl_excluded WHERE service = ?1
+UNION ALL SELECT DISTINCT 'skipped' FROM thl_inconsistent WHERE service = ?1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIntent:
+    """A commit of several writers that is not whole yet.
+
+    Args:
+        first_seqno, last_seqno: its events.
+        epoch: of the last one.
+        writers: the number of writers that it is divided among.
+        committed: the writers, from 0 on, that have made their part.
+    """
+
+    first_seqno: int
+    last_seqno: int
+    epoch: int
+    writers: int
+    committed: tuple[int, ...]
+
+    def __str__(self) -> str:
+        """The intent for people."""
+        made = ", ".join(map(str, self.committed)) or "none"
+        return f"events {self.first_seqno}..{self.last_seqno} by {self.writers} writers, committed: {made}"
+
+
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """The row of `thl_position`; times in µs since 1970 UTC."""
+    """The row of `thl_position`, and what belongs to it; times in µs since 1970 UTC.
+
+    Args:
+        because: the reasons for which readers may see what the source never showed.
+        channels: the last seqno that each of several writers has committed, -1 before its first.
+        intent: the commit that is not whole.
+        unreadable: tables that the account may not read.
+    """
 
     log_id: str
     seqno: int
@@ -30,6 +74,10 @@ class TargetRow:
     commit_time: int
     applied_at: int
     token: int
+    because: tuple[str, ...] = ()
+    channels: tuple[int, ...] = ()
+    intent: OpenIntent | None = None
+    unreadable: tuple[str, ...] = ()
 
 
 def read_target(url: str, service: str) -> TargetRow | None:
@@ -42,33 +90,65 @@ def read_target(url: str, service: str) -> TargetRow | None:
         TargetUnavailable: the target does not answer.
         ConfigError: the URL has an unknown scheme, or libpq refuses it.
     """
-    postgres = target_kind(url) == "postgres"
-    row = _postgres(url, service) if postgres else _sqlite(sqlite_file(url), service)
-    if row is None:
-        return None
-    log_id, seqno, epoch, event_id, gtid_set, consistent, *times_and_token = row
-    return TargetRow(log_id, seqno, epoch, event_id, gtid_set, bool(consistent), *times_and_token)
+    if target_kind(url) == "postgres":
+        return _postgres(url, service)
+    return _sqlite(sqlite_file(url), service)
 
 
-def _sqlite(path: Path, service: str) -> Any:
+def _row(found: Any, because: list[tuple[Any]], **further: Any) -> TargetRow:
+    log_id, seqno, epoch, event_id, gtid_set, consistent, *times_and_token = found
+    row = TargetRow(log_id, seqno, epoch, event_id, gtid_set, bool(consistent), *times_and_token)
+    return replace(row, because=tuple(str(word) for (word,) in because), **further)
+
+
+def _sqlite(path: Path, service: str) -> TargetRow | None:
     if not path.exists():
         return None
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=10)) as connection:
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'thl_position'").fetchone():
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            if "thl_position" not in names:
                 return None
-            return connection.execute(f"SELECT {_COLUMNS} FROM thl_position WHERE service = ?", (service,)).fetchone()
+            query = f"SELECT {_COLUMNS} FROM thl_position WHERE service = ?"
+            found = connection.execute(query, (service,)).fetchone()
+            if found is None:
+                return None
+            known = {"thl_rewound", "thl_excluded", "thl_inconsistent"} <= names
+            return _row(found, connection.execute(_SQLITE_CAUSES, (service,)).fetchall() if known else [])
     except sqlite3.Error as error:
         raise TargetUnavailable(f"the target cannot be read: {error}", file=path) from error
 
 
-def _postgres(url: str, service: str) -> Any:
+def _postgres(url: str, service: str) -> TargetRow | None:
     try:
-        with connect(url, "thl status") as connection:
-            found = connection.execute("SELECT to_regclass('thl.thl_position')").fetchone()
-            if found is None or found[0] is None:
+        with connect(url, "thl status") as connection, connection.transaction():
+            # One state of all tables: an intent is there for milliseconds.
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            table = connection.execute("SELECT to_regclass('thl.thl_position')").fetchone()
+            if table is None or table[0] is None:
                 return None
             query = f"SELECT {_COLUMNS} FROM thl.thl_position WHERE service = %s"
-            return connection.execute(query.encode(), (service,)).fetchone()
+            found = connection.execute(query.encode(), (service,)).fetchone()
+            return None if found is None else _with_writers(connection, service, found)
     except psycopg.Error as error:
         raise TargetUnavailable(f"the target cannot be read: {error}") from error
+
+
+def _with_writers(connection: psycopg.Connection, service: str, found: Any) -> TargetRow:
+    readable: dict[str, bool | None] = dict(
+        connection.execute(_READABLE, (list(_FURTHER),)).fetchall()
+    )  # None: there is no such table
+    unreadable = tuple(f"thl.{name}" for name, may in readable.items() if may is False)
+    if not all(readable.values()):
+        return _row(found, [], unreadable=unreadable)
+    run, of = connection.execute, (service,)
+    causes = run("SELECT because FROM thl.thl_inconsistent_because WHERE service = %s ORDER BY 1", of).fetchall()
+    channels = run("SELECT channel, seqno FROM thl.thl_channels WHERE service = %s ORDER BY 1", of).fetchall()
+    columns = "first_seqno, last_seqno, epoch, writers"
+    begun = run(f"SELECT {columns} FROM thl.thl_intent WHERE service = %s".encode(), of).fetchone()
+    intent = None
+    if begun is not None:
+        first, last, epoch, writers = begun
+        committed = tuple(number for number, seqno in channels if seqno == last)
+        intent = OpenIntent(first, last, epoch, writers, committed)
+    return _row(found, causes, channels=tuple(seqno for _, seqno in channels), intent=intent)

@@ -9,6 +9,9 @@
 - `thl_rewound`: the last event that a target had before a rewind, until it is applied again.
 - `thl_intent`: the commit that several writers make, until all have made their part.
 - `thl_channels`: one row per writer: the last event of the last commit of which it made a part.
+
+`schema_version` in `thl_position` is what a connector has to know to go on from there. Every version refuses a number
+above `SCHEMA_VERSION`, its own, and so an older version does not harm what it would not notice.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from connector.errors import ConfigError
 from connector.log.compact.net_changes import AppliedEvent, LeftOut
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
@@ -35,10 +39,36 @@ POSITION: Final = (
     "consistent",
     "commit_time",
 )
-"""The columns of `thl_position` that hold a `TargetPosition`. The others are service, token and applied_at."""
+"""The columns of `thl_position` that hold a `TargetPosition`; also service, token, applied_at and schema_version."""
+
+SETTLED_VERSION: Final = 1
+"""The `schema_version` of a target without an open intent."""
+
+INTENT_VERSION: Final = 2
+"""The `schema_version` while a commit of several writers is open: `thl_intent` has to be known."""
+
+SCHEMA_VERSION: Final = INTENT_VERSION
+"""The newest `schema_version` that this version of the connector knows."""
 
 BY_HAND: Final = "done by hand: "
 """The prefix of the reason in `thl_skipped` for an event that a user has applied by hand."""
+
+
+def check_schema_version(service: str, version: int) -> None:
+    """Check that this version of the connector knows what a target's position needs.
+
+    Raises:
+        ConfigError: a newer version wrote it; nothing was changed.
+    """
+    if version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"the target needs a newer version of the connector: its schema version is {version}, and this one knows "
+            f"{SCHEMA_VERSION}",
+            hint="start the version of thl that wrote to this target last, or a later one",
+            service=service,
+            schema_version=version,
+            known=SCHEMA_VERSION,
+        )
 
 
 def position_values(position: TargetPosition) -> tuple[Value, ...]:
@@ -75,6 +105,7 @@ def position_from(service: str, row: Sequence[object], head: object = None) -> T
 
 
 INTENT: Final = (
+    "log_id",
     "first_seqno",
     "last_seqno",
     "epoch",
@@ -96,6 +127,7 @@ def intent_values(intent: Intent, position: TargetPosition, *, consistent: bool)
         consistent: whether the target is consistent before it.
     """
     return (
+        intent.log_id,
         intent.first,
         intent.last,
         intent.epoch,
@@ -114,8 +146,9 @@ def intent_from(row: Sequence[object], committed: Iterable[int]) -> tuple[Intent
         row: the columns.
         committed: the writers that have made their part.
     """
-    first, last, epoch, _, consistent, writers, hash_version, undivided = row
+    log_id, first, last, epoch, _, consistent, writers, hash_version, undivided = row
     intent = Intent(
+        log_id=LogId(str(log_id)),
         first=Seqno(int(str(first))),
         last=Seqno(int(str(last))),
         epoch=Epoch(int(str(epoch))),

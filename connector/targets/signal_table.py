@@ -128,6 +128,14 @@ class SignalTable:
             return set()
         return {_number(seqno) for (seqno,) in self._run("SELECT seqno FROM {thl_skipped} WHERE service = ?", service)}
 
+    def intent(self, service: str) -> tuple[int, int] | None:
+        """The first and the last event of a commit that several writers have made in part; None if there is none."""
+        if not self._session.has("thl_intent"):
+            return None
+        for first, last in self._run("SELECT first_seqno, last_seqno FROM {thl_intent} WHERE service = ?", service):
+            return _number(first), _number(last)
+        return None
+
     def inconsistent(self, service: str) -> list[Inconsistent]:
         """The tables that may differ from the source's, ordered by name."""
         if not self._session.has("thl_inconsistent"):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg import sql
+from psycopg.errors import InvalidParameterValue, UndefinedObject
 
 from connector.errors import TargetUnavailable
 from connector.verify.target import TargetState, metadata_columns, not_begun
@@ -14,6 +15,18 @@ from connector.verify.values import ComparedColumn, Row, ValueForm, double_form
 
 ROWS_AT_ONCE = 2000
 NAME_BYTES = 63
+
+ATTEMPTS = 100  # to begin in a state that is not in the middle of a commit, 50 ms apart
+
+_EXPORTS = """
+SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('thl.thl_progress') AND attname = 'snapshot')
+  AND has_table_privilege(to_regclass('thl.thl_progress'), 'SELECT')
+"""
+# Not by the column's name, which a target of an earlier version lacks.
+_OPEN_INTENT = """
+SELECT FROM thl.thl_position p
+WHERE service = %s AND NOT consistent AND (to_jsonb(p)->>'schema_version')::integer > 1
+"""
 
 _COLUMNS = """
 SELECT a.attname, format_type(a.atttypid, NULL)
@@ -38,10 +51,10 @@ class PostgresReader:
 
     @contextmanager
     def view(self, service: str) -> Iterator[TargetState]:
-        """Open a read-only transaction at one snapshot."""
+        """Open a read-only transaction at one snapshot: that of the applier, if it exports any."""
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                self._begin(cursor, service)
                 cursor.execute("SET LOCAL datestyle = 'ISO, YMD'")
                 cursor.execute("SET LOCAL intervalstyle = 'postgres'")
                 cursor.execute("SELECT to_regclass('thl.thl_position')")
@@ -73,6 +86,30 @@ class PostgresReader:
         finally:
             if not self._connection.closed:
                 self._connection.rollback()
+
+    def _begin(self, cursor: psycopg.Cursor, service: str) -> None:
+        """Begin a transaction at the applier's snapshot, or if it exports none, between two commits of several writers.
+
+        If a commit stays open, because its applier was ended, the transaction begins all the same: the state tells.
+        """
+        exports = cursor.execute(_EXPORTS).fetchone() == (True,)
+        for _ in range(ATTEMPTS):
+            snapshot = None
+            if exports:
+                query = "SELECT snapshot FROM thl.thl_progress WHERE service = %s"
+                (snapshot,) = cursor.execute(query, (service,)).fetchone() or (None,)
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                if snapshot is not None:
+                    cursor.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
+                    return
+                if not exports or cursor.execute(_OPEN_INTENT, (service,)).fetchone() is None:
+                    return
+            except (InvalidParameterValue, UndefinedObject):
+                pass  # the snapshot has ended meanwhile
+            cursor.execute("ROLLBACK")
+            cursor.execute("SELECT pg_sleep(0.05)")
+        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def called(self, column: str) -> str:
         """Cut a name at 63 bytes, as PostgreSQL does."""

@@ -90,7 +90,7 @@ class Nothing:
 class _NoRanges:
     """Nothing is left by tasks."""
 
-    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
         """Never called."""
         raise AssertionError(partition, begin, end)
 
@@ -150,7 +150,7 @@ def _measured(work: Callable[[], None], server: int | None = None, profile: Path
     return Spent(seconds, cpu, usage(server).cpu_seconds - before if server else 0.0)
 
 
-def _filled(log: Recording, target: TargetDatabase) -> Callable[[], None]:
+def filled(log: Recording, target: TargetDatabase) -> Callable[[], None]:
     """Apply the preparation; return the work to be measured."""
     core = _core(target)
     for batch in log.before:
@@ -273,12 +273,12 @@ def _one(log: Recording, name: str, stack: ExitStack, profile: Path | None) -> d
     place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="thl-applying-")))
     if name == "nothing":
         target = Nothing()
-        work = _filled(log, target)
+        work = filled(log, target)
         target.changes = target.net_rows = 0
         figures = _measured(work, profile=profile).figures(log.rows)
         return figures | {"survive %": round(target.net_rows / target.changes * 100, 1)}
     if name == "sqlite":
-        work = _filled(log, SqliteTarget(place / "bench.db", SystemClock()))
+        work = filled(log, SqliteTarget(place / "bench.db", SystemClock()))
         return _measured(work, profile=profile).figures(log.rows)
     place.chmod(0o755)
     server = stack.enter_context(PostgresServer(place, die_with_parent=True))
@@ -286,7 +286,7 @@ def _one(log: Recording, name: str, stack: ExitStack, profile: Path | None) -> d
     if name == "postgresql":
         postgres = PostgresTarget(server.dsn, SystemClock())
         stack.callback(postgres.close)
-        return _measured(_filled(log, postgres), pid, profile).figures(log.rows)
+        return _measured(filled(log, postgres), pid, profile).figures(log.rows)
     hand = ByHand(server.dsn, log)
     stack.callback(hand.close)
     hand.before()

@@ -1,8 +1,8 @@
 """`python -m tests.bench.large`: large rows in parts through messages of 1 MiB; memory and completeness.
 
 Transactions of random sizes (1 KiB to 40 MiB, each power of two as likely) over several schemas, and now and then a row
-of 64 MiB, through topics that take no larger message, to PostgreSQL. Exit 1 unless source and target are equal and both
-peaks stay within the bounds given.
+of 64 MiB, through topics that take no larger message, to PostgreSQL. Exit 1 unless source and target are equal and the
+memory of producer and applier stays within the bounds given.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from threading import Event, Thread
 
 import click
 import psycopg
@@ -19,8 +20,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connector.config.loading import load as load_config
 from connector.config.model import Config
 from connector.demo.load import Connect
+from connector.demo.stage import Worker
 from connector.verify import verify
-from tests.bench.meter import usage
+from tests.bench.drain import APPLIER, PRODUCER
+from tests.bench.meter import Meter, Usage
 from tests.bench.site import CLOCK, site
 
 MESSAGE = 1 << 20
@@ -29,6 +32,7 @@ ROW = 64 << 20
 SCHEMAS = 4
 KEYS = 40  # rows of a schema at most: what was written is written over
 END = -1  # the key of the last row
+LOOK = 0.5  # seconds
 DIGEST = 128  # bytes of the pattern that a body repeats
 
 
@@ -90,14 +94,59 @@ def there(dsn: str) -> bool:
             return False
 
 
+class Memory:
+    """Watches the memory of a process and its children: the most that they have at once, and which of them has it.
+
+    Args:
+        worker: the process; it may start later.
+        parts: its members: name → their program; see `Meter`.
+    """
+
+    def __init__(self, worker: Worker, parts: Mapping[str, str]) -> None:
+        self._worker = worker
+        self._parts = parts
+        self._used: dict[str, Usage] = {}
+        self._most: dict[str, int] = {}
+        self._ended = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Watch no longer."""
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def megabytes(self) -> float:
+        """The most at once."""
+        return sum(self._most.values()) / 1e6
+
+    def __str__(self) -> str:
+        shares = ", ".join(f"{name} {size / 1e6:,.0f}" for name, size in self._most.items())
+        own = sum(used.peak for used in self._used.values()) / 1e6
+        seconds = ", ".join(f"{name} {used.cpu_seconds:.1f}" for name, used in self._used.items())
+        return f"{self.megabytes:,.0f} MB at once ({shares}), {own:,.0f} as the sum of own peaks; CPU s: {seconds}"
+
+    def _watch(self) -> None:
+        meters: dict[str, Meter] = {}
+        while not self._ended.wait(LOOK):
+            if self._worker.pid is None:
+                continue
+            meters = meters or {name: Meter(self._worker.pid, program) for name, program in self._parts.items()}
+            self._used = {name: meter.read() for name, meter in meters.items()}
+            now = {name: used.together for name, used in self._used.items()}
+            if sum(now.values()) > sum(self._most.values()):
+                self._most = now
+
+
 @click.command()
 @click.option("--transactions", default=1000, show_default=True)
 @click.option("--partitions", default=8, show_default=True)
 @click.option("--seed", default=1, show_default=True)
 @click.option("--behind", is_flag=True, help="The applier starts when all is written.")
 @click.option("--patience", default=3600, show_default=True, help="Seconds.")
-@click.option("--producer-megabytes", default=700, show_default=True)
-@click.option("--applier-megabytes", default=2700, show_default=True)
+@click.option("--producer-megabytes", default=700, show_default=True, help="Memory at once that is too much.")
+@click.option("--applier-megabytes", default=1400, show_default=True, help="Likewise, with all of its processes.")
 def main(
     *,
     transactions: int,
@@ -119,6 +168,7 @@ def main(
         applier, _ = place.worker("apply", source=filters)
         config = load_config(applier.config)
         made_small(config, partitions)
+        memory = {"producer": Memory(producer, PRODUCER), "applier": Memory(applier, APPLIER)}
         producer.start()
         if not behind:
             applier.start()
@@ -129,9 +179,10 @@ def main(
         while not there(place.postgres.dsn) and CLOCK.monotonic() - began < patience:
             producer.check()
             applier.check()
-            CLOCK.sleep(0.5)
+            CLOCK.sleep(0.25)
         seconds = CLOCK.monotonic() - began
-        peaks = {"producer": usage(producer.pid or 0).peak / 1e6, "applier": usage(applier.pid or 0).peak / 1e6}
+        for one in memory.values():
+            one.end()
         report = verify(config)
         for worker in (applier, producer):
             worker.stop()
@@ -140,8 +191,9 @@ def main(
         f" {MESSAGE >> 20} MiB on {partitions} partitions: equal: {report.equal}, {seconds:.0f} s,"
         f" {written / 1e6 / seconds:.0f} MB/s with the writing"
     )
-    print("peak resident: " + ", ".join(f"{name} {peak:.0f} MB" for name, peak in peaks.items()))
-    fits = peaks["producer"] <= producer_megabytes and peaks["applier"] <= applier_megabytes
+    for name, one in memory.items():
+        print(f"{name}: {one}")
+    fits = memory["producer"].megabytes <= producer_megabytes and memory["applier"].megabytes <= applier_megabytes
     sys.exit(0 if report.equal and fits else 1)
 
 

@@ -113,6 +113,12 @@ def tls(results: Sequence[Result]) -> str:
     return f"{table(rows, columns, references)}\n\n{provenance(results)}"
 
 
+def semi_sync(results: Sequence[Result]) -> str:
+    """What a commit on the source takes without and with semi-synchronous replication."""
+    columns = [*(Column(f"{cut} ms", f"{cut} ms") for cut in ("p50", "p95", "p99")), Column("commits/s", "commits/s")]
+    return f"{table(cases(results), columns)}\n\n{provenance(results)}"
+
+
 def peers(results: Sequence[Result]) -> str:
     """Other programs with the same backlog on the same servers, beside the connector: cases are `what, kind: who`."""
     rows = {case: [_with_totals(row) for row in repeats] for case, repeats in sorted(cases(results).items())}
@@ -152,6 +158,7 @@ TABLES: Mapping[str, Callable[[Sequence[Result]], str]] = {
     "catch-up": catch_up,
     "starts": starts,
     "tls": tls,
+    "semi-sync": semi_sync,
     "peers": peers,
 }
 

@@ -120,9 +120,9 @@ def test_undone_events_can_be_applied_again(place: Place, seed: int) -> None:
     events = 80
     records, states, starts = random_records(random, events)
     values = log(*records)
-    target = place.open(audit=True)
-    Rig(target, history([0], events - 1)).accept(table(values))
+    Rig(place.open(audit=True), history([0], events - 1)).accept(table(values))
     for _ in range(3):
+        target = place.open_for_undo()
         at = target.claim("shop")
         to = random.randrange(at.seqno)
         collapse = Compactor("thl.shop")
@@ -131,8 +131,9 @@ def test_undone_events_can_be_applied_again(place: Place, seed: int) -> None:
             compact_inverse(collapse, "thl.shop", values[starts[seqno] : end])
         target.stage(collapse.drain(), last=True)
         target.commit(replace(at, seqno=Seqno(to), offsets={0: starts[to + 1]}), [])
+        target.close()
         assert place.read(ORDERS) == sorted(states[to].items())
-        rig, end = Rig(target, history([0], events - 1)), random.randint(to + 1, events - 1)
+        rig, end = Rig(place.open(audit=True), history([0], events - 1)), random.randint(to + 1, events - 1)
         rig.accept(table(values[starts[to + 1] : starts[end]], offset=starts[to + 1]))
         assert place.read(ORDERS) == sorted(states[end - 1].items())
         assert [seqno for seqno, _ in place.applied()] == list(range(end))

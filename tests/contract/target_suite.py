@@ -10,13 +10,14 @@ from typing import Protocol
 
 import pytest
 
-from connector.errors import ConnectorError, Fenced, TargetDiffers, TargetUnavailable, Unsupported
+from connector.errors import ConfigError, ConnectorError, Fenced, TargetDiffers, TargetUnavailable, Unsupported
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import ANY, AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import TargetPosition
+from connector.targets.bookkeeping import SCHEMA_VERSION
 from connector.targets.signal_table import SignalTable
 from connector.targets.target import TargetDatabase
 from tests.support.net import Row, layout, net
@@ -40,6 +41,9 @@ class Place(Protocol):
 
     def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> TargetDatabase:
         """A target on it; closed when the test ends."""
+
+    def open_for_undo(self, *, columns: MetadataColumns | None = None) -> TargetDatabase:
+        """A target as `thl undo` opens it, with one writer."""
 
     def read(self, table: TableLayout) -> list[Row] | None:
         """A table's rows as the log has them, sorted; None if there is no such table. From a session of its own."""
@@ -132,6 +136,29 @@ class TestPosition:
     def test_each_service_has_its_own_position(self, place: Place, applier: Applier) -> None:
         assert place.open().claim("other") == TargetPosition(service="other")
         applier.commit()  # not fenced by it
+
+
+class TestSchemaVersion:
+    def test_a_target_of_a_newer_version_is_refused_by_name(self, place: Place, applier: Applier) -> None:
+        place.run(f"UPDATE {position_table(place)} SET schema_version = 99 WHERE service = 'shop'")
+        with pytest.raises(ConfigError) as refused:
+            place.open().claim("shop")
+        assert "schema version is 99" in refused.value.message
+        assert refused.value.where["known"] == SCHEMA_VERSION
+        place.open().claim("other")
+        applier.commit()  # the claim that was refused has changed nothing
+
+    def test_a_target_of_an_earlier_version_is_claimed(self, place: Place, applier: Applier) -> None:
+        place.run(f"ALTER TABLE {position_table(place)} DROP COLUMN schema_version")
+        applier.target.close()
+        assert place.open().claim("shop") == applier.position
+        place.run(f"UPDATE {position_table(place)} SET schema_version = 99")
+        with pytest.raises(ConfigError):
+            place.open().claim("shop")
+
+
+def position_table(place: Place) -> str:
+    return "thl_position" if place.schemaless else "thl.thl_position"
 
 
 class TestVisibility:

@@ -17,7 +17,6 @@ from connector.log.compact.metadata_columns import MetadataColumns, metadata_col
 from connector.log.compact.net_changes import once_more
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableLayout
-from connector.targets.target import TargetDatabase
 from tests.contract.target_again import taken_back
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS, Applier, Place, stops
 from tests.support.fragments import change, column, record, statement
@@ -198,13 +197,15 @@ def test_replayed_rows_keep_their_metadata(place: Place, seed: int) -> None:
     assert read(place, KEYED) == states[49][KEYED]
 
 
-def undone(target: TargetDatabase, values: list[bytes], starts: list[int], to: int) -> None:
+def undone(place: Place, values: list[bytes], starts: list[int], to: int) -> None:
+    target = place.open_for_undo(columns=ALL)
     at = target.claim("shop")
     collapse = Compactor("thl.shop", ALL, known=False)
     for seqno in range(at.seqno, to, -1):
         compact_inverse(collapse, "thl.shop", values[starts[seqno] : starts[seqno] + 1])
     target.stage(collapse.drain(), last=True)
     target.commit(replace(at, seqno=Seqno(to), offsets={0: starts[to + 1]}), [])
+    target.close()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -216,7 +217,7 @@ def test_rows_taken_back_have_null_metadata_until_written(place: Place, seed: in
     Rig(target, known, columns=ALL).accept(table(values))
     to = random.randint(5, 40)
     before = {row[0]: row for row in states[49][KEYED]}
-    undone(target, values, starts, to)
+    undone(place, values, starts, to)
     # Since then untouched is what has still the transaction that it has in the end.
     expected = [
         row if before.get(row[0]) == row and int(str(row[3])) <= to else (*row[:3], *NONE) for row in states[to][KEYED]
@@ -237,7 +238,7 @@ def test_equal_rows_taken_back_have_no_later_metadata(place: Place, seed: int) -
     to = 49
     for _ in range(3):
         to = random.randint(to - 14, to - 1)
-        undone(target, values, starts, to)
+        undone(place, values, starts, to)
         found = read(place, BARE)
         assert sorted(map(str, (row[:3] for row in found))) == sorted(map(str, (row[:3] for row in states[to][BARE])))
         assert max(int(str(row[3] or 0)) for row in found) <= to

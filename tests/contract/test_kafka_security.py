@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.consume import Consumer as LogConsumer
 from connector.errors import BrokerUnavailable, PreflightError
-from connector.kafka import acls, topics
+from connector.kafka import acls, arrow_reader, large_messages, range_reader, topics
 from connector.kafka import log_reader as reading
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.log_reader import LogReader
@@ -111,6 +112,38 @@ def test_a_wrong_password_is_refused(config: Config, broker: SecureBroker, short
     with LogReader(refused) as reader, pytest.raises(BrokerUnavailable) as raised:
         reader.control()
     assert raised.value.where["code"] == "_AUTHENTICATION"
+
+
+def test_a_wrong_password_is_the_reason_of_every_reader_that_waits_in_vain(
+    config: Config, broker: SecureBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong, topic = broker.kafka(password="guessed"), config.topic
+    for module in (arrow_reader, large_messages, range_reader):
+        monkeypatch.setattr(module, "PATIENCE", 3.0)
+    with (
+        arrow_reader.ArrowReader(wrong, topic, {0: 0}) as whole,
+        LargeMessages(wrong, topic) as large,
+        closing(range_reader.RangeReader(wrong, topic, SystemClock())) as ranges,
+    ):
+        for read in (whole.next, lambda: large.fetch(0, 0), lambda: list(ranges.batches(0, 0, 1))):
+            with pytest.raises(BrokerUnavailable, match="sends no more") as refused:
+                read()
+            assert "uthentication failed" in str(refused.value.where["cause"])
+            assert refused.value.hint == "see kafka.properties"
+
+
+def test_a_wrong_password_is_the_reason_of_a_writer_that_waits_in_vain(
+    config: Config, broker: SecureBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = config.model_copy(update={"kafka": broker.kafka(password="guessed")})
+    for name in ("transactions.PATIENCE", "transactions.STEP", "requests.PATIENCE"):
+        monkeypatch.setattr(f"connector.kafka.{name}", 3.0)
+    request = OfflineRequest(epoch=Epoch(1), asked_at=1, asked_by="me", reason="")
+    for write in (Transactions(wrong, SystemClock()).open, lambda: send_request(wrong, request)):
+        with pytest.raises(BrokerUnavailable) as refused:
+            write()
+        assert "uthentication failed" in str(refused.value.where["cause"])
+        assert refused.value.hint == "see kafka.properties"
 
 
 @pytest.mark.parametrize("opened", READERS)

@@ -24,6 +24,7 @@ from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka import consumer, range_reader
+from connector.kafka.large_messages import LARGE, LargeMessages
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment, Unread
@@ -40,7 +41,7 @@ from tests.support.memory_target import MemoryTarget
 from tests.support.producing import until
 from tests.support.servers.environment import Broker
 from tests.support.spark import session
-from tests.unit.applier.test_core import LargeMessages, history
+from tests.unit.applier.test_core import history
 
 CLOCK = SystemClock()
 
@@ -150,6 +151,13 @@ def test_deleted_offsets_are_refused_and_later_ones_read(config: Config, reader:
     assert read(reader, 5, 10) == [5, 6, 7, 8, 9]
 
 
+def test_a_sparing_reader_holds_few_messages_however_well_they_compress(config: Config, reader: RangeReader) -> None:
+    LogWriter(config).raw(*[b"x" * 200_000] * 60)  # on the wire less than one fetch of other readers
+    counts = [batch.num_rows for batch in reader.batches(0, 0, 60, sparing=True)]
+    assert sum(counts) == 60
+    assert max(counts) <= 15  # three of the producer's batches: what was queued, what was fetched meanwhile
+
+
 def test_a_range_beyond_the_partition_s_end_is_refused(
     config: Config, reader: RangeReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,14 +201,17 @@ def applied(config: Config, parts: list[list[Part]]) -> set[int]:
     target = MemoryTarget()
     position = target.claim("shop")
     known = history([0], 1_000_000)
-    with closing(RangeReader(config.kafka, config.topic, CLOCK)) as ranges:
+    with (
+        closing(RangeReader(config.kafka, config.topic, CLOCK)) as ranges,
+        LargeMessages(config.kafka, config.topic) as large,
+    ):
         core = ApplyCore(
             target,
             position,
             EventSequencer[Message, Messages | Segment](
                 topic=config.topic, partitions=1, position=position, history=known
             ),
-            PartitionBuffers(config.topic, LargeMessages(()), ranges),
+            PartitionBuffers(config.topic, large, ranges),
             log_id=known.log_id,
             gtid_set="",
             topic=config.topic,
@@ -232,6 +243,25 @@ def test_what_a_task_has_no_memory_for_is_applied_from_the_driver(
     assert (
         applied(config, [whole]) == applied(config, [before, [unread]]) == applied(config, [parts]) == set(range(3_000))
     )
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_large_messages_are_read_without_their_values_and_applied_from_the_driver(
+    config: Config, reader: RangeReader, *, compact: bool
+) -> None:
+    log = LogWriter(config)
+    log.online()
+    sizes = [10, LARGE, LARGE, 10, LARGE - 1000, *[10] * 50, LARGE, 10]  # of texts, so that messages are larger
+    for seqno, size in enumerate(sizes):
+        log.events([record(seqno, [change("insert", [(None, [seqno, "x" * size])])])])
+    with closing(consumer.KafkaConsumer(config.kafka, f"{config.topic}.end")) as ends:
+        end = ends.bounds(config.topic, 0)[1]
+    values = [value for batch in reader.batches(0, 0, end) for value in batch["value"].to_pylist()]
+    assert [value is None for value in values[1:]] == [size == LARGE for size in sizes]
+    parts = parts_of(task(config, compact=compact), TaskRange(0, 0, end, first=True))
+    assert sum(part["value"].null_count for part in parts if isinstance(part, pa.RecordBatch)) == 3
+    assert any(isinstance(part, Segment) for part in parts) == compact
+    assert applied(config, [parts]) == set(range(len(sizes)))
 
 
 @pytest.mark.parametrize("damaged", [0, 1, 40])

@@ -50,6 +50,9 @@ class PostgresPlace:
         self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns))
         return self.opened[-1]
 
+    def open_for_undo(self, *, columns: MetadataColumns | None = None) -> PostgresTarget:
+        return self.open(audit=True, columns=columns)
+
     def query(self, sql: str) -> list[Row]:
         return self.reader.execute(sql.encode()).fetchall()
 

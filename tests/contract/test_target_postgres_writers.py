@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 import psycopg
@@ -13,6 +14,7 @@ import pytest
 from connector.clock import SystemClock
 from connector.errors import ConfigError, Fenced, PreflightError, TargetDiffers
 from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.ids import Seqno
 from connector.targets.postgres import writers as writers_module
 from connector.targets.postgres.channels import Channel
 from connector.targets.postgres.target import PostgresTarget
@@ -38,6 +40,10 @@ class WritersPlace(PostgresPlace):
 
     def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> PostgresTarget:
         self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns, writers=self.writers))
+        return self.opened[-1]
+
+    def open_for_undo(self, *, columns: MetadataColumns | None = None) -> PostgresTarget:
+        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=True, columns=columns))
         return self.opened[-1]
 
     def close(self) -> None:
@@ -108,6 +114,11 @@ def consistent(place: WritersPlace) -> bool:
     return place.query("SELECT consistent FROM thl.thl_position WHERE service = 'shop'") == [(True,)]
 
 
+def schema_version(place: WritersPlace) -> int:
+    ((version,),) = place.query("SELECT schema_version FROM thl.thl_position WHERE service = 'shop'")
+    return int(str(version))
+
+
 ROWS = [(number, f"v{number}") for number in range(40)]
 
 
@@ -134,7 +145,7 @@ def test_a_commit_that_was_made_in_part_is_made_whole(
     place.close()
     crashes.before = set()
     assert place.read(ORDERS) not in ([], ROWS)
-    assert (causes(place), consistent(place)) == (["channels"], False)
+    assert (causes(place), consistent(place), schema_version(place)) == (["channels"], False, 2)
     place.writers = writers
     again = Applier(place.open(audit=True))
     intent = again.position.intent
@@ -148,7 +159,7 @@ def test_a_commit_that_was_made_in_part_is_made_whole(
     assert (again.position.seqno, again.position.consistent) == (before.seqno, True)
     again.rows(net(ORDERS, inserts=ROWS))
     assert place.read(ORDERS) == ROWS
-    assert (causes(place), consistent(place)) == ([], True)
+    assert (causes(place), consistent(place), schema_version(place)) == ([], True, 1)
     place.close()
     last = Applier(place.open(audit=True))
     assert last.position == again.position
@@ -184,6 +195,7 @@ def test_a_commit_of_which_no_part_was_made_is_forgotten(
     crashes.before = set()
     again = Applier(place.open())
     assert again.position == before
+    assert schema_version(place) == 1
     assert (causes(place), consistent(place), place.read(ORDERS)) == ([], True, [])
     again.rows(net(ORDERS, inserts=ROWS[:5]))  # the log may have been cut otherwise
     assert place.read(ORDERS) == ROWS[:5]
@@ -205,12 +217,14 @@ def test_a_wrong_row_count_of_one_writer_leaves_nothing(place: WritersPlace, ord
         "CREATE UNIQUE INDEX ON shop.orders (v)",
         "ALTER TABLE shop.orders ADD EXCLUDE (v WITH =)",
         "CREATE TABLE shop.child (id int REFERENCES shop.orders)",
+        "CREATE TABLE shop.parent (id int PRIMARY KEY); INSERT INTO shop.parent SELECT generate_series(0, 99); "
+        "ALTER TABLE shop.orders ADD FOREIGN KEY (id) REFERENCES shop.parent",
         "CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; "
         "CREATE TRIGGER t BEFORE INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.f()",
         "CREATE RULE r AS ON DELETE TO shop.orders DO ALSO NOTIFY x",
         "CREATE TABLE shop.kin () INHERITS (shop.orders)",
     ],
-    ids=["unique", "exclude", "foreign key", "trigger", "rule", "inherits"],
+    ids=["unique", "exclude", "referenced", "foreign key", "trigger", "rule", "inherits"],
 )
 def test_a_table_with_more_than_a_primary_key_goes_by_one_writer(
     place: WritersPlace, orders: Applier, made: str
@@ -305,6 +319,15 @@ def test_a_channel_of_an_older_applier_is_fenced(place: WritersPlace, orders: Ap
         orders.commit()
     newer.rows(net(ORDERS, inserts=ROWS[:1]))
     assert place.read(ORDERS) == ROWS[:1]
+
+
+def test_a_commit_that_goes_back_is_not_divided(place: WritersPlace, orders: Applier) -> None:
+    """An applier that finds it in part could not make it whole; `thl undo` opens its target with one writer."""
+    orders.rows(net(ORDERS, inserts=ROWS))
+    orders.target.stage([net(ORDERS, deletes=ROWS)], last=True)
+    with pytest.raises(ValueError, match="not divided"):
+        orders.target.commit(replace(orders.position, seqno=Seqno(0)), [])
+    assert (place.read(ORDERS), causes(place)) == (ROWS, [])
 
 
 def test_another_version_s_division_is_refused_by_name(place: WritersPlace, orders: Applier, crashes: Crashes) -> None:

@@ -46,6 +46,9 @@ class SqlitePlace:
         finally:
             connection.close()
 
+    def open_for_undo(self, *, columns: MetadataColumns | None = None) -> SqliteTarget:
+        return self.open(audit=True, columns=columns)
+
     def read(self, table: TableLayout) -> list[Row] | None:
         name = str(table.name).replace('"', '""')
         columns = ", ".join('"' + column.name.replace('"', '""') + '"' for column in table.columns)

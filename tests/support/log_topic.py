@@ -69,10 +69,13 @@ class Log:
         self.producer = Producer({"bootstrap.servers": self.broker.bootstrap, "transactional.id": self.service})
         self.producer.init_transactions(30)
 
-    def transaction(self, *messages: tuple[int, bytes], abort: bool = False) -> None:
+    def transaction(self, *messages: tuple[int, bytes], abort: bool = False, flip: int = 0) -> None:
+        """Writes messages; the last byte of each, which is of its checksum, with the bits of `flip` changed."""
         self.producer.begin_transaction()
         for partition, value in messages:
-            self.producer.produce(self.topic, self._linked(partition, value), partition=partition)
+            linked = self._linked(partition, value)
+            linked = linked[:-1] + bytes([linked[-1] ^ flip])
+            self.producer.produce(self.topic, linked, partition=partition)
             if not abort and (place := first_fields(value, f"{self.topic}-{partition}")).finishes:
                 self.tails[partition] = place.seqno
         key, value = position_message(self.position)

@@ -21,7 +21,16 @@ PLAIN = frozenset(
 QUOTED = frozenset({"character_set_client", "time_zone"})
 # Facts about the statement, and those that the transaction's own BEGIN and COMMIT express.
 TOLD = frozenset(
-    {"autocommit", "catalog", "collation_database", "default_table_encryption", "error_code", "invoker", "suppress_use"}
+    {
+        "autocommit",
+        "catalog",
+        "collation_database",
+        "default_table_encryption",
+        "error_code",
+        "invoker",
+        "suppress_use",
+        replay.CHARSET_ID,
+    }
 )
 # What a statement does not tell it had by default.
 DEFAULTS = "SET auto_increment_increment = 1, auto_increment_offset = 1, lc_time_names = 0, time_zone = DEFAULT"

@@ -109,6 +109,7 @@ class ScriptedSource:
     loads: bool = False
     load_failures: list[ConnectorError] = field(default_factory=list)
     stop_in_load: bool = False
+    acknowledger: None = None
 
     def check(self, *, load: bool) -> None:
         pass

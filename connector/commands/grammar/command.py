@@ -155,7 +155,8 @@ class Command(click.Command):
             if not equals and not fixed and words and parameter.takes_next:
                 found.append(words.popleft())
             if earlier != today:
-                _announce(ctx, earlier, " ".join((today, *fixed)) if " " in earlier else today)
+                whole = " " in earlier or isinstance(form, str)
+                _announce(ctx, earlier, " ".join((today, *fixed)) if whole else today)
             if given.setdefault(today, name) != name and not parameter.multiple:
                 raise click.UsageError(f"{given[today]} and {name} are the same option: give one of them", ctx)
         return found

@@ -17,20 +17,32 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from connector.commands.grammar.command import COMMON, NEW_LAYOUT, Decorator, Form, option
+from connector.commands.grammar.command import COMMON, JSON, NEW_LAYOUT, Decorator, Form, option
 
 if TYPE_CHECKING:
     from connector.commands.grammar.unverified import End
+    from connector.patterns import ColumnPatterns
 
 OUTPUT: Final = "Output"
-PARTS: Final = ("headers", "sql", "sizes")
-KNOWN: Final = {"tungsten": ("all", *PARTS), "json": ("all", "headers"), "avro": ("all",)}  # parts by format
+PARTS: Final = ("headers", "sizes")
+# Parts, and further options, by format.
+KNOWN: Final = {
+    "tungsten": ("all", *PARTS, "specs", "charset", "hex"),
+    "sql": ("all", "hex", "exclude-column"),
+    "json": ("all", "headers", "specs"),
+    "avro": ("all",),
+}
 VIEW_EARLIER: Final[dict[str, Form]] = {
     "--format": NEW_LAYOUT,
+    "-json": "--format json",
+    **JSON,
+    "-sql": "--format sql",
+    "--sql": "--format sql",
     "-headers": "--headers",
-    "-sql": "--sql",
     "-sizes": "--sizes",
     "-specs": "--specs",
+    "-charset": "--charset",
+    "-hex": "--hex",
     "-timezone": "--timezone",
 }
 
@@ -136,12 +148,29 @@ def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.Choice(list(KNOWN)),
         default="tungsten",
         show_default=True,
-        help="Tungsten's layout; one JSON object per fragment and line; or an Avro container file of the fragments.",
+        help="Tungsten's layout; SQL that MySQL executes; one JSON object per fragment and line; or an Avro container "
+        "file of the fragments.",
     )
     @option("--headers", section=OUTPUT, is_flag=True, help="One line per fragment, without its changes.")
-    @option("--sql", section=OUTPUT, is_flag=True, help="Statements only; rows, which have none, as comments.")
     @option("--sizes", section=OUTPUT, is_flag=True, help="One line per fragment with the number of its changes.")
     @option("--specs", section=OUTPUT, is_flag=True, help="Show each column's type.")
+    @option(
+        "--charset",
+        section=OUTPUT,
+        callback=charset,
+        metavar="NAME",
+        help="Show binary values as text in this character set (latin1, UTF-8 …) where they are valid in it.",
+    )
+    @option("--hex", section=OUTPUT, is_flag=True, help="Also show the bytes of text values; with SQL, only those.")
+    @option(
+        "--exclude-column",
+        section=OUTPUT,
+        multiple=True,
+        callback=columns,
+        metavar="PATTERN",
+        help="Columns that the SQL does not set (schema.table.column, with * and ?): generated ones, which MySQL "
+        "computes itself. Repeatable.",
+    )
     @option(
         "--timezone",
         "zone",
@@ -154,19 +183,46 @@ def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @functools.wraps(command)
     def with_view(
-        *, layout: str, headers: bool, sql: bool, sizes: bool, specs: bool, zone: tzinfo, **arguments: Any
+        *,
+        layout: str,
+        headers: bool,
+        sizes: bool,
+        specs: bool,
+        zone: tzinfo,
+        charset: str | None,
+        hex: bool,
+        exclude_column: ColumnPatterns,
+        **arguments: Any,
     ) -> Any:
         from connector.inspect.formats.printing import Layout, Part, View
 
-        if headers + sql + sizes + specs > 1:
-            raise click.UsageError("--headers, --sql, --sizes and --specs exclude each other")
-        asked = zip(PARTS, (headers, sql, sizes), strict=True)
-        part = next((name for name, given in asked if given), "all")
-        if part not in KNOWN[layout]:
-            raise click.UsageError(f"--format {layout} has no --{part}")
-        if specs and layout == "avro":
-            raise click.UsageError("--format avro has no --specs: its schema has the columns' types")
-        return command(view=View(layout=Layout(layout), part=Part(part), specs=specs, zone=zone), **arguments)
+        if headers + sizes + specs > 1:
+            raise click.UsageError("--headers, --sizes and --specs exclude each other")
+        given = {
+            "headers": headers,
+            "sizes": sizes,
+            "specs": specs,
+            "charset": charset is not None,
+            "hex": hex,
+            "exclude-column": bool(exclude_column.patterns),
+        }
+        asked = [name for name, there in given.items() if there]
+        for name in asked:
+            if name not in KNOWN[layout]:
+                raise click.UsageError(f"--format {layout} has no --{name}")
+        part = next((name for name in asked if name in PARTS), "all")
+        if part != "all" and (hex or charset is not None):
+            raise click.UsageError(f"--{part} shows no values: it has no --hex and no --charset")
+        view = View(
+            layout=Layout(layout),
+            part=Part(part),
+            specs=specs,
+            zone=zone,
+            charset=charset,
+            hexadecimal=hex,
+            excluded_columns=exclude_column,
+        )
+        return command(view=view, **arguments)
 
     return with_view
 
@@ -177,6 +233,31 @@ def time_zone(_: click.Context, parameter: click.Parameter, value: str) -> tzinf
         return UTC if value == "UTC" else ZoneInfo(value)
     except (KeyError, ValueError, OSError) as error:
         raise click.BadParameter(f"{value!r} is not a time zone like Europe/Berlin", param=parameter) from error
+
+
+def charset(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The name of a character set."""
+    from connector.inspect.formats.value_text import is_charset
+
+    if value is not None and not is_charset(value):
+        raise click.BadParameter(f"{value!r} is not a character set like latin1, utf8mb4 or UTF-8", param=parameter)
+    return value
+
+
+def columns(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> ColumnPatterns:
+    """Patterns of columns, of a repeatable option."""
+    from connector.patterns import column_patterns
+
+    try:
+        return column_patterns(values)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=parameter) from error
+
+
+def relay_option(text: str, section: str) -> Decorator:
+    """Give a command `--file`; it is called with `relay: Path | None`."""
+    folder = click.Path(path_type=Path)
+    return option("--file", "relay", section=section, type=folder, metavar="FOLDER", help=text)
 
 
 def reason_option(text: str, section: str) -> Decorator:

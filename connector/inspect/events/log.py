@@ -35,6 +35,7 @@ class Listed:
         fragment: the fields of schemas/fragment.avsc.
         voided: true if its attempt was given up, is unfinished, or is trapped.
         value: the message.
+        file: the file of the relay that has it; "": it is on Kafka.
     """
 
     topic: str
@@ -43,11 +44,12 @@ class Listed:
     fragment: dict[str, Any]
     voided: bool
     value: bytes = b""
+    file: str = ""
 
     @property
     def place(self) -> str:
-        """topic-partition@offset."""
-        return f"{self.topic}-{self.partition}@{self.offset}"
+        """topic-partition@offset, or the name of the relay's file."""
+        return self.file or f"{self.topic}-{self.partition}@{self.offset}"
 
 
 class LogList:
@@ -55,10 +57,12 @@ class LogList:
 
     Args:
         config: the service and its brokers.
+        checksums: False: fragments with a wrong checksum are listed, with a warning.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, checksums: bool = True) -> None:
         self._config = config
+        self._checksums = checksums
         self.topic = config.topic
         self._partitions = Partitions(config)
         self._trapped: tuple[Range, ...] | None = None
@@ -120,7 +124,7 @@ class LogList:
     def fragments(self, attempt: Attempt) -> Iterator[Listed]:
         """Yield an attempt's fragments; an attempt that was too large to keep is read again."""
         messages = attempt.held or self._partitions.messages(attempt.partition, attempt.first, attempt.last + 1)
-        return listed(self.topic, attempt.partition, messages, voided=attempt.voided)
+        return listed(self.topic, attempt.partition, messages, voided=attempt.voided, checksums=self._checksums)
 
     def first_whole(self, log: LogReader, partition: int, start: int, end: int) -> Attempt | None:
         """The first whole attempt in a range of offsets."""
@@ -160,7 +164,9 @@ class LogList:
         return header_of(value, self._partitions.at(partition, offset))
 
 
-def listed(topic: str, partition: int, messages: Iterable[tuple[int, bytes]], *, voided: bool) -> Iterator[Listed]:
+def listed(
+    topic: str, partition: int, messages: Iterable[tuple[int, bytes]], *, voided: bool, checksums: bool = True
+) -> Iterator[Listed]:
     """The fragments of one attempt at an event, decoded.
 
     A change in parts belongs to the fragment with its last part; where the event's first fragment is gone, no fragment
@@ -170,6 +176,7 @@ def listed(topic: str, partition: int, messages: Iterable[tuple[int, bytes]], *,
         topic, partition: topic and partition of the messages.
         messages: the messages with their offsets, in order.
         voided: true if the attempt is not an event; see `Listed`.
+        checksums: see `LogList`.
 
     Raises:
         LogDamaged: a message is not a fragment.
@@ -177,7 +184,7 @@ def listed(topic: str, partition: int, messages: Iterable[tuple[int, bytes]], *,
     parts: DecodedParts | None = None
     for number, (offset, value) in enumerate(messages):
         at = f"{topic}-{partition}@{offset}"
-        fragment = fragment_of(value, at)
+        fragment = fragment_of(value, at, checksums=checksums)
         if number == 0 and not fragment["fragno"]:
             parts = chunks(at)
         changes = fragment["changes"]

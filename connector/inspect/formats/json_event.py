@@ -84,6 +84,10 @@ class JsonPrinter:
         """The end of the line."""
         return b"]}\n" if self._open is None else b"]}]}\n"
 
+    def end(self) -> bytes:
+        """Return b""."""
+        return b""
+
     def _rows(self, change: Rows, found: list[bytes]) -> None:
         table = self._tables.get(id(change.layout))
         if table is None:

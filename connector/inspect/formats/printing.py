@@ -1,4 +1,4 @@
-"""Prints fragments of the log as text, JSON or Avro."""
+"""Prints fragments of the log as text, SQL, JSON or Avro."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from connector.inspect.events.log import Listed
 from connector.inspect.formats.as_json import as_object
 from connector.inspect.formats.container import Container
 from connector.inspect.formats.specs import specs
-from connector.inspect.formats.tungsten import SIZES_HEAD, header_line, lines, named, sizes_line, sql_lines
+from connector.inspect.formats.sql import StatementPrinter
+from connector.inspect.formats.tungsten import SIZES_HEAD, header_line, lines, named, sizes_line
+from connector.inspect.formats.value_text import value_formatter
+from connector.patterns import NO_COLUMNS, ColumnPatterns
 
 
 class Layout(StrEnum):
     """The format of the output."""
 
     TUNGSTEN = "tungsten"
+    SQL = "sql"
     JSON = "json"
     AVRO = "avro"
 
@@ -30,7 +34,6 @@ class Part(StrEnum):
 
     ALL = "all"
     HEADERS = "headers"
-    SQL = "sql"
     SIZES = "sizes"
 
 
@@ -39,16 +42,22 @@ class View:
     """The options of the output.
 
     Args:
-        layout: Tungsten's text, a JSON object per line, or an Avro container file.
+        layout: Tungsten's text, SQL, a JSON object per line, or an Avro container file.
         part: all; or a part, of Tungsten's layout any, of JSON the headers.
         specs: show columns with their types.
         zone: time zone of commit times.
+        charset: of Tungsten's layout: shows bytes as text of this character set.
+        hexadecimal: of Tungsten's layout: shows the bytes of texts, too; of SQL: texts in hexadecimal.
+        excluded_columns: of SQL: columns that it does not set.
     """
 
     layout: Layout = Layout.TUNGSTEN
     part: Part = Part.ALL
     specs: bool = False
     zone: tzinfo = UTC
+    charset: str | None = None
+    hexadecimal: bool = False
+    excluded_columns: ColumnPatterns = NO_COLUMNS
 
 
 class LogPrinter(Protocol):
@@ -65,6 +74,8 @@ def log_printer(view: View, out: BinaryIO) -> LogPrinter:
     """The printer for the options."""
     if view.layout is Layout.AVRO:
         return AvroPrinter(out)
+    if view.layout is Layout.SQL:
+        return StatementPrinter(out, view.excluded_columns.find, hexadecimal=view.hexadecimal)
     if view.layout is Layout.JSON:
         headers = view.part is Part.HEADERS
         return TextPrinter(
@@ -73,10 +84,10 @@ def log_printer(view: View, out: BinaryIO) -> LogPrinter:
                 [json.dumps(as_object(listed, headers=headers, specs=view.specs, zone=view.zone), ensure_ascii=False)]
             ),
         )
+    head, value = specs if view.specs else named, value_formatter(view.charset, hexadecimal=view.hexadecimal)
     texts: dict[Part, Callable[[Listed], Iterator[str]]] = {
-        Part.ALL: lambda listed: lines(listed, zone=view.zone, column_head=specs if view.specs else named),
+        Part.ALL: lambda listed: lines(listed, zone=view.zone, column_head=head, value=value),
         Part.HEADERS: lambda listed: iter([header_line(listed, zone=view.zone)]),
-        Part.SQL: sql_lines,
         Part.SIZES: lambda listed: iter([sizes_line(listed, zone=view.zone)]),
     }
     return TextPrinter(out, texts[view.part], SIZES_HEAD if view.part is Part.SIZES else "")

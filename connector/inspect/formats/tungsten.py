@@ -1,7 +1,8 @@
 """Formats fragments in the layout of Tungsten's `thl list`, exactly, because users parse it.
 
 FILE is topic-partition@offset, or a binary log's name. Times are in UTC or a chosen zone. A default schema is shown
-where it changes within a fragment; rows, which name their own schema, reset it.
+where it changes within a fragment; rows, which name their own schema, reset it. `mysql_thread_id` and `rollback` are
+shown as metadata, though the log has them as fields of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Protocol
 
 from connector.errors import escaped
+from connector.inspect.formats.session_values import set_before, tungsten_options, with_service
+from connector.log.transaction import statement_options as replay
 
 ROW = " - ROW# = "
 SIZES_HEAD = "SEQ# Frag# Tstamp"
@@ -21,6 +24,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 ColumnHead = Callable[[int, Mapping[str, Any]], str]
 """Formats the column in the brackets of a value's line, given its index and the log's description."""
+
+ShownValue = Callable[[object], str]
+"""Formats a value."""
 
 
 class ListedFragment(Protocol):
@@ -44,23 +50,33 @@ def named(index: int, column: Mapping[str, Any]) -> str:
     return f"{index + 1}: {escaped(column['name'])}"
 
 
-def lines(listed: ListedFragment, *, zone: tzinfo = UTC, column_head: ColumnHead = named) -> Iterator[str]:
+def lines(
+    listed: ListedFragment, *, zone: tzinfo = UTC, column_head: ColumnHead = named, value: ShownValue | None = None
+) -> Iterator[str]:
     """One fragment.
 
     Args:
         listed: the fragment.
         zone: time zone of the commit time.
         column_head: formats columns.
+        value: formats values; None: `shown`.
     """
     yield from header_lines(listed, zone=zone)
+    service = listed.fragment["metadata"].get("service")
     schema: str | None = None
-    for number, change in enumerate(listed.fragment["changes"]):
+    number = 0
+    for change in listed.fragment["changes"]:
         if "sql" in change:
-            yield from statement(number, change["schema"], change["sql"], change["options"], before=schema)
+            found = statements(
+                number, change["schema"], change["sql"], change["options"], before=schema, service=service
+            )
+            number += len(found) - 1
+            yield from (line for one in found for line in one)
             schema = change["schema"]
         else:
-            yield from _rows(number, change, column_head)
+            yield from _rows(number, change, column_head, value or shown)
             schema = None
+        number += 1
 
 
 def header_lines(listed: ListedFragment, *, zone: tzinfo = UTC) -> Iterator[str]:
@@ -74,19 +90,36 @@ def header_lines(listed: ListedFragment, *, zone: tzinfo = UTC) -> Iterator[str]
     yield f"- EPOCH# = {fragment['epoch']}"
     yield f"- EVENTID = {or_null(fragment['event_id'])}"
     yield f"- SOURCEID = {fragment['source_id']}"
-    yield f"- METADATA = [{';'.join(_fact(name, value) for name, value in fragment['metadata'].items())}]"
+    yield f"- METADATA = [{';'.join(_fact(name, value) for name, value in _metadata(fragment))}]"
     yield f"- TYPE = {EVENT_TYPE}"
 
 
-def statement(
-    number: int, schema: str, sql: str, options: Mapping[str, str], *, before: str | None = None
-) -> Iterator[str]:
-    """A change that is a statement. `before` is the default schema that this fragment showed last."""
-    if options:
-        yield f"- OPTIONS = [{', '.join(f'{name} = {value}' for name, value in options.items())}]"
+def statements(
+    number: int,
+    schema: str,
+    sql: str,
+    options: Mapping[str, str],
+    *,
+    before: str | None = None,
+    service: str | None = None,
+) -> list[list[str]]:
+    """A change that is a statement: the lines of each SET statement before it, and its own.
+
+    Args:
+        number: number of the first of them.
+        schema, sql, options: the statement.
+        before: the default schema that this fragment showed last.
+        service: the service for the comment behind the statement; None: there is none.
+    """
+    found = [[f"- SQL({number + index}) = {shown_text(text)}"] for index, text in enumerate(set_before(options))]
+    last = []
+    if shown_options := tungsten_options(options):
+        last.append(f"- OPTIONS = [{', '.join(f'{name} = {value}' for name, value in shown_options)}]")
     if schema != before:
-        yield f"- SCHEMA = {escaped(schema)}"
-    yield f"- SQL({number}) = {shown_text(sql)}"
+        last.append(f"- SCHEMA = {escaped(schema)}")
+    text = sql if replay.LOAD_BLOCK in options else with_service(sql, service)
+    last.append(f"- SQL({number + len(found)}) = {shown_text(text)}")
+    return [*found, last]
 
 
 def rows_head(number: int, action: str, schema: str, table: str) -> Iterator[str]:
@@ -133,13 +166,24 @@ def or_null(value: object) -> str:
     return "null" if value is None else str(value)
 
 
+def _metadata(fragment: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """The metadata, in Tungsten's order: the connection follows the server, the outcome is last."""
+    thread_id = fragment.get("thread_id")
+    for name, value in fragment["metadata"].items():
+        yield name, value
+        if name == "mysql_server_id" and thread_id:
+            yield "mysql_thread_id", thread_id
+    if fragment.get("outcome") == "rollback":
+        yield "rollback", ""
+
+
 def _fact(name: str, value: object) -> str:
     """A metadata entry on one line: statements may have several lines."""
     text = shown_text(str(value)).replace("\r", "\\r").replace("\n", "\\n")
     return f"{name}={text}" if text else name
 
 
-def _rows(number: int, change: Mapping[str, Any], column_head: ColumnHead) -> Iterator[str]:
+def _rows(number: int, change: Mapping[str, Any], column_head: ColumnHead, value: ShownValue) -> Iterator[str]:
     columns = [column_head(index, column) for index, column in enumerate(change["columns"])]
     before = present(change["before_present"], len(columns))
     after = present(change["after_present"], len(columns))
@@ -147,20 +191,19 @@ def _rows(number: int, change: Mapping[str, Any], column_head: ColumnHead) -> It
     for row_number, row in enumerate(change["rows"]):
         yield f"{ROW}{row_number}"
         if row["after"] is not None:
-            yield from _image("COL", columns, after, row["after"], range(len(columns)))
+            yield from _image("COL", columns, dict(zip(after, row["after"], strict=True)), range(len(columns)), value)
         # The key identifies the row: its old values; without a key, the whole old row.
         old, present_columns = (row["after"], after) if row["before"] is None else (row["before"], before)
         key = change["key_columns"] or ([] if row["before"] is None else range(len(columns)))
-        yield from _image("KEY", columns, present_columns, old, key)
+        yield from _image("KEY", columns, dict(zip(present_columns, old, strict=True)), key, value)
 
 
 def _image(
-    word: str, columns: Sequence[str], places: Sequence[int], values: Sequence[object], chosen: Sequence[int]
+    word: str, columns: Sequence[str], found: Mapping[int, object], chosen: Sequence[int], value: ShownValue
 ) -> Iterator[str]:
-    found = dict(zip(places, values, strict=True))
     for index in sorted(chosen):
         if index in found:
-            yield value_head(word, columns[index]) + shown(found[index])
+            yield value_head(word, columns[index]) + value(found[index])
 
 
 def header_line(listed: ListedFragment, *, zone: tzinfo = UTC) -> str:
@@ -189,19 +232,3 @@ def sizes_line(listed: ListedFragment, *, zone: tzinfo = UTC) -> str:
         f"{fragment['seqno']} {fragment['fragno']} {time_of(fragment['commit_time'], zone)} "
         f"Event total: {len(changes)} chunks {sql} bytes in SQL statements {rows} rows"
     )
-
-
-def sql_lines(listed: ListedFragment) -> Iterator[str]:
-    """The statements of a fragment, each ended by a semicolon; rows, which have no statement, as a comment."""
-    seqno = listed.fragment["seqno"]
-    schema = ""
-    for change in listed.fragment["changes"]:
-        if "sql" not in change:
-            table = escaped(f"{change['schema']}.{change['table']}").replace("*/", "* /")
-            yield f"/* SEQ# = {seqno}: {len(change['rows'])} rows of {table}, {change['action'].upper()} */"
-            continue
-        if change["schema"] not in {"", schema}:
-            schema = change["schema"]
-            yield f"USE `{escaped(schema).replace('`', '``')}`;"
-        sql = shown_text(change["sql"])
-        yield sql if sql.endswith(";") else f"{sql};"

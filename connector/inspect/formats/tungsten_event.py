@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from connector.errors import escaped
-from connector.inspect.formats.tungsten import ROW, header_lines, rows_head, statement, value_head
+from connector.inspect.formats.tungsten import ROW, header_lines, rows_head, statements, value_head
 from connector.inspect.formats.tungsten_rows import TungstenRows
-from connector.log.ids import Outcome, Seqno
+from connector.log.ids import Kind, Seqno
 from connector.log.transaction.batch import Rows, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import TableLayout
@@ -63,27 +63,33 @@ class TungstenPrinter:
             "epoch": 0,
             "event_id": ending and str(EventId(ending.end.file, ending.end.offset, begin.thread_id)),
             "source_id": begin.server_id,
+            "thread_id": begin.thread_id,
+            "outcome": ending and ending.outcome.name.lower(),
             "metadata": {
                 "mysql_server_id": begin.server_id,
                 "dbms_type": "mysql",
+                "tz_aware": "true",
+                **({"unsafe_for_block_commit": ""} if begin.kind is Kind.DDL else {}),
                 **begin.metadata,
                 **({"xa": xa} if xa else {}),
                 **dict(self._queries.metadata(batch.changes)),
             },
         }
-        if ending is not None and ending.outcome is Outcome.ROLLBACK:
-            fragment["metadata"]["rollback"] = "true"
         self._fragno += 1
         found = [_lines(header_lines(BatchHeader(begin.start.file, fragment)))]
         schema: str | None = None
-        for number, change in enumerate(batch.changes):
+        number = 0
+        for change in batch.changes:
             if isinstance(change, Rows):
                 name, schema = change.layout.name, None
                 found.append(_lines(rows_head(number, change.action.name, name.schema, name.table)))
                 found.append(self._rows(change.layout).printed(change.data, change.ends, change.before, change.after))
             else:
-                found.append(_lines(statement(number, change.schema, change.sql, change.options, before=schema)))
+                texts = statements(number, change.schema, change.sql, change.options, before=schema)
+                found += map(_lines, texts)
+                number += len(texts) - 1
                 schema = change.schema
+            number += 1
         return b"".join(found)
 
     def header(self, seqno: Seqno, ending: TransactionEnd, xa: str = "") -> bytes:
@@ -92,6 +98,10 @@ class TungstenPrinter:
         return b""
 
     def footer(self) -> bytes:
+        """Return b""."""
+        return b""
+
+    def end(self) -> bytes:
         """Return b""."""
         return b""
 
@@ -113,5 +123,5 @@ def _printer(layout: TableLayout) -> TungstenRows:
     return TungstenRows(ROW.encode(), columns, keys, [index in layout.key for index in range(len(names))])
 
 
-def _lines(found: Iterator[str]) -> bytes:
+def _lines(found: Iterable[str]) -> bytes:
     return "".join(f"{line}\n" for line in found).encode()

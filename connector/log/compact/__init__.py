@@ -5,6 +5,7 @@
 - `table_changes`: the changes of one table, by key or by row; compiled.
 - `table_images`: the images of its net changes; compiled.
 - `merge_partial`: the same for tables whose images lack columns; compiled.
+- `join`: joins the net changes of several segments; compiled.
 - `key_order`: puts net changes in the order of their keys; compiled.
 - `segment`: whole events of a partition, reduced to net changes by a task.
 - `net_changes`: the net changes, as a target gets them.

@@ -36,7 +36,7 @@ from connector.log.compact.merge_partial cimport PartialMerger
 from connector.log.format.change_header cimport read_change_header, skip_change_header
 from connector.log.format.message cimport Block, Message
 from connector.log.compact.scan cimport Messages, ScannedMessage
-from connector.log.compact.table_changes cimport TableChanges, add_net, add_rows, new_table
+from connector.log.compact.table_changes cimport TableChanges, add_rows, new_table
 from connector.log.compact.table_images cimport drained
 from connector.log.compact.metadata_values cimport MetadataValuesOf
 from connector.log.transaction.statement_options import SAVEPOINTS
@@ -63,7 +63,7 @@ cdef class Compactor:
     cdef dict layouts  # bytes of a change's header -> TableLayout and presence bitmaps; never forgotten
     cdef dict same  # TableLayout -> the first equal one
     cdef dict current  # table name -> TableChanges
-    cdef list tables  # in the order of their first changes; a name twice where its layout changed; NetChanges as given
+    cdef list tables  # in the order of their first changes; a name twice where its layout changed
     cdef readonly long long rows
     cdef readonly long long size
 
@@ -139,34 +139,9 @@ cdef class Compactor:
                 break
         return first
 
-    def add_net(self, net, *, bint apart=False):
-        """Add net changes that follow on what was added before.
-
-        Args:
-            net: the changes, with metadata columns if the target has some; partial ones stay as they are.
-            apart: true: they stay as they are.
-
-        Raises:
-            LogDamaged: they contradict the earlier ones.
-        """
-        cdef TableChanges table
-        if apart or net.partial is not None:
-            self.current.pop(net.layout.name, None)
-            self.tables.append(net)
-            return
-        table = self.current.get(net.layout.name)
-        if table is None or table.layout != net.layout:
-            table = new_table(net.layout, b"")
-            self.current[net.layout.name] = table
-            self.tables.append(table)
-        try:
-            add_net(table, net)
-        except (ValueError, IndexError) as error:
-            raise damaged(error, hint="nothing was applied of these events", topic=self.topic) from error
-
     def drain(self):
         """Drain the net changes, table by table, an earlier layout of a table before a later one."""
-        net = [drained(one, self.metadata_values) if type(one) is TableChanges else one for one in self.tables]
+        net = [drained(one, self.metadata_values) for one in self.tables]
         self._begin()
         return [rows for rows in net if len(rows)]
 
@@ -262,7 +237,7 @@ cdef class Compactor:
         """Read a change's header and return its table."""
         cdef Py_ssize_t start = r.at
         cdef TableChanges table
-        if self.tables and type(self.tables[len(self.tables) - 1]) is TableChanges:
+        if self.tables:
             # Mostly the same as before. No header is a prefix of another, so comparing its own bytes suffices.
             table = <TableChanges>self.tables[len(self.tables) - 1]
             if table is self.current.get(table.layout.name) and starts_with(r, table.change_header):

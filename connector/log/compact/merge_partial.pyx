@@ -28,7 +28,7 @@ cdef enum:
 cdef bytes ABSENT = b"\x00"  # Avro's null
 
 
-cdef class Row:
+cdef class MergedRow:
     """A row that exists."""
 
 
@@ -116,14 +116,14 @@ cdef class PartialMerger:
                 )
         return b"".join([values[column] for column in self.layout.key])
 
-    cdef Row found(self, bytes key, list old):
+    cdef MergedRow found(self, bytes key, list old):
         """Remove and return the row of this key."""
-        cdef Row row = self.rows.pop(key, None)
+        cdef MergedRow row = self.rows.pop(key, None)
         if row is not None:
             return row
         if key in self.gone:
             raise BrokenRule(Rule.KEY_DELETED, table=self.layout.name)
-        row = Row.__new__(Row)
+        row = MergedRow.__new__(MergedRow)
         row.base = key
         row.values = [None] * len(old)
         for column in self.layout.key:
@@ -132,11 +132,11 @@ cdef class PartialMerger:
         return row
 
     cdef int keyed(self, unsigned char action, list old, list new) except -1:
-        cdef Row row
+        cdef MergedRow row
         cdef bytes key
         cdef Py_ssize_t column
         if action == INSERT:
-            row = Row.__new__(Row)
+            row = MergedRow.__new__(MergedRow)
             row.values = new
         else:
             key = self.key(old)
@@ -209,7 +209,7 @@ cdef class PartialMerger:
         )
 
     cdef object keyed_net(self, long long changes):
-        cdef Row row
+        cdef MergedRow row
         cdef bytes key
         inserts, updates, deletes, changed, moved, added = [], [], [], [], [], []
         kept = set()  # old keys of rows that still exist, maybe with another key
@@ -251,7 +251,7 @@ cdef class PartialMerger:
         """A partial image with the metadata columns, which are always present."""
         return partial(values if metadata is None else values + metadata.values, base)
 
-    def only_key(self, Row row):
+    def only_key(self, MergedRow row):
         """An image with only the key that a row had before."""
         cdef Reader r = Reader.__new__(Reader)
         cdef Py_ssize_t start

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.format.header import FragmentHeader
@@ -17,8 +17,17 @@ from connector.log.gtid.gtid_runs import GtidRun
 from connector.log.ids import Seqno
 from connector.log.reading.event_range import EventRange
 
+Buffer = Any  # of bytes: collections.abc.Buffer from Python 3.12 on
 COMMIT_ROWS: Final = 200_000  # rows after which a segment, or a commit, gets no further event
 COMMIT_BYTES: Final = 64 << 20  # likewise
+
+
+class SpooledRecords(NamedTuple):
+    """The place of a segment's records: a file, and their first byte and the one after them."""
+
+    path: bytes
+    begin: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,9 @@ class Segment:
         commit_times: `array('q')`, the commit time of each event in µs since 1970 UTC; 0 where one is not known.
         changes: the net changes, in the order in which to apply them.
         events: each event, if it was asked for.
+        records: the messages as records of the relay (`connector.relay.record`), in their order, if they were asked
+            for; on the way from a task to the driver the place of their bytes.
+        record_ends: `array('q')`, where in `records` each event ends.
     """
 
     partition: int
@@ -55,6 +67,8 @@ class Segment:
     commit_times: array[int]
     changes: Sequence[NetChanges]
     events: Sequence[AppliedEvent] = ()
+    records: Buffer | SpooledRecords = b""
+    record_ends: array[int] = field(default_factory=lambda: array("q"))
 
     def __len__(self) -> int:
         """The number of events."""

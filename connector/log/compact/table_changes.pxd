@@ -32,4 +32,4 @@ cdef class TableChanges:
 
 cdef TableChanges new_table(object layout, bytes change_header)
 cdef long long add_rows(TableChanges table, unsigned char action, Reader r, Block block) except -1
-cdef int add_net(TableChanges table, object net) except -1
+cdef int add_images(TableChanges table, unsigned char action, object images) except -1

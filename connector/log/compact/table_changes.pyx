@@ -1,6 +1,6 @@
 """The changes of one table in a range of events: each key's state, or the number of equal rows without a key.
 
-`add_rows` walks the rows of one change, `add_net` the images of net changes that follow. Each is one function with all
+`add_rows` walks the rows of one change, `add_images` those of net changes that follow. Each is one function with all
 that it calls for a row, so that the C compiler can inline them.
 """
 
@@ -66,16 +66,8 @@ cdef long long add_rows(TableChanges table, unsigned char action, Reader r, Bloc
     return rows
 
 
-cdef int add_net(TableChanges table, object net) except -1:
-    """Add net changes, all with whole images."""
-    add_images(table, DELETE, net.deletes)
-    add_images(table, UPDATE, net.updates)
-    add_images(table, INSERT, net.inserts)
-    table.changes += net.changes
-    return 0
-
-
 cdef int add_images(TableChanges table, unsigned char action, object images) except -1:
+    """Add the whole images of net changes."""
     cdef Block block = Block(images.data)
     cdef Reader r = Reader.__new__(Reader)
     cdef Py_ssize_t image

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.epochs.control import ControlState, EpochRecord, trapped_of
@@ -18,6 +19,9 @@ from connector.log.epochs.fork import Range, overlaps, ranges_text
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.rules import Rule
 from connector.log.transaction.position import PositionRecord, TargetPosition
+
+REFUSED: Final = "Client handshake failure: Client response validation failed: "
+"""Begins every refusal of the handshake, as in Tungsten, whose users search logs for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,28 @@ class History:
         """The trapped events: a later epoch goes on without them, and readers skip them."""
         return trapped_of(self.epochs)
 
+    def prove_target(self, position: TargetPosition, *, from_first: bool) -> None:
+        """Prove a target's position, and the last event of a commit that some of its writers have made.
+
+        Args:
+            position: the target's.
+            from_first: whether the log can still be read from its first event.
+
+        Raises:
+            HistoriesDiffer: as `prove`.
+        """
+        source_id, head = position.source_id, position.rewound_from
+        self.prove(
+            position.log_id,
+            position.seqno,
+            position.epoch,
+            source_id=source_id,
+            from_first=from_first,
+            rewound_from=head,
+        )
+        if (intent := position.intent) is not None:
+            self.prove(intent.log_id, intent.last, intent.epoch, source_id=source_id, rewound_from=head)
+
     def prove(
         self,
         log_id: LogId,
@@ -128,7 +154,7 @@ class History:
             return
         if log_id != self.log_id:
             raise HistoriesDiffer(
-                "The target follows another log",
+                f"{REFUSED}The target follows another log",
                 hint="point the target to the log it comes from, or fill it again from nothing",
                 server_log_id=self.log_id,
                 client_log_id=log_id or "none",
@@ -136,7 +162,7 @@ class History:
             )
         if seqno > self.last_finished:
             raise HistoriesDiffer(
-                "The target is ahead of the log: the log lost events that the target has",
+                f"{REFUSED}The target is ahead of the log: the log lost events that the target has",
                 hint="fill the target again from nothing",
                 log_id=log_id,
                 seqno=seqno,
@@ -146,7 +172,7 @@ class History:
         written_by = self.covering(seqno).epoch
         if written_by != epoch:
             raise HistoriesDiffer(
-                f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
+                f"{REFUSED}Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
                 f"server epoch number={written_by} client epoch number={epoch}",
                 hint="the target holds events that are not in this log: fill it again from nothing",
             )
@@ -166,7 +192,7 @@ class History:
             applied = rewound_from if record.first_seqno > rewound_from else seqno
             if record.forked and record.epoch > epoch and overlaps(record.forked.events, Seqno(0), max(seqno, applied)):
                 raise HistoriesDiffer(
-                    f"Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
+                    f"{REFUSED}Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
                     f"server epoch number={record.epoch} client epoch number={epoch}: the target holds events that the "
                     "source's successor lacks",
                     hint="fill the target again from nothing",
@@ -178,11 +204,14 @@ class History:
     def _prove_new(self, log_id: LogId, epoch: Epoch, *, from_first: bool) -> None:
         if log_id not in ("", self.log_id) or epoch != NO_EPOCH:
             raise HistoriesDiffer(
-                "The target has no event but names a log", client_log_id=log_id, log_id=self.log_id, epoch=epoch
+                f"{REFUSED}The target has no event but names a log",
+                client_log_id=log_id,
+                log_id=self.log_id,
+                epoch=epoch,
             )
         if not from_first:
             raise HistoriesDiffer(
-                "The target is empty and the log's first events are deleted",
+                f"{REFUSED}The target is empty and the log's first events are deleted",
                 hint="publish a new snapshot, or start from a copy of a target that is further",
                 log_id=self.log_id,
             )

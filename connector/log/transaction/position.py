@@ -73,6 +73,7 @@ class Intent:
     """A commit that several writers make, each in a transaction of its own, and that not all of them have made.
 
     Args:
+        log_id: the log of the events; before its first commit a target has no other record of it.
         first, last: the events of the commit.
         epoch: of the last event.
         writers: the number of writers that the commit is divided among.
@@ -81,6 +82,7 @@ class Intent:
         committed: the writers, from 0 on, that have made their part.
     """
 
+    log_id: LogId
     first: Seqno
     last: Seqno
     epoch: Epoch

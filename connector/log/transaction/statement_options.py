@@ -4,6 +4,7 @@ To replay a statement, set its options in their order, then execute its text.
 
 - Options of the session (`sql_mode`, `time_zone` …) come first. A missing one had its default: MySQL logs
   `auto_increment_*`, `lc_time_names` and `time_zone` only where they differ from the default or were used.
+- A name that begins with `##` is no variable: `##character_set_client` is the collation's id of `character_set_client`.
 - A user variable is named `@name`. Its value is an expression of exactly that type, character set and collation.
 - A file that LOAD DATA reads comes in blocks before the statement. Each block is a statement whose text is a comment.
 - Where the text, outside of comments, has bytes that `character_set_client` does not define, each such byte is shown as
@@ -19,6 +20,8 @@ LAST_INSERT_ID: Final = "last_insert_id"
 INSERT_ID: Final = "insert_id"
 RAND_SEED1: Final = "rand_seed1"
 RAND_SEED2: Final = "rand_seed2"
+CHARSET: Final = "character_set_client"  # of the text, by its name
+CHARSET_ID: Final = "##character_set_client"
 PSEUDO_THREAD_ID: Final = "pseudo_thread_id"
 VARIABLE: Final = "@"
 LOAD_FILE: Final = "load_data_file"  # the file of a block, and of the statement that reads it
@@ -26,6 +29,8 @@ LOAD_BLOCK: Final = "load_data_block"  # the block's bytes in base64
 LOAD_FROM: Final = "load_data_from"  # the first of the text's characters that name the file
 LOAD_TO: Final = "load_data_to"
 LOAD_DUPLICATES: Final = "load_data_duplicates"  # error | ignore | replace
+LOAD_NOT_LOGGED: Final = "load_data_not_logged"  # "1": the log does not hold the file (MySQL 3.23, and NEW_LOAD)
+BINLOG_FORMAT: Final = "binlog_format_description"  # of a BINLOG statement: the one to execute before it, in base64
 TEXT: Final = "text_base64"  # the text's bytes, where its character set does not define some of them
 DIALECT: Final = "dialect"  # the dialect of a definition, if it is not MySQL's
 MARIADB_DIALECT: Final = "mariadb"
@@ -33,7 +38,10 @@ MARIADB_DIALECT: Final = "mariadb"
 # Statements that mark a place in a transaction and change nothing, as MySQL logs them.
 SAVEPOINTS: Final = ("SAVEPOINT ", "RELEASE SAVEPOINT ")
 
-_VALUES: Final = frozenset({LAST_INSERT_ID, INSERT_ID, RAND_SEED1, RAND_SEED2, LOAD_BLOCK})
+OF_NEXT: Final = frozenset({LAST_INSERT_ID, INSERT_ID, RAND_SEED1, RAND_SEED2})
+"""Values that the next statement alone has."""
+
+_VALUES: Final = OF_NEXT | {LOAD_BLOCK}
 
 
 def values(options: Mapping[str, str]) -> str:

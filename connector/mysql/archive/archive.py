@@ -27,6 +27,7 @@ LOG: Final = logging.getLogger(__name__)
 PART: Final = ".part"
 IDENTITY: Final = "source.json"
 SYNC_BYTES: Final = 64 << 20
+COPY_BYTES: Final = 1 << 20
 
 
 class Archive:
@@ -62,6 +63,21 @@ class Archive:
                     folder=self.folder,
                     between=f"{one.name} {next_one.name}",
                 )
+        return found
+
+    def sizes(self) -> dict[str, tuple[int, bool]]:
+        """The files by their names on the server: bytes of the log that are there, and if the file is whole.
+
+        Nothing is locked or changed: another process may be writing. A file that is compressed is counted by its
+        decompressed bytes.
+
+        Raises:
+            ConfigError, CorruptBinlog: a file cannot be read.
+        """
+        found = {one.name: (_log_bytes(one), True) for one in self.files()}
+        for part in self.folder.glob(f"*{PART}"):
+            if part.stem not in found:
+                found[part.stem] = part.stat().st_size, False
         return found
 
     @property
@@ -228,6 +244,17 @@ class ArchiveWriter:
         (self._folder / f"{self._name}{PART}").rename(self._folder / self._name)
         _sync_folder(self._folder)
         return [self._name]
+
+
+def _log_bytes(file: LogFile) -> int:
+    """Bytes of a file, decompressed."""
+    with closing(LogBytes(file)) as source:
+        if not source.compressed and file.path is not None:
+            return file.path.stat().st_size
+        into = memoryview(bytearray(COPY_BYTES))
+        while source.receive(into):
+            pass
+        return source.offset
 
 
 def _without_incomplete_event(part: Path) -> int:

@@ -16,5 +16,6 @@
 - `xa_events`: XA transactions; compiled.
 - `mariadb_events`: events of MariaDB alone; compiled.
 - `old_events`: events of old layouts; compiled.
+- `row_events`: TABLE_MAP and rows events one by one, to show them; compiled.
 - `transaction_buffer`: gathers the changes of a transaction; compiled.
 """

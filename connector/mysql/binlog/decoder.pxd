@@ -30,10 +30,12 @@ cdef class Decoder:
     cdef bint relay  # a replica's relay log: its positions are the source's
     cdef bint source_named  # the relay log has named the source's file
     cdef uint32_t replica_id  # server id of the server that wrote the file
+    cdef readonly bint in_use  # the file's flag: its server is writing it, or died while it was
 
     # Format of the file
     cdef bint formatted, checksum
     cdef bint mariadb  # written by MariaDB
+    cdef bytes format  # the last format description
     cdef bint old_format  # before version 4: no format descriptions, no checksums, no reliable positions
     cdef bint early_server  # MySQL 5.0 or 5.1
     cdef object dialect  # layout of events that differ from today's; None: none do
@@ -57,10 +59,18 @@ cdef class Decoder:
     cdef object load_statement  # (statement, whether it is a transaction by itself, timestamp)
     cdef dict unlogged_options  # options of definitions that the server does not log
 
+    # Reading files
+    cdef bint replays  # rows become BINLOG statements, and texts keep their bytes
+    cdef dict table_maps  # table id → body of its TABLE_MAP event, for these statements
+    cdef public object leave_out  # called with the error of an event that alone is left out; None: no event is
+    cdef bint emptied  # an event was left out behind a GTID: perhaps the transaction was no other event
+
     cdef bint _next(self, Cursor* event) except -1
     cdef SourcePosition _event_end(self)
     cdef SourcePosition _event_start(self)
     cdef int _event(self, Cursor* body) except -1
+    cdef int _handle(self, Event* event, Cursor* body) except -1
+    cdef int _left_out(self, Event* event, object error) except -1
     cdef int _dispatch(self, Event* event, Cursor* body) except -1
     cdef int _gtid(self, uint8_t type, Cursor* body) except -1
     cdef str _gtid_text(self, const uint8_t* p, uint64_t number)
@@ -73,6 +83,7 @@ cdef class Decoder:
     cdef int _rows_query(self, Cursor* body) except -1
     cdef int _rows(self, Event* event, int action, bint second, bint diffs, Cursor* body) except -1
     cdef int _decode_rows(self, int action, bint second, bint diffs, Cursor* body) except -1
+    cdef int _add_binlog(self, Event* event, int action, bint second, bint diffs, bytes body) except -1
     cdef int _payload(self, Cursor* body) except -1
 
 

@@ -1,3 +1,6 @@
+from collections.abc import Callable
+
+from connector.errors import ConnectorError
 from connector.log.gtid.source_gtids import HasGtids
 from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
@@ -8,6 +11,8 @@ from connector.mysql.binlog.frames import Frames
 class Decoder:
     file: str
     created: dict[str, int]
+    leave_out: Callable[[ConnectorError, int, int], None] | None
+    in_use: bool
     def __init__(
         self,
         frames: Frames,

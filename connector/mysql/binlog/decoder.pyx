@@ -51,10 +51,11 @@ import uuid
 
 from connector import metrics
 from connector.mysql.binlog.events import event_types
+from connector.mysql.binlog.events.binlog_statement import RowsHeader, binlog_statement
 from connector.mysql.binlog.events.gtid_tagged import tagged_gtid
 from connector.mysql.binlog.events.payload import payload as open_payload
 from connector.mysql.binlog.events.query import rows_query
-from connector.mysql.binlog.events.statements import PARTS, Statements
+from connector.mysql.binlog.events.statements import OLD_LOADS, PARTS, Statements
 from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
@@ -103,6 +104,9 @@ cdef class Decoder:
         self.query_bytes = filters.rows_query_bytes
         self.largest = filters.largest_event
         self.unlogged_options = dict(filters.unlogged_options)
+        self.replays = filters.replays
+        self.table_maps = {}
+        self.format = b""
         self.begin_event = b""
         self.uuids = {}
         self.created = {}
@@ -116,7 +120,7 @@ cdef class Decoder:
     @property
     def inside(self):
         """True inside of a transaction."""
-        return self.buffer.announced or self.buffer.open or bool(self.pending)
+        return (self.buffer.announced and not self.emptied) or self.buffer.open or bool(self.pending)
 
     def decode(self):
         """Decodes the events received so far, up to about `batch_bytes` twice.
@@ -207,7 +211,26 @@ cdef class Decoder:
             step(self, &event)
             if self.dialect is not None:
                 translate(self, all, body)
-        return self._dispatch(&event, body)
+        return self._handle(&event, body)
+
+    cdef int _handle(self, Event* event, Cursor* body) except -1:
+        """Decodes an event. If its type allows it, `leave_out` may take its error."""
+        if self.leave_out is None or not event_types.stands_alone(event.type):
+            return self._dispatch(event, body)
+        try:
+            return self._dispatch(event, body)
+        except ConnectorError as error:
+            return self._left_out(event, error)
+
+    cdef int _left_out(self, Event* event, object error) except -1:
+        """Leaves out an event that cannot be read; the values before it were its own if it is a statement."""
+        where = {"file": self.file or None, "pos": self.start, "event": event_types.name(event.type)}
+        error.where = where | error.where
+        self.leave_out(error, self.start, event.size)
+        if event.type in event_types.LOADS:
+            self.statements.leave_out()
+        self.emptied = not self.buffer.open
+        return 0
 
     cdef int _dispatch(self, Event* event, Cursor* body) except -1:
         cdef uint8_t type = event.type
@@ -238,7 +261,7 @@ cdef class Decoder:
             return prepared(self, event, body)
         if type in PARTS:
             return part_event(self, type, body)
-        if type == EXECUTE_LOAD_QUERY:
+        if type == EXECUTE_LOAD_QUERY or type in OLD_LOADS:
             return load_event(self, event, body)
         if type == ROWS_QUERY and self.query_bytes:
             take(body, 1)
@@ -295,6 +318,9 @@ cdef class Decoder:
         )
 
     cdef int _check_between_transactions(self) except -1:
+        if self.emptied and not self.buffer.open:
+            self.buffer._clear()
+        self.emptied = False
         if self.buffer.announced or self.buffer.open:
             damaged(b"a transaction begins inside another transaction")
         if self.pending:
@@ -341,6 +367,8 @@ cdef class Decoder:
             self.buffer.begin(self._event_start(), event.server_id, 0)
         if self.buffer.ignored:
             return 0
+        if self.replays and left(body) >= 6:
+            self.table_maps[little(body.data, 6)] = rest(body)
         if self.tables.skipping and not self.buffer.announced:
             self.tables.skipping = False  # set by the GTID of the last transaction; this one has none
         return self.tables.describe(body)
@@ -355,7 +383,9 @@ cdef class Decoder:
         cdef bint last = ends_statement(body)
         if not self.buffer.open:
             damaged(b"rows outside of a transaction")
-        if not self.buffer.ignored:
+        if not self.buffer.ignored and self.replays:
+            self._add_binlog(event, action, second, diffs, rest(body))
+        elif not self.buffer.ignored:
             self._decode_rows(action, second, diffs, body)
             if last and self.buffer.query is not None:
                 self.buffer.set_query(None)
@@ -365,7 +395,11 @@ cdef class Decoder:
         cdef CapturedTable table
         table = self.tables.of_rows(body, second, action)
         if self.virtual_definition is not None and self.tables.after and table is not None:
-            raise Unsupported(NOT_LOGGED, hint="SET GLOBAL binlog_row_image = FULL", definition=self.virtual_definition)
+            raise Unsupported(
+                NOT_LOGGED,
+                hint="SET GLOBAL binlog_row_image = FULL",
+                definition=self.virtual_definition,
+            ).with_file_hint("--ignore leaves the table out")
         while table is not None:
             self.buffer.rows(table, action, self.tables.before, self.tables.after, diffs, body, self.batch_bytes)
             if self.buffer.size >= self.batch_bytes:
@@ -373,6 +407,22 @@ cdef class Decoder:
                 self._flush()
             if not left(body):
                 break
+        return 0
+
+    cdef int _add_binlog(self, Event* event, int action, bint second, bint diffs, bytes body) except -1:
+        """Adds the rows of a captured table as a statement that executes their event."""
+        cdef Cursor ahead
+        ahead.data = body
+        ahead.end = ahead.data + len(body)
+        if self.tables.of_rows(&ahead, second, action) is None or not left(&ahead):
+            return 0
+        header = RowsHeader(event.timestamp, event.server_id, action, second, diffs)
+        self.buffer.add_statement(
+            binlog_statement(self.format, header, self.table_maps[little(<const uint8_t*>body, 6)], body), False
+        )
+        if self.buffer.size >= self.batch_bytes:
+            self.produced += self.buffer.size
+            self._flush()
         return 0
 
     cdef int _payload(self, Cursor* body) except -1:

@@ -22,3 +22,6 @@ cdef class PacketFrames(Frames):
     cdef Py_ssize_t joined  # bytes of the parts before it
     cdef uint8_t sequence
     cdef bint unwrap(self, const uint8_t* packet, Py_ssize_t size, Cursor* event) except -1
+
+cdef class SemiSyncFrames(PacketFrames):
+    pass

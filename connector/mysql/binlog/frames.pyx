@@ -21,6 +21,8 @@ cdef extern from "Python.h":
 cdef enum:
     PART = 0xFFFFFF  # a packet of this size continues in the next one
     LARGEST = 0x40100000  # MySQL's events have at most 1 GiB
+    SEMI_SYNC = 0xEF  # first byte of the header of semi-synchronous replication
+    WAITS = 0x01  # its second byte: the source waits for an acknowledgement
 
 
 cdef class Frames:
@@ -185,6 +187,26 @@ cdef class PacketFrames(Frames):
             damaged(b"a packet is neither an event nor an error")
         event.data = packet + 1
         event.end = packet + size
+        return True
+
+
+cdef class SemiSyncFrames(PacketFrames):
+    """Events in the packets of a semi-synchronous dump: before each event a header of two bytes.
+
+    The source restarts its sequence numbers after an event whose acknowledgement it waits for.
+
+    Args:
+        size: the buffer's usual size.
+        sequence: sequence number of the first packet.
+    """
+
+    cdef bint unwrap(self, const uint8_t* packet, Py_ssize_t size, Cursor* event) except -1:
+        PacketFrames.unwrap(self, packet, size, event)
+        if event.end - event.data < 2 or event.data[0] != SEMI_SYNC or event.data[1] > WAITS:
+            damaged(b"an event lacks the header of semi-synchronous replication")
+        if event.data[1] == WAITS:
+            self.sequence = 1
+        event.data += 2
         return True
 
 

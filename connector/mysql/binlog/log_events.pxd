@@ -6,6 +6,7 @@ from connector.mysql.binlog.decoder cimport Decoder
 from connector.mysql.binlog.event cimport Event
 from connector.mysql.memory cimport Cursor
 
+cdef bint written_by_replica(Decoder decoder, const Event* event) noexcept
 cdef int step(Decoder decoder, Event* event) except -1
 cdef int format_event(Decoder decoder, Event* event, const uint8_t* all, Cursor* body) except -1
 cdef int artificial_rotate(Decoder decoder, Event* event, const uint8_t* all, Cursor* body) except -1

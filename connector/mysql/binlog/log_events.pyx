@@ -29,7 +29,7 @@ cdef int step(Decoder decoder, Event* event) except -1:
         decoder.start = decoder.offset
         decoder.offset += event.size
         return 0
-    if _written_by_replica(decoder, event):
+    if written_by_replica(decoder, event):
         return 0
     if event.flags & ARTIFICIAL or (event.log_pos == 0 and not decoder.mariadb):
         return 0
@@ -49,7 +49,7 @@ cdef int step(Decoder decoder, Event* event) except -1:
     return 0
 
 
-cdef bint _written_by_replica(Decoder decoder, const Event* event) noexcept:
+cdef bint written_by_replica(Decoder decoder, const Event* event) noexcept:
     """True if the event belongs to the relay log itself, where positions are the source's.
 
     Replicas before 5.1 do not mark the events that end their files.
@@ -86,10 +86,12 @@ cdef int format_event(Decoder decoder, Event* event, const uint8_t* all, Cursor*
     if event.flags & IN_USE:
         whole = whole[:17] + bytes([whole[17] & ~IN_USE]) + whole[18:]
     described = format_description(whole)
+    decoder.format = whole
     decoder.checksum = described.checksum
     decoder.dialect = described.dialect
     decoder.early_server = described.early
     if not decoder.formatted:
+        decoder.in_use = event.flags & IN_USE != 0
         decoder.relay = event.flags & RELAY_LOG
         decoder.replica_id = event.server_id
     elif event.log_pos == 0 and not decoder.streamed:
@@ -122,7 +124,7 @@ cdef int artificial_rotate(Decoder decoder, Event* event, const uint8_t* all, Cu
 
 cdef int rotate(Decoder decoder, Event* event, Cursor* body) except -1:
     """ROTATE: the next file."""
-    if _written_by_replica(decoder, event):
+    if written_by_replica(decoder, event):
         return 0  # names the next relay log
     decoder._check_between_transactions()
     go_to(decoder, <int64_t>little8(take(body, 8)), rest(body))

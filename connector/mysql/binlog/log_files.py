@@ -149,10 +149,9 @@ def not_a_log(head: bytes) -> ConnectorError | None:
     if head == MAGIC:
         return None
     if head == ENCRYPTED:
-        return Unsupported(
-            "the file is encrypted by its server (binlog_encryption)",
-            hint="fetch it from the server: mysqlbinlog --read-from-remote-server --raw",
-        )
+        fetch = "fetch it from the server: mysqlbinlog --read-from-remote-server --raw"
+        encrypted = Unsupported("the file is encrypted by its server (binlog_encryption)", hint=fetch)
+        return encrypted.with_file_hint(fetch)
     if len(head) < len(MAGIC):
         return CorruptBinlog(f"the file ends within its first four bytes: it has {len(head)}")
     return CorruptBinlog(f"the file is not a binary log: it begins with {head.hex(' ')}, not with {MAGIC.hex(' ')}")

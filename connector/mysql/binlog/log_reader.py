@@ -54,12 +54,14 @@ class LogReading:
         batch_bytes: encoded bytes of a transaction after which a batch is handed out.
         stdin: standard input.
         salvage: called with each skipped range; None: damage is an error.
+        in_use: called with a file whose flag says that its server is writing it, or died while it was.
     """
 
     filters: CaptureFilter
     batch_bytes: int
     stdin: BinaryIO
     salvage: Callable[[Gap], None] | None = None
+    in_use: Callable[[LogFile], None] | None = None
 
 
 class OffsetSource(ByteSource, Protocol):
@@ -114,6 +116,8 @@ class _FileReading:
         self._file = file
         self._source = source
         self._frames = EventFrames()
+        self._salvage = reading.salvage
+        self._in_use = reading.in_use
         self._reader = BinlogReader(
             source,
             self._frames,
@@ -122,11 +126,16 @@ class _FileReading:
             batch_bytes=reading.batch_bytes,
             file=file.name,
             resolver=NumberingResolver(),
+            leave_out=None if reading.salvage is None else self._left_out,
         )
 
     def items(self) -> Iterator[Logged]:
         while not self._reader.ended:
-            for item in self._reader.read():
+            found = self._reader.read()
+            if self._reader.in_use and self._in_use is not None:
+                self._in_use(self._file)
+                self._in_use = None
+            for item in found:
                 if isinstance(item, Redefined):
                     continue
                 yield item
@@ -142,7 +151,8 @@ class _FileReading:
         return offset if isinstance(offset, int) and file == self._file.name and self._read else self._read
 
     def explained(self, error: ConnectorError) -> ConnectorError:
-        """The error with facts of the file: its path, the event's type, whether it is cut off."""
+        """The error with facts of the file: its path, the event's type, whether it is cut off; and a hint that fits."""
+        error.hint = error.file_hint
         head, left = self._frames.head, self._frames.left
         where = {"file": self._file, "pos": self.offset_of(error), "event": error.where.get("event")}
         if self._read == 0 and (head or self._reader.ended):
@@ -158,6 +168,13 @@ class _FileReading:
             where["event"] = event_types.name(head[TYPE_AT])
         error.where = where | {name: value for name, value in error.where.items() if name not in where}
         return error
+
+    def _left_out(self, error: ConnectorError, start: int, size: int) -> None:
+        """Reports an event that alone is left out."""
+        error.hint = error.file_hint
+        error.where = {**error.where, "file": self._file}
+        if self._salvage is not None:
+            self._salvage(Gap(self._file, start, start + size, error))
 
     @property
     def _read(self) -> int:

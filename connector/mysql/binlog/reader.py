@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from connector.errors import CorruptBinlog
+from connector.errors import ConnectorError, CorruptBinlog
 from connector.log.gtid.source_gtids import HasGtids
 from connector.log.transaction.definition import Item
 from connector.log.transaction.position import SourcePosition
@@ -33,6 +34,8 @@ class BinlogReader:
         resolver: names columns that the log does not name; None: such rows are refused.
         known: GTIDs of transactions whose rows need not be decoded.
         created: filled with seconds since 1970 UTC when each file was begun, from its format description.
+        leave_out: called with the error, the position and the size of an event that alone is left out; None: such an
+            error ends reading.
     """
 
     def __init__(
@@ -47,12 +50,14 @@ class BinlogReader:
         resolver: ColumnNameResolver | None = None,
         known: HasGtids | None = None,
         created: dict[str, int] | None = None,
+        leave_out: Callable[[ConnectorError, int, int], None] | None = None,
     ) -> None:
         self._source = source
         self._frames = frames
         self._decoder = Decoder(frames, filters, resolver or RefusingResolver(), batch_bytes, service, file, known)
         if created is not None:
             self._decoder.created = created
+        self._decoder.leave_out = leave_out
         self._ended = False
 
     @classmethod
@@ -65,6 +70,11 @@ class BinlogReader:
     def position(self) -> SourcePosition:
         """Position after the last decoded event; not resumable inside of a transaction."""
         return self._decoder.position
+
+    @property
+    def in_use(self) -> bool:
+        """True if a file's flag says that its server is writing it, or died while it was."""
+        return self._decoder.in_use
 
     @property
     def ended(self) -> bool:

@@ -8,7 +8,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcmp
 
 from connector.mysql.binlog.decoder cimport Decoder, rest
-from connector.mysql.binlog.event cimport Event
+from connector.mysql.binlog.event cimport EXECUTE_LOAD_QUERY, Event
 from connector.mysql.binlog.xa_events cimport decided
 from connector.mysql.memory cimport Cursor, damaged, left, little, little4, take
 
@@ -36,7 +36,10 @@ cdef int query_event(Decoder decoder, Event* event, Cursor* body) except -1:
             damaged(b"a transaction begins inside another transaction")
         decoder.cache_start = decoder.offset
         return decoder.buffer.begin(decoder._event_start(), event.server_id, thread_id)
-    query = read_query(rest(body), event.timestamp, event.flags, decoder.statements.charset, mariadb=decoder.mariadb)
+    query = read_query(
+        rest(body), event.timestamp, event.flags, decoder.statements.charset,
+        mariadb=decoder.mariadb, keeps_bytes=decoder.replays,
+    )
     if decoder.old_format and decoder.statements.one_shot(query):
         if decoder.buffer.start is None:
             decoder.buffer.start = decoder._event_start()
@@ -66,9 +69,14 @@ cdef int part_event(Decoder decoder, uint8_t type, Cursor* body) except -1:
 
 
 cdef int load_event(Decoder decoder, Event* event, Cursor* body) except -1:
-    """EXECUTE_LOAD_QUERY: a QUERY and the id of the file that LOAD DATA reads."""
+    """LOAD DATA. EXECUTE_LOAD_QUERY is a QUERY and the id of the file that it reads; old logs have other events."""
     cdef Cursor ahead = body[0]
-    query, blocks = decoder.statements.loading(rest(body), event.timestamp, event.flags)
+    if event.type != EXECUTE_LOAD_QUERY:
+        query, blocks, thread_id = decoder.statements.old_loading(event.type, rest(body), event.timestamp)
+        return _statement(decoder, event, thread_id, query, blocks)
+    query, blocks = decoder.statements.loading(
+        rest(body), event.timestamp, event.flags, keeps_bytes=decoder.replays
+    )
     return _statement(decoder, event, little4(take(&ahead, 4)), query, blocks)
 
 
@@ -115,7 +123,7 @@ cdef int next_block(Decoder decoder) except -1:
 
 cdef int _add(Decoder decoder, object statement, bint definition) except -1:
     """Adds a statement to the transaction; hands out a full batch."""
-    decoder.buffer.add_statement(with_shown_bytes(statement), definition)
+    decoder.buffer.add_statement(with_shown_bytes(statement, keeps_bytes=decoder.replays), definition)
     if decoder.buffer.size >= decoder.batch_bytes:
         decoder.produced += decoder.buffer.size
         decoder._flush()

@@ -26,6 +26,7 @@ Row = dict[str, Any]
 
 CONNECT_TIMEOUT = 10  # seconds; also the limit for each answer until the session is open
 THE_SOURCE = "the source"
+LOCK_WAIT = 5  # seconds for a lock on a table's definition, if commits on the source wait for this producer
 # A dead server is noticed after a minute; the time of an answer is not limited.
 KEEPALIVE = {
     socket.TCP_KEEPIDLE: 30,
@@ -100,6 +101,8 @@ def session(source: Source) -> Iterator[Connection]:
     connection = connect(source)
     try:
         with speaking_to(source):
+            if source.semi_sync:  # the statement that has the lock may wait for the producer, which waits here
+                query(connection, "SET SESSION lock_wait_timeout = %s", (LOCK_WAIT,))
             yield connection
     finally:
         connection.close()
@@ -109,7 +112,18 @@ def query(connection: Connection, sql: str, args: Sequence[object] = ()) -> list
     """Executes a statement and returns its rows as dictionaries."""
     with connection.cursor() as cursor:
         cursor.execute(sql, args or None)
-        return list(cursor.fetchall())
+        rows = list(cursor.fetchall())
+        if "information_schema" in sql and cursor.warning_count:
+            _refuse_missing_tables(cursor)
+        return rows
+
+
+def _refuse_missing_tables(cursor: DictCursor) -> None:
+    """Raise the error of a table that MariaDB left out of information_schema because it was locked for too long."""
+    cursor.execute("SHOW WARNINGS")
+    for row in cursor.fetchall():
+        if int(row["Code"]) == ER.LOCK_WAIT_TIMEOUT:
+            raise pymysql.OperationalError(ER.LOCK_WAIT_TIMEOUT, row["Message"])
 
 
 def release(connection: Connection) -> tuple[int, ...]:
@@ -161,6 +175,14 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
             raise MissingPrivilege(
                 f"the user lacks a privilege: {text}",
                 hint=f"GRANT … TO {account(source.user)}; docs/configuration.md lists the least set",
+                **where,
+            ) from error
+        if code == ER.LOCK_WAIT_TIMEOUT and source.semi_sync:
+            raise SourceUnavailable(
+                f"{who} has locked a table for too long: {text}",
+                hint="a DDL statement there may wait for this producer's acknowledgement, and this producer for the "
+                "statement: SET GLOBAL rpl_semi_sync_master_enabled = OFF; and at once ON again: what waits then no "
+                "longer waits",
                 **where,
             ) from error
         if code in GONE or isinstance(error, pymysql.InterfaceError):

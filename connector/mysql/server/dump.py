@@ -19,9 +19,12 @@ from connector.config.source import Source
 from connector.errors import PreflightError, SourceUnavailable
 from connector.log.gtid.mysql import GtidSet
 from connector.log.transaction.position import AfterGtids, StreamStart
-from connector.mysql.server import mariadb_state
+from connector.mysql.server import mariadb_state, semi_sync
 from connector.mysql.server.connection import Connection, connect, query, speaking_to
 from connector.mysql.server.gtid_set import encode_gtid_set
+from connector.mysql.server.semi_sync import SemiSyncAcknowledger
+from connector.mysql.server.shared_socket import SharedSocket
+from connector.mysql.server.source_facts import read_facts
 
 HEARTBEAT_V2 = 0x02  # flag of the dump: heartbeats with offsets beyond 4 GiB
 THROUGH_GTID = 0x04
@@ -80,7 +83,14 @@ def replica_uuid(service: str, source: Source) -> str:
     return str(uuid.uuid5(NAMESPACE, f"{service}/{source.server_id}"))
 
 
-def open_stream(source: Source, start: StreamStart, clock: Clock | None = None, *, service: str = "") -> PacketSource:
+def open_stream(
+    source: Source,
+    start: StreamStart,
+    clock: Clock | None = None,
+    *,
+    service: str = "",
+    acknowledger: SemiSyncAcknowledger | None = None,
+) -> PacketSource:
     """Connects, registers as a replica and requests the binary log.
 
     Args:
@@ -88,6 +98,7 @@ def open_stream(source: Source, start: StreamStart, clock: Clock | None = None, 
         start: the start of the stream.
         clock: measures silence.
         service: determines the replica UUID.
+        acknowledger: acknowledges on this connection, so the dump is semi-synchronous; None: an ordinary one.
 
     Raises:
         SourceUnavailable: the server does not answer.
@@ -104,7 +115,14 @@ def open_stream(source: Source, start: StreamStart, clock: Clock | None = None, 
             if mariadb_state.is_mariadb(connection):
                 mariadb_state.ask(connection, start.gtid_set if isinstance(start, AfterGtids) else None)
             _register(connection, source)
+            if acknowledger is not None:
+                server_uuid = read_facts(connection).server_uuid
+                semi_sync.ask(connection)
             connection._execute_command(command, body)  # type: ignore[attr-defined]
+            if acknowledger is not None:
+                shared = SharedSocket(connection._sock)  # type: ignore[attr-defined]
+                connection._sock = shared  # type: ignore[attr-defined]
+                acknowledger.connected(shared, server_uuid)
     except BaseException:
         connection._force_close()  # type: ignore[attr-defined]
         raise

@@ -20,6 +20,7 @@ SECONDS_SINCE = (8, 0)  # before, binary logs expire in days
 
 _UUID = r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}"
 _GTID_SET = re.compile(rf"\s*{_UUID}\s*:.*", re.DOTALL)
+_OWNER = re.compile(r"#\d+")  # in gtid_owned: the thread that commits
 _FILE_POSITION = re.compile(r"(?P<file>[^:\s]+\.\d+):(?P<offset>\d+)")
 
 
@@ -69,6 +70,25 @@ def gtid_executed(connection: Connection) -> str | None:
     if mariadb_state.is_mariadb(connection):
         return mariadb_state.executed(connection)
     return _gtids(connection, "gtid_executed")
+
+
+def gtid_begun(connection: Connection) -> str | None:
+    """All executed GTIDs, and those of transactions that are being committed; None if the source has none.
+
+    With semi-synchronous replication (AFTER_SYNC) a transaction is in the binary log, and so may be in Kafka, before it
+    is executed: it waits for an acknowledgement. MySQL itself takes a replica's GTIDs for known by this set.
+    """
+    if mariadb_state.is_mariadb(connection):
+        return mariadb_state.executed(connection)  # counts a transaction once it is in the binary log
+    # In this order: a commit takes a GTID from the first variable to the second.
+    row = query_one(
+        connection,
+        "SELECT @@GLOBAL.gtid_owned AS owned, @@GLOBAL.gtid_executed AS executed, @@GLOBAL.gtid_mode AS mode",
+    )
+    if row is None or row["mode"] not in GIVEN:
+        return None
+    owned = _OWNER.sub("", _one_line(row["owned"]))
+    return ",".join(part for part in (_one_line(row["executed"]), *owned.split(",")) if _GTID_SET.fullmatch(part))
 
 
 def unlogged_gtids(connection: Connection) -> str | None:
@@ -174,8 +194,8 @@ def check_gtids_available(connection: Connection, gtid_set: str) -> None:
     row = query_one(
         connection,
         "SELECT @@GLOBAL.gtid_mode AS mode, GTID_SUBTRACT(@@GLOBAL.gtid_purged, %s) AS purged,"
-        " GTID_SUBTRACT(%s, @@GLOBAL.gtid_executed) AS trapped",
-        (gtid_set, gtid_set),
+        " GTID_SUBTRACT(%s, %s) AS trapped",
+        (gtid_set, gtid_set, gtid_begun(connection) or ""),
     )
     if row is None or row["mode"] not in GIVEN:
         raise PreflightError(

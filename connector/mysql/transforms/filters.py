@@ -70,6 +70,7 @@ class Filter:
         ignored_servers: server ids whose transactions are not captured.
         unlogged_options: options of definitions that a MySQL before 8.0 does not log, with its values.
         system_schemas: true if patterns may match MySQL's own schemas.
+        replays: true if what is read is to be executed again: rows become BINLOG statements, texts keep their bytes.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -87,9 +88,11 @@ class Filter:
         ignored_servers: frozenset[int] = frozenset(),
         unlogged_options: Mapping[str, str] = MappingProxyType({}),
         system_schemas: bool = False,
+        replays: bool = False,
     ) -> None:
         self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
         self.keeps_statements = keeps_statements
+        self.replays = replays
         self.rows_query_bytes = rows_query_bytes
         self.largest_event = largest_event
         self.ignored_servers = ignored_servers
@@ -283,7 +286,7 @@ class Filter:
                 f"which tables a definition is about is not understood, and not all are captured: {error.message}",
                 hint=UNKNOWN_HINT,
                 sql=statement.sql[:500],
-            ) from error
+            ).with_file_hint("without --do and --ignore it is shown") from error
         if about.schema:
             captured = self.captures_schema(about.schema) and self.captures_schema_definitions(about.schema)
             return (statement,) if captured else ()

@@ -8,6 +8,7 @@
 - `charset_data`: the characters of single-byte sets.
 - `multibyte/`: the characters of multi-byte sets.
 - `collations`: collations by their ids.
+- `session_names`: the modes of `sql_mode` and collations by name.
 - `jsontext`: binary JSON as text; compiled.
 - `json_diff`: partial updates of JSON documents.
 - `row_transform`: rows without dropped columns, with masked values; compiled.

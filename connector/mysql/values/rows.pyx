@@ -270,7 +270,7 @@ cdef class RowCodec:
                 raise Unsupported(
                     "a JSON document is logged as differences from a document that the before image lacks",
                     hint="SET GLOBAL binlog_row_image = FULL, or binlog_row_value_options = ''",
-                )
+                ).with_file_hint("--ignore leaves the table out")
             text = patched(before.data[: before.end - before.data], diffs[:size])
             put_block(out, STRING_TAG, <const uint8_t*>(<bytes>text), len(text))
         return 0

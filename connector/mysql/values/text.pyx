@@ -26,11 +26,14 @@ MEANINGLESS = "a text is not valid in its character set"
 HINT = (
     "correct the row on the source, or publish such values of this column as bytes: source.keep_invalid_text"
 )
+FILE_HINT = "--keep-invalid-text SCHEMA.TABLE.COLUMN prints such values as bytes"
 
 
-def meaningless(str what not None, bytes text not None, Py_ssize_t at, str hint not None=""):
+def meaningless(
+    str what not None, bytes text not None, Py_ssize_t at, str hint not None="", str file_hint not None=""
+):
     """The error for a text that is invalid at an offset."""
-    return ValueNotRepresentable(what, hint=hint, bytes=text[at : at + SHOWN].hex(), at=at)
+    return ValueNotRepresentable(what, hint=hint, bytes=text[at : at + SHOWN].hex(), at=at).with_file_hint(file_hint)
 
 
 cdef int put_invalid(Out* out, const uint8_t* text, Py_ssize_t size, Py_ssize_t at, bint keep) except -1 nogil:
@@ -38,7 +41,7 @@ cdef int put_invalid(Out* out, const uint8_t* text, Py_ssize_t size, Py_ssize_t 
     if keep:
         return put_block(out, BYTES_TAG, text, size)
     with gil:
-        raise meaningless(MEANINGLESS, text[:size], at, HINT)
+        raise meaningless(MEANINGLESS, text[:size], at, HINT, FILE_HINT)
 
 
 cdef inline Py_ssize_t ascii_prefix(const uint8_t* p, Py_ssize_t size) noexcept nogil:

@@ -239,14 +239,15 @@ cdef class Encoder:
         )
 
     cdef Route _route(self, TransactionStart begin, str shard, bint bookkeeping):
-        if begin.kind is not TRANSACTION or self.next == self.since:
+        cdef bint definition = begin.kind is not TRANSACTION
+        if definition or self.next == self.since:
             shard = UNKNOWN_SHARD
         cdef Route route = self.route
         if (
             route is None or route.server_id != begin.server_id or route.shard != shard
-            or route.bookkeeping != bookkeeping
+            or route.bookkeeping != bookkeeping or route.definition != definition
         ):
-            self.route = self.routes(begin.server_id, shard, bookkeeping)
+            self.route = self.routes(begin.server_id, shard, bookkeeping, definition)
         return self.route
 
     cdef EventHeader _event_header(self, TransactionStart begin, Route route):

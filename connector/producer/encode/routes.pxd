@@ -7,5 +7,5 @@ cdef class Route:
     cdef readonly str shard
     cdef readonly int partition
     cdef readonly bytes key, metadata
-    cdef readonly bint bookkeeping, barrier
+    cdef readonly bint bookkeeping, definition, barrier
     cdef readonly dict facts

@@ -7,7 +7,9 @@ from connector.log.format.shard import partition_of
 from connector.log.ids import Kind, is_barrier
 
 KEPT = 4096
-MARK = {"is_metadata": "true"}  # Tungsten's mark of events without user data
+# Tungsten's marks: of events without user data, and of events that end the transaction of the session that executes them.
+MARK = {"is_metadata": "true"}
+UNSAFE = {"unsafe_for_block_commit": ""}
 
 
 @cython.final
@@ -19,6 +21,7 @@ cdef class Route:
         shard: the shard.
         partition, key: partition and key of the Kafka messages.
         bookkeeping: true for events that change only bookkeeping tables.
+        definition: true for events with DDL.
         barrier: true if the events are barriers.
         facts: metadata of every such event of the shard and server.
         metadata: `facts` as an encoded Avro map.
@@ -26,7 +29,7 @@ cdef class Route:
 
 
 cdef class Routes:
-    """Routes by server, shard and bookkeeping.
+    """Routes by server, shard, bookkeeping and definition.
 
     Args:
         service: the service of the log.
@@ -45,9 +48,9 @@ cdef class Routes:
         self.facts = facts
         self.kept = {}
 
-    def __call__(self, server_id, str shard, bint bookkeeping=False):
+    def __call__(self, server_id, str shard, bint bookkeeping=False, bint definition=False):
         """Return the route of a shard's events that a server executed first."""
-        key = server_id, shard, bookkeeping
+        key = server_id, shard, bookkeeping, definition
         cdef Route route = self.kept.get(key)
         if route is None:
             if len(self.kept) >= KEPT:
@@ -55,10 +58,12 @@ cdef class Routes:
             facts = {
                 "mysql_server_id": str(server_id),
                 "dbms_type": "mysql",
+                "tz_aware": "true",  # every TIMESTAMP is in UTC
                 "service": self.service,
                 "shard": shard,
                 **self.facts,
                 **(MARK if bookkeeping else {}),
+                **(UNSAFE if definition else {}),
             }
             route = Route.__new__(Route)
             route.server_id = server_id
@@ -66,6 +71,7 @@ cdef class Routes:
             route.partition = partition_of(shard, self.partitions)
             route.key = shard.encode()
             route.bookkeeping = bookkeeping
+            route.definition = definition
             route.barrier = is_barrier(Kind.TRANSACTION, shard)  # a DDL has UNKNOWN_SHARD
             route.facts = facts
             route.metadata = avro.string_map(facts)

@@ -2,7 +2,8 @@
 
 1. Poll work; if replicas must have it first, wait for them without an open transaction. 2. Begin a transaction if none
 is open, and send the work's fragments; the position in memory moves with each. 3. When `Pacing` decides, send the
-position in the same transaction and commit. 4. Only then update the metrics.
+position in the same transaction and commit. 4. Only then acknowledge it to the source, if that waits, and update the
+metrics.
 A crash before step 3 leaves nothing visible; after it, the next start reads the position.
 """
 
@@ -26,6 +27,7 @@ from connector.log.transaction.position import PositionRecord, SnapshotCompleted
 from connector.log.writing.fragment import Fragment
 from connector.log.writing.online import OnlinePlan
 from connector.log.writing.progress import Progress
+from connector.producer.publish.acknowledger import Acknowledger
 from connector.producer.publish.fragments import gtids_of, rows_of, send_on
 from connector.producer.publish.pacing import Pacing
 from connector.producer.publish.queue import Work, WorkQueue
@@ -50,6 +52,8 @@ class Publisher:
         point: called before and after every commit; see `connector.failpoints`.
         gate: the replicas that must have a transaction before it is published; None: none.
         created: returns the creation time of a file of the source's log, seconds since 1970 UTC; 0 if unknown.
+        acknowledger: told each committed position, also one that only filtered transactions have moved; None: the
+            source does not wait.
     """
 
     def __init__(
@@ -61,8 +65,10 @@ class Publisher:
         gate: ReplicaGate | None = None,
         *,
         created: Callable[[str], int] = lambda file: 0,
+        acknowledger: Acknowledger | None = None,
     ) -> None:
         self._created = created
+        self._acknowledger = acknowledger
         self._config = config
         self._transactions = transactions
         self._clock = clock
@@ -117,6 +123,7 @@ class Publisher:
         metrics.epoch.labels(self._config.service).set(plan.epoch.epoch)
         metrics.published_seqno.labels(self._config.service).set(plan.position.last_finished)
         self._committed, self._server_uuid = plan.position, plan.epoch.server_uuid
+        self._acknowledge(plan.position)
         self.resume()
 
     def resume(self) -> None:
@@ -177,6 +184,8 @@ class Publisher:
                     self._send(*found)
                     if self._opened is not None and self._due(self._opened):
                         self._commit()
+                    elif self._opened is None and self._acknowledger is not None and self._due(self._written):
+                        self._commit_position()  # a commit on the source may wait, although it is filtered
                 elif self._idle_seconds() > self._config.publish.idle_position_seconds:
                     self._commit_position()
             self._commit_position()
@@ -255,9 +264,14 @@ class Publisher:
         self._point(f"{points}after_commit")
         self._pacing.committed(self._written - started)
         self._committed = record
+        self._acknowledge(record)
         self._count(self._written - started)
         self._opened, self._bytes, self._moved, self._snapshot_ends, self._xa_stored = None, 0, False, False, False
         self._ended.clear()
+
+    def _acknowledge(self, position: PositionRecord) -> None:
+        if self._acknowledger is not None:
+            self._acknowledger.acknowledge(position)
 
     def _with_created(self, record: PositionRecord) -> PositionRecord:
         """Return the record with the creation time of its file; if that is unknown, with the last record's."""

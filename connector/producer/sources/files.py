@@ -53,7 +53,7 @@ class GivenFiles:
 
 
 class FileSource:
-    """Implements `EventSource` for files.
+    """Implements `EventSource` for files, which wait for nothing.
 
     Args:
         config: the service, and the filters of `source`.
@@ -63,6 +63,8 @@ class FileSource:
     Raises:
         ConfigError: a file does not exist, or the folder has none.
     """
+
+    acknowledger: Final = None
 
     def __init__(self, config: Config, paths: Sequence[Path], clock: Clock) -> None:
         self._config = config

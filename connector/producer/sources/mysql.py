@@ -24,6 +24,7 @@ from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import session
 from connector.mysql.server.dump import replica_uuid
+from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.snapshot.estimate import TableEstimate, estimate_load
 from connector.mysql.snapshot.information_schema import definitions_at_position
@@ -53,7 +54,8 @@ class MySqlSource:
         self._config = config
         self._source = config.source
         self._clock = clock
-        self._log = SourceLog(config, clock)
+        self.acknowledger = SemiSyncAcknowledger(config.service) if config.source.semi_sync else None
+        self._log = SourceLog(config, clock, self.acknowledger)
         self._filter: Filter | None = None
         self._server: SourceFacts | None = None
         self._warned: tuple[str, ...] = ()
@@ -79,9 +81,9 @@ class MySqlSource:
         load = new and self._source.start == SNAPSHOT
         with session(self._source) as connection:
             facts = read_facts(connection)
-            executed = source_state.gtid_executed(connection)
+            executed = source_state.gtid_begun(connection)
             files = dict(source_state.binary_logs(connection))
-            start, gtid_set = source_state.end_position(connection), executed
+            start, gtid_set = source_state.end_position(connection), source_state.gtid_executed(connection)
             tables = None
             if new and not load and facts.binlog_row_metadata != "FULL":
                 _check_start(facts, self._source.start)

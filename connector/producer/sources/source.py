@@ -10,6 +10,7 @@ from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.writing.online import SourceFound
+from connector.producer.publish.acknowledger import Acknowledger
 
 
 class Stream(Protocol):
@@ -55,6 +56,10 @@ class Load(Protocol):
 
 class EventSource(Protocol):
     """A server whose log is read. Every method raises `SourceUnavailable` if the server does not answer."""
+
+    @property
+    def acknowledger(self) -> Acknowledger | None:
+        """Tells the source how far Kafka has its log; None: it does not wait for that."""
 
     def check(self, *, load: bool) -> None:
         """Check that the source is set up as the producer needs it.

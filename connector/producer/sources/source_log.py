@@ -15,12 +15,13 @@ from connector.mysql.archive.archived_log import ArchivedLog, covering, holds, p
 from connector.mysql.archive.file_identity import beginning_in_archive, beginning_on_server, check_beginning
 from connector.mysql.binlog.byte_source import ByteSource
 from connector.mysql.binlog.events.column_names import ColumnNameResolver
-from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames
+from connector.mysql.binlog.frames import EventFrames, Frames, PacketFrames, SemiSyncFrames
 from connector.mysql.binlog.log_files import LogFile
 from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import Connection, session
 from connector.mysql.server.dump import open_stream
+from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.transforms.filters import Filter
 from connector.producer.sources.source import Stream
@@ -35,9 +36,11 @@ class SourceLog:
     Args:
         config: the source and the service.
         clock: the clock that measures silence.
+        acknowledger: acknowledges on the server's streams; None: they are not semi-synchronous.
     """
 
-    def __init__(self, config: Config, clock: Clock) -> None:
+    def __init__(self, config: Config, clock: Clock, acknowledger: SemiSyncAcknowledger | None = None) -> None:
+        self._acknowledger = acknowledger
         self._service = config.service
         self._source = config.source
         self._clock = clock
@@ -181,8 +184,10 @@ class SourceLog:
     def _stream(
         self, start: StreamStart, captured: Filter, resolver: ColumnNameResolver, known: HasGtids | None
     ) -> BinlogReader:
-        stream = open_stream(self._source, start, self._clock, service=self._service)
-        return self._reader(stream, PacketFrames(), captured, resolver, known=known)
+        acknowledger = self._acknowledger
+        stream = open_stream(self._source, start, self._clock, service=self._service, acknowledger=acknowledger)
+        frames = PacketFrames() if acknowledger is None else SemiSyncFrames()
+        return self._reader(stream, frames, captured, resolver, known=known)
 
     def _reader(
         self,

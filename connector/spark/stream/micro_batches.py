@@ -31,7 +31,7 @@ from connector.spark.stream.handover import Closed, Handover
 from connector.spark.stream.kafka_source import offsets_stream, task_ranges
 from connector.spark.stream.parts import Batch
 from connector.spark.stream.python_workers import PythonWorkers
-from connector.spark.stream.range_task import RangeTask, TaskRange, shared
+from connector.spark.stream.range_task import JVM_BYTES, RangeTask, TaskRange, shared
 from connector.spark.stream.task_result import FAILED, ResultPiece, deserialized, failure_of, joined_pieces
 
 HANDOVER_BYTES: Final = 64 << 20  # maximum bytes of queued batches
@@ -55,12 +55,14 @@ class Compaction:
         columns: the target's metadata columns, as pairs of a value and a name.
         events: true: the target gets each event, to write it down.
         interleaved: true: the log has several partitions.
+        records: true: the applier gets the messages of what is compacted, too, as records of the relay.
     """
 
     tasks: bool = False
     columns: tuple[tuple[str, str], ...] = ()
     events: bool = False
     interleaved: bool = False
+    records: bool = False
 
 
 MESSAGES: Final = Compaction()  # tasks compact nothing
@@ -108,6 +110,7 @@ class MicroBatches:
             metadata_columns(compaction.columns),
             compaction.events,
             self._folder,
+            compaction.records,
         )
         with answering():
             options = {"maxOffsetsPerTrigger": str(MOST)}
@@ -164,7 +167,7 @@ class MicroBatches:
         while rest:
             count = -(-sum(map(len, rest)) // self._sizer.messages)
             interval = self._sizer.interval if self._interleaved else 0
-            cut = [replace(one, interval=interval).cut(count) for one in rest]
+            cut = [replace(one, interval=interval, large=self._sizer.large).cut(count) for one in rest]
             try:
                 pieces = self._read([first for first, _ in cut])
             except TooLarge:
@@ -180,7 +183,10 @@ class MicroBatches:
     def _read(self, bounds: list[TaskRange]) -> list[ResultPiece]:
         """Have tasks read ranges; while workers start, read them here."""
         offsets = sum(map(len, bounds))
-        tasks = shared(bounds, max(-(-offsets // self._session.tasks), self._sizer.messages // SHARES))
+        most = max(-(-offsets // self._session.tasks), self._sizer.messages // SHARES)
+        if self._folder is None:
+            most = min(most, self._sizer.fitting(JVM_BYTES))
+        tasks = shared(bounds, most)
         if self._workers.starting:
             return self._read_here(tasks)
         context = self._session.spark.sparkContext

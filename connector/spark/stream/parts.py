@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from connector.kafka.large_messages import LARGE
-from connector.kafka.message_batch import message_batch
 from connector.log.compact.segment import Segment, Unread
 
 Part = Segment | Unread | pa.RecordBatch
@@ -46,14 +45,9 @@ def since(part: Part, offset: int) -> Part | None:
     return part.slice(bisect_left(offsets, offset))
 
 
-def without_large(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same messages, with a null for the value of each that is too large for Spark's heap."""
-    column: Any = batch["value"]
-    ends = memoryview(column.buffers()[1]).cast("q")[column.offset :]
-    if all(ends[at + 1] - ends[at] <= LARGE for at in range(len(column))):
-        return batch
-    partitions, offsets, values = batch.to_pydict().values()
-    return message_batch(partitions, offsets, [None if len(value or b"") > LARGE else value for value in values])
+def size_of(part: Part) -> int:
+    """The bytes of a part's messages. Of a large one that is not in its batch only this is known, that it is large."""
+    return part.nbytes + part["value"].null_count * LARGE if isinstance(part, pa.RecordBatch) else part.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,5 +73,5 @@ class Batch:
         """The batch of some parts."""
         found = [part for part in parts if not isinstance(part, pa.RecordBatch) or part.num_rows]
         messages = sum(part.num_rows if isinstance(part, pa.RecordBatch) else part.messages for part in found)
-        size = sum(part.nbytes if isinstance(part, pa.RecordBatch) else part.size for part in found)
+        size = sum(map(size_of, found))
         return cls(found, messages, size, full, sum(len(part) for part in found if isinstance(part, Segment)))

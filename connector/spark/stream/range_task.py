@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-
 from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.errors import ConfigError, ConnectorError, LogDamaged
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
+from connector.relay.spool import RecordSpool
 from connector.spark.stream import worker
-from connector.spark.stream.parts import Part, end_of, without_large
+from connector.spark.stream.parts import Part, end_of, size_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import FAILED, ResultPiece, failure_as_bytes, in_pieces, written
 
@@ -27,6 +26,10 @@ TASK_BYTES: Final = 128 << 20  # bytes of messages after which a task leaves the
 JVM_BYTES: Final = 32 << 20  # the same where its result goes through the heap of an executor
 
 _readers: dict[str, RangeReader] = {}  # this worker's, by their brokers: a connection costs more than a range
+
+
+class _Enough(Exception):
+    """Raised when a task has read as many bytes as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class TaskRange:
         first: the stream begins here. The first message is then not compacted: from it the driver's sequencer learns
             the epoch.
         interval: see `SegmentBuilder`.
+        large: messages may be large.
     """
 
     partition: int
@@ -46,6 +50,7 @@ class TaskRange:
     end: int
     first: bool = False
     interval: int = 0
+    large: bool = False
 
     def __len__(self) -> int:
         """The number of offsets."""
@@ -53,15 +58,16 @@ class TaskRange:
 
     def cut(self, count: int) -> tuple[TaskRange, TaskRange]:
         """Split off the first of so many ranges of about equal length, which is only empty if this one is."""
-        at = self.begin + -(-len(self) // count)
-        rest = replace(self, begin=at, first=self.first and at == self.begin)
-        return replace(self, end=at), rest
+        return self._part(0, 1, count), self._part(1, count, count)
 
     def divided(self, count: int) -> Iterator[TaskRange]:
         """Yield the range in so many parts of about equal length; some may be empty, but the first only if all are."""
-        at = [self.begin + -(-len(self) * number // count) for number in range(count + 1)]
-        for number in range(count):
-            yield replace(self, begin=at[number], end=at[number + 1], first=self.first and number == 0)
+        return (self._part(number, number + 1, count) for number in range(count))
+
+    def _part(self, first: int, end: int, count: int) -> TaskRange:
+        """Return the parts from `first` to before `end` of so many, as one range."""
+        begin, until = (self.begin + -(-len(self) * number // count) for number in (first, end))
+        return replace(self, begin=begin, end=until, first=self.first and first == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,7 @@ class RangeTask:
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
         spool: the folder of results' files; None: results go through Spark.
+        records: true: segments have their messages as records of the relay. Needs a folder.
     """
 
     kafka: Kafka
@@ -83,6 +90,7 @@ class RangeTask:
     columns: MetadataColumns | None
     events: bool
     spool: Path | None
+    records: bool = False
 
     def __call__(self, tasks: Iterable[Sequence[TaskRange]]) -> Iterator[ResultPiece]:
         """Yield the pieces of the results of some tasks, an error among them; called by Spark in a worker."""
@@ -108,15 +116,18 @@ class RangeTask:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
             ConfigError: the result cannot be stored.
         """
-        for number, content in enumerate(self._contents(self.parts(bounds, reader))):
+        for number, content in enumerate(self._contents(bounds, reader)):
             yield ResultPiece(bounds.partition, bounds.begin, number, content)
 
-    def _contents(self, parts: Iterator[Part]) -> Iterable[bytes]:
+    def _contents(self, bounds: TaskRange, reader: RangeReader) -> Iterable[bytes]:
         """Return a result's pieces, or the path of its file."""
         if self.spool is None:
-            return in_pieces(parts)
+            return in_pieces(self.parts(bounds, reader))
         try:
-            return (written(self.spool, parts),)
+            if not self.records:
+                return (written(self.spool, self.parts(bounds, reader)),)
+            with RecordSpool(self.spool) as records:
+                return (written(self.spool, self.parts(bounds, reader, records)),)
         except OSError as error:
             raise ConfigError(
                 f"what Spark's workers have read cannot be stored: {error.strerror}",
@@ -124,41 +135,46 @@ class RangeTask:
                 folder=str(self.spool),
             ) from error
 
-    def parts(self, bounds: TaskRange, reader: RangeReader) -> Iterator[Part]:
+    def parts(self, bounds: TaskRange, reader: RangeReader, records: RecordSpool | None = None) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets; arguments and errors as those of `pieces`."""
+        made = bounds.begin  # the offset after the last part
+        try:
+            for part in self._read(bounds, reader, records):
+                made = end_of(part)
+                yield part
+        except (_Enough, LogDamaged):
+            # The driver reads the rest itself, and says what is wrong with it.
+            yield Unread(bounds.partition, made, bounds.end, 0, 0)
+
+    def _read(self, bounds: TaskRange, reader: RangeReader, records: RecordSpool | None) -> Iterator[Part]:
+        """Yield the parts of a range.
+
+        Raises:
+            _Enough: the rest of the range was not read.
+            LogDamaged: the rest of the range has messages that are not of a log.
+        """
         builder = SegmentBuilder(
-            self.topic, bounds.partition, self.columns, events=self.events, interval=bounds.interval
+            self.topic,
+            bounds.partition,
+            self.columns,
+            events=self.events,
+            records=records,
+            interval=bounds.interval,
         )
         alone = bounds.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
-        made = bounds.begin  # the offset after the last part
-        for batch in reader.batches(bounds.partition, bounds.begin, bounds.end):
+        for batch in reader.batches(bounds.partition, bounds.begin, bounds.end, sparing=bounds.large):
             if size > most:
-                for part in builder.finish():
-                    made = end_of(part)
-                    yield self._carried(part)
-                yield Unread(bounds.partition, made, bounds.end, 0, 0)
-                return
-            size += batch.nbytes
+                yield from builder.finish()
+                raise _Enough
+            size += size_of(batch)
             if not self.compact:
-                made = end_of(batch)
-                yield self._carried(batch)
+                yield batch
                 continue
-            try:
-                builder.add(batch, alone=alone)
-            except LogDamaged:
-                # The driver reads them itself, and says what is wrong.
-                yield Unread(bounds.partition, made, bounds.end, 0, 0)
-                return
+            builder.add(batch, alone=alone)
             alone = False
-            for part in builder.drain():
-                made = end_of(part)
-                yield self._carried(part)
-        yield from map(self._carried, builder.finish())
-
-    def _carried(self, part: Part) -> Part:
-        """Return a part as it goes to the driver: large messages do not go through the heap of an executor."""
-        return without_large(part) if self.spool is None and isinstance(part, pa.RecordBatch) else part
+            yield from builder.drain()
+        yield from builder.finish()
 
     @property
     def _brokers(self) -> str:

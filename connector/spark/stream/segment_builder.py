@@ -1,14 +1,17 @@
 """Makes segments of a partition's messages, in a task.
 
 What lies whole in the task's range is compacted. The rest stays messages: markers, DDL, voided events, the edges of an
-initial load, events that begin before the range or end after it, and large events, which the target gets part by part.
+initial load, events that begin before the range or end after it, and large events, which the target gets part by part:
+those of many bytes, and those with a large message.
 Where compaction fails, the driver reads the offsets itself, and reports the error with the target's position.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final
 
 import pyarrow as pa
@@ -25,6 +28,7 @@ from connector.log.format.row_parts import RowParts
 from connector.log.gtid.gtid_runs import GtidRun, joined
 from connector.log.ids import Kind
 from connector.log.reading.event_range import is_plain, joins, rows_alone
+from connector.relay.spool import RecordSpool
 from connector.spark.stream.parts import Part
 
 LARGE_EVENT: Final = 16 << 20  # bytes from which on an event stays messages
@@ -43,6 +47,8 @@ class _Open:
     commit_times: array[int] = field(default_factory=lambda: array("q"))
     gtids: list[GtidRun] = field(default_factory=list)
     events: list[AppliedEvent] = field(default_factory=list)
+    records: int = 0
+    record_ends: array[int] = field(default_factory=lambda: array("q"))
     messages: int = 0
     size: int = 0
     rows: int = 0
@@ -65,6 +71,7 @@ class SegmentBuilder:
         partition: the partition of all messages.
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
+        records: gets the messages of segments as records of the relay; None: there is no relay.
         interval: other partitions have events of the log, too: a segment ends with an interval of so many seqnos, so
             that those of all partitions end together; 0: there are no others.
     """
@@ -76,12 +83,14 @@ class SegmentBuilder:
         columns: MetadataColumns | None = None,
         *,
         events: bool = False,
+        records: RecordSpool | None = None,
         interval: int = 0,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._columns = columns
         self._events = events
+        self._records = records
         self._scanner = Scanner(topic, interval)
         self._interval = interval
         self._row_parts = RowParts(topic)
@@ -95,14 +104,20 @@ class SegmentBuilder:
         """Add messages.
 
         Args:
-            batch: columns partition, offset, value, without a null.
+            batch: columns partition, offset, value; a null value stands for a large message.
             alone: true: the first message of an event stays one, and the markers before it.
 
         Raises:
             LogDamaged: they are not messages of a log; nothing of the batch was added.
         """
         index = 0
-        for found in self._scanner.scan(batch):
+        for found in self._scanned(batch):
+            if isinstance(found, int):
+                self._give_up_event()
+                self._stay(batch, index, index + found)
+                index += found
+                alone = False
+                continue
             messages, count = found, len(found)
             if alone:
                 self._stay(batch, index, index + 1)
@@ -130,6 +145,18 @@ class SegmentBuilder:
         self._flush_messages()
         return self.drain()
 
+    def _scanned(self, batch: pa.RecordBatch) -> Sequence[Messages | int]:
+        """Return the messages of a batch in its order; for large ones that follow each other their number."""
+        if not batch["value"].null_count:
+            return self._scanner.scan(batch)
+        found: list[Messages | int] = []
+        at = 0
+        for large, same in groupby(batch["value"].is_null().to_pylist()):
+            count = len(list(same))
+            found += [count] if large else self._scanner.scan(batch.slice(at, count))
+            at += count
+        return found
+
     def _whole_events(self, messages: Messages) -> None:
         """Add whole events of one fragment each."""
         at, end = 0, len(messages)
@@ -153,6 +180,8 @@ class SegmentBuilder:
             open_.messages += at - first
             open_.size += messages.size * (at - first) // end
             open_.rows += messages.rows(first, at)
+            if self._records is not None:
+                self._records.add_range(open_.records, open_.record_ends, messages, first, at)
             if self._events:
                 open_.events += (AppliedEvent.of(messages.header(index)) for index in range(first, at))
             self._close_full()
@@ -209,6 +238,10 @@ class SegmentBuilder:
         open_.messages += len(event)
         open_.size += size
         open_.rows += header.rows
+        if self._records is not None:
+            for one in event:
+                self._records.add(one.message)
+            open_.record_ends.append(self._records.size - open_.records)
         if self._events:
             open_.events.append(AppliedEvent.of(header))
         self._close_full()
@@ -219,7 +252,7 @@ class SegmentBuilder:
         if self._open is not None and not joins(self._open.first, self._open.last, header, self._interval):
             self._close()
         if self._open is None:
-            self._open = _Open(header, header, offset, offset)
+            self._open = _Open(header, header, offset, offset, records=self._records.size if self._records else 0)
         return self._open
 
     def _close_full(self) -> None:
@@ -247,6 +280,8 @@ class SegmentBuilder:
                 commit_times=open_.commit_times,
                 changes=self._compactor.drain(),
                 events=open_.events,
+                records=b"" if self._records is None else self._records.since(open_.records),
+                record_ends=open_.record_ends,
             )
         )
 

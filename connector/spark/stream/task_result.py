@@ -14,6 +14,7 @@ import pickle
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,7 +24,7 @@ import pyarrow as pa
 from connector import errors
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
 from connector.kafka.message_batch import MESSAGES_SCHEMA
-from connector.log.compact.segment import Segment, Unread
+from connector.log.compact.segment import Segment, SpooledRecords, Unread
 from connector.spark.stream.parts import Part
 
 _HEAD: Final = struct.Struct("<8sQ")  # messages or pickled parts, and their size
@@ -126,14 +127,30 @@ def deserialized(result: pa.Buffer) -> Iterator[Part]:
     """
     at = 0
     kind = b"" if len(result) else _END
+    spools: dict[bytes, pa.Buffer] = {}
     while kind != _END:
         try:
             kind, size = _HEAD.unpack_from(result, at)
             parts = _read(kind, result[at + _HEAD.size : at + _HEAD.size + size])
         except _DAMAGED as error:
             raise BrokerUnavailable("the result of one of Spark's tasks is damaged", cause=str(error)) from error
-        yield from parts
+        yield from (_with_records(part, spools) for part in parts)
         at += _HEAD.size + size + -size % _ALIGNED
+
+
+def _with_records(part: Part, spools: dict[bytes, pa.Buffer]) -> Part:
+    """Return a part, a segment with the bytes of its records.
+
+    Args:
+        part: the part.
+        spools: the files that were opened before.
+    """
+    if not isinstance(part, Segment) or not isinstance(part.records, SpooledRecords):
+        return part
+    path, begin, end = part.records
+    if path not in spools:
+        spools[path] = _opened(path)
+    return replace(part, records=spools[path].slice(begin, end - begin))
 
 
 def _read(kind: bytes, content: pa.Buffer) -> Sequence[Part]:

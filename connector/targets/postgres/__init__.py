@@ -12,6 +12,7 @@
 - `writers`: commits of several writers, and the intent that makes them one.
 - `channels`: the sessions of these writers.
 - `undivided`: tables whose changes go by one connection.
+- `snapshots`: exports snapshots for readers beside several writers.
 - `merge`: the statements from staging to a table.
 - `missing`: the rows that a merge does not find.
 - `ddl`: applies DDL operations.

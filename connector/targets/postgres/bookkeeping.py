@@ -15,6 +15,8 @@ from typing import Final, LiteralString
 import psycopg
 from psycopg import errors
 
+from connector.targets.bookkeeping import SETTLED_VERSION
+
 log = logging.getLogger(__name__)
 
 _NEEDED: Final = """
@@ -22,7 +24,8 @@ CREATE TABLE thl.thl_position (
   service text PRIMARY KEY, log_id text NOT NULL DEFAULT '', seqno bigint NOT NULL DEFAULT -1,
   epoch bigint NOT NULL DEFAULT 0, source_id text NOT NULL DEFAULT '', event_id text NOT NULL DEFAULT '',
   gtid_set text, offsets text NOT NULL DEFAULT '{}', consistent boolean NOT NULL DEFAULT true,
-  commit_time bigint NOT NULL DEFAULT 0, token bigint NOT NULL, applied_at bigint NOT NULL DEFAULT 0);
+  commit_time bigint NOT NULL DEFAULT 0, token bigint NOT NULL, applied_at bigint NOT NULL DEFAULT 0,
+  schema_version integer NOT NULL DEFAULT 1);
 CREATE TABLE thl.thl_tables (
   service text, schema_name text, table_name text, target_name text NOT NULL UNIQUE, definition text NOT NULL,
   PRIMARY KEY (service, schema_name, table_name));
@@ -31,12 +34,35 @@ CREATE TABLE thl.thl_applied (
   applied_at bigint NOT NULL, token bigint NOT NULL, "rows" bigint NOT NULL, PRIMARY KEY (service, seqno));
 """
 
+_SCHEMA_VERSION: Final = "ALTER TABLE thl.thl_position ADD COLUMN schema_version integer NOT NULL DEFAULT 1"
+
+# The newest snapshot of each service. The transaction that exported it holds the advisory lock `lock_key`: a snapshot
+# ends with that transaction, however the applier ends.
+_SNAPSHOTS: Final = """
+CREATE TABLE thl.thl_snapshots (
+  service text PRIMARY KEY, snapshot text NOT NULL, seqno bigint NOT NULL, gtid_set text, exported_at bigint NOT NULL,
+  lock_key bigint NOT NULL)
+"""
+
+_LIVING_SNAPSHOTS: Final = """
+CREATE VIEW thl.thl_living_snapshots AS SELECT s.service, s.snapshot, s.seqno, s.gtid_set,
+  timestamptz 'epoch' + s.exported_at * interval '1 microsecond' AS exported_at
+FROM thl.thl_snapshots s WHERE EXISTS (
+  SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+  AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+  AND (l.classid::bigint << 32) + l.objid::bigint = s.lock_key)
+"""
+
+# Subqueries, which a reader of the other columns does not pay for.
 _PROGRESS: Final = """
-CREATE VIEW thl.thl_progress AS SELECT service, log_id, seqno, epoch, source_id, event_id, gtid_set, consistent,
-  timestamptz 'epoch' + nullif(commit_time, 0) * interval '1 microsecond' AS commit_time,
+CREATE OR REPLACE VIEW thl.thl_progress AS SELECT p.service, log_id, seqno, epoch, source_id, event_id, gtid_set,
+  consistent, timestamptz 'epoch' + nullif(commit_time, 0) * interval '1 microsecond' AS commit_time,
   timestamptz 'epoch' + nullif(applied_at, 0) * interval '1 microsecond' AS applied_at,
-  (nullif(applied_at, 0) - nullif(commit_time, 0)) * interval '1 microsecond' AS latency
-FROM thl.thl_position
+  (nullif(applied_at, 0) - nullif(commit_time, 0)) * interval '1 microsecond' AS latency,
+  (SELECT s.snapshot FROM thl.thl_living_snapshots s WHERE s.service = p.service) AS snapshot,
+  (SELECT s.seqno FROM thl.thl_living_snapshots s WHERE s.service = p.service) AS snapshot_seqno,
+  (SELECT s.gtid_set FROM thl.thl_living_snapshots s WHERE s.service = p.service) AS snapshot_gtid_set
+FROM thl.thl_position p
 """
 
 _REQUESTS: Final = """
@@ -66,9 +92,9 @@ CREATE TABLE thl.thl_excluded (
 
 _INTENT: Final = """
 CREATE TABLE thl.thl_intent (
-  service text PRIMARY KEY, first_seqno bigint NOT NULL, last_seqno bigint NOT NULL, epoch bigint NOT NULL,
-  offsets text NOT NULL, consistent boolean NOT NULL, writers integer NOT NULL, hash_version integer NOT NULL,
-  undivided text NOT NULL)
+  service text PRIMARY KEY, log_id text NOT NULL, first_seqno bigint NOT NULL, last_seqno bigint NOT NULL,
+  epoch bigint NOT NULL, offsets text NOT NULL, consistent boolean NOT NULL, writers integer NOT NULL,
+  hash_version integer NOT NULL, undivided text NOT NULL)
 """
 
 _CHANNELS: Final = """
@@ -172,8 +198,10 @@ BEGIN
 END $$
 """
 
+# With a living snapshot it is the snapshot that has to have the GTID: readers of several writers' commits read by it.
 _WAIT: Final = r"""
-CREATE FUNCTION thl.thl_wait_for_gtid(gtid text, timeout interval DEFAULT '10 seconds', service text DEFAULT NULL)
+CREATE OR REPLACE FUNCTION
+thl.thl_wait_for_gtid(gtid text, timeout interval DEFAULT '10 seconds', service text DEFAULT NULL)
 RETURNS boolean LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog AS $$
 DECLARE
   given_up CONSTANT timestamptz := clock_timestamp() + timeout;
@@ -188,8 +216,9 @@ BEGIN
     RETURN NULL;
   END IF;
   LOOP
-    IF EXISTS (SELECT FROM thl.thl_position p WHERE p.consistent AND thl.thl_has_gtid(p.gtid_set, gtid)
-        AND p.service = coalesce(thl_wait_for_gtid.service, p.service)) THEN
+    IF EXISTS (SELECT FROM thl.thl_progress p WHERE p.service = coalesce(thl_wait_for_gtid.service, p.service)
+        AND CASE WHEN p.snapshot IS NULL THEN p.consistent AND thl.thl_has_gtid(p.gtid_set, gtid)
+          ELSE thl.thl_has_gtid(p.snapshot_gtid_set, gtid) END) THEN
       RETURN true;
     END IF;
     IF clock_timestamp() >= given_up THEN
@@ -201,47 +230,73 @@ BEGIN
 END $$
 """
 
-# The optional relations and functions: their names in pg_catalog, and the statements that create them.
-_RELATIONS: Final[tuple[tuple[str, LiteralString], ...]] = (
-    ("thl.thl_progress", _PROGRESS),
-    ("thl.thl_requests", _REQUESTS),
-    ("thl.thl_skipped", _SKIPPED),
-    ("thl.thl_inconsistent", _INCONSISTENT),
-    ("thl.thl_excluded", _EXCLUDED),
-    ("thl.thl_rewound", "CREATE TABLE thl.thl_rewound (service text PRIMARY KEY, head bigint NOT NULL)"),
-    ("thl.thl_intent", _INTENT),
-    ("thl.thl_channels", _CHANNELS),
-    ("thl.thl_inconsistent_because", _INCONSISTENT_BECAUSE),
-)
-_FUNCTIONS: Final[tuple[tuple[str, LiteralString], ...]] = (
-    ("thl.thl_gtid_numbers(text)", _MYSQL_NUMBERS),
-    ("thl.thl_domain_numbers(text)", _MARIADB_NUMBERS),
-    ("thl.thl_has_gtid(text, text)", _HAS),
-    ("thl.thl_wait_for_gtid(text, interval, text)", _WAIT),
-)
 _WITH_MULTIRANGES: Final = 140_000
+_RELATION: Final = "SELECT to_regclass(%s)"
+_COLUMN: Final = """
+SELECT (SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s AND NOT attisdropped)
+"""
+_FUNCTION: Final = "SELECT to_regprocedure(%s)"
+_BODY: Final = "SELECT (SELECT oid FROM pg_proc WHERE oid = to_regprocedure(%s) AND strpos(prosrc, %s) > 0)"
+
+# What is optional: its name, a query that tells whether it is there, the query's values, and what creates it. Of what
+# earlier versions created otherwise, the query looks for what is new.
+_OPTIONAL: Final[tuple[tuple[str, LiteralString, tuple[str, ...], LiteralString], ...]] = (
+    ("thl.thl_position.schema_version", _COLUMN, ("thl.thl_position", "schema_version"), _SCHEMA_VERSION),
+    *(
+        (name, _RELATION, (name,), statement)
+        for name, statement in (
+            ("thl.thl_snapshots", _SNAPSHOTS),
+            ("thl.thl_living_snapshots", _LIVING_SNAPSHOTS),
+            ("thl.thl_requests", _REQUESTS),
+            ("thl.thl_skipped", _SKIPPED),
+            ("thl.thl_inconsistent", _INCONSISTENT),
+            ("thl.thl_excluded", _EXCLUDED),
+            ("thl.thl_rewound", "CREATE TABLE thl.thl_rewound (service text PRIMARY KEY, head bigint NOT NULL)"),
+            ("thl.thl_intent", _INTENT),
+            ("thl.thl_channels", _CHANNELS),
+            ("thl.thl_inconsistent_because", _INCONSISTENT_BECAUSE),
+        )
+    ),
+    ("thl.thl_progress", _COLUMN, ("thl.thl_progress", "snapshot"), _PROGRESS),
+)
+_FUNCTIONS: Final[tuple[tuple[str, LiteralString, tuple[str, ...], LiteralString], ...]] = (
+    *(
+        (name, _FUNCTION, (name,), statement)
+        for name, statement in (
+            ("thl.thl_gtid_numbers(text)", _MYSQL_NUMBERS),
+            ("thl.thl_domain_numbers(text)", _MARIADB_NUMBERS),
+            ("thl.thl_has_gtid(text, text)", _HAS),
+        )
+    ),
+    (
+        "thl.thl_wait_for_gtid(text, interval, text)",
+        _BODY,
+        ("thl.thl_wait_for_gtid(text, interval, text)", "p.snapshot_gtid_set"),
+        _WAIT,
+    ),
+)
 
 
 def ensure_bookkeeping(connection: psycopg.Connection) -> set[str]:
     """Create what is missing, inside the open transaction.
 
     Returns:
-        The names of optional relations and functions that are still missing.
+        The names of optional relations, columns and functions that are still missing.
 
     Raises:
         psycopg.Error: the required tables cannot be created.
     """
     if not _exists(connection, "SELECT to_regnamespace('thl')"):
         connection.execute("CREATE SCHEMA thl")
-    if not _exists(connection, "SELECT to_regclass('thl.thl_position')"):
+    if not _exists(connection, _RELATION, "thl.thl_position"):
         connection.execute(_NEEDED)
-    wanted: list[tuple[LiteralString, str, LiteralString]] = [("to_regclass", *one) for one in _RELATIONS]
+    wanted = _OPTIONAL
     if connection.info.server_version >= _WITH_MULTIRANGES:
-        wanted += [("to_regprocedure", *one) for one in _FUNCTIONS]
+        wanted += _FUNCTIONS
     return {
         name
-        for look, name, statement in wanted
-        if not _exists(connection, f"SELECT {look}(%s)", name) and not _made(connection, name, statement)
+        for name, look, values, statement in wanted
+        if not _exists(connection, look, *values) and not _made(connection, name, statement)
     }
 
 
@@ -251,10 +306,19 @@ def _made(connection: psycopg.Connection, name: str, statement: LiteralString) -
         with connection.transaction():
             connection.execute(statement)
     except (errors.InsufficientPrivilege, errors.UndefinedTable):  # the latter for a view of what is missing
-        fields = {"missing": name, "hint": "GRANT CREATE, USAGE ON SCHEMA thl TO …"}
+        fields = {"missing": name, "hint": "GRANT CREATE, USAGE ON SCHEMA thl TO …, or start once as the tables' owner"}
         log.warning("the account may not create a part of the bookkeeping", extra=fields)
         return False
     return True
+
+
+def schema_version(connection: psycopg.Connection, service: str, missing: set[str]) -> int:
+    """The `schema_version` of a service's position."""
+    if "thl.thl_position.schema_version" in missing:
+        return SETTLED_VERSION
+    query = "SELECT schema_version FROM thl.thl_position WHERE service = %s"
+    found = connection.execute(query, (service,)).fetchone()
+    return found[0] if found else SETTLED_VERSION
 
 
 def _exists(connection: psycopg.Connection, query: LiteralString, *values: str) -> bool:

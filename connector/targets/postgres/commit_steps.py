@@ -65,7 +65,8 @@ class CommitSteps:
             before, position: the positions before and after it.
         """
         where = f"{self._owner} AND token = {self.token}"
-        yield Step(f"UPDATE thl.thl_position SET consistent = false WHERE {where}", "updated in thl_position", 1)
+        changes = f"consistent = false, schema_version = {bookkeeping.INTENT_VERSION}"
+        yield Step(f"UPDATE thl.thl_position SET {changes} WHERE {where}", "updated in thl_position", 1)
         yield _insert(
             "thl.thl_intent", (self.service, *bookkeeping.intent_values(intent, position, consistent=before.consistent))
         )
@@ -75,9 +76,10 @@ class CommitSteps:
         where = f"{self._owner} AND channel = {number} AND token = {self.token}"
         return Step(f"UPDATE thl.thl_channels SET seqno = {last} WHERE {where}", "updated in thl_channels", 1)
 
-    def whole(self) -> Step:
+    def whole(self) -> Iterator[Step]:
         """End a commit of several writers, with the position after it."""
-        return Step(f"DELETE FROM thl.thl_intent WHERE {self._owner}")
+        yield Step(f"DELETE FROM thl.thl_intent WHERE {self._owner}")
+        yield Step(f"UPDATE thl.thl_position SET schema_version = {bookkeeping.SETTLED_VERSION} WHERE {self._owner}")
 
     def owned(self) -> Step:
         """Lock the position, which has another token after a newer claim."""

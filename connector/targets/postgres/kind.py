@@ -31,6 +31,7 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
         columns=columns,
         indexes=options.indexes,
         writers=options.writers,
+        snapshot_interval=options.snapshot_interval,
     )
 
 

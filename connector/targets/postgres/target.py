@@ -38,7 +38,7 @@ from connector.targets.ddl.plan import located, plan
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.names import check_names
 from connector.targets.operations import AllowNull, DropTable, Operation
-from connector.targets.postgres.bookkeeping import ensure_bookkeeping
+from connector.targets.postgres.bookkeeping import ensure_bookkeeping, schema_version
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.connection import connect
@@ -48,6 +48,7 @@ from connector.targets.postgres.literals import literal
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.missing import NAMED, MissingRows, missing_rows
 from connector.targets.postgres.names import NAMES, column_name, table_name
+from connector.targets.postgres.snapshots import SnapshotExporter, check_snapshots
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.postgres.types import postgres_type
 from connector.targets.postgres.writers import Writers
@@ -82,6 +83,7 @@ class PostgresTarget:
         columns: the metadata columns of every table and of the layouts of staged rows.
         indexes: `target.indexes`.
         writers: `target.writers`.
+        snapshot_interval: `target.snapshot_interval`, seconds.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class PostgresTarget:
         columns: MetadataColumns | None = None,
         indexes: Mode = "none",
         writers: int = 1,
+        snapshot_interval: float = 0.0,
     ) -> None:
         self._url = url
         self._clock = clock
@@ -113,10 +116,15 @@ class PostgresTarget:
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
         self._staging = Staging(self._db, len(self._columns))
         self._indexes = IndexBuilder(self._db, indexes, self._check_token)
-        self._writers = Writers(self._db, self._open_writer, writers, len(self._columns))
+        self._writers = Writers(
+            self._db, lambda number: self._open_session(f"writer {number + 1}"), writers, len(self._columns)
+        )
+        self._snapshots = SnapshotExporter(
+            lambda: self._open_session("snapshot"), snapshot_interval if writers > 1 else 0.0
+        )
 
-    def _open_writer(self, number: int) -> psycopg.Connection:
-        session = connect(self._url, f"thl {self._service} writer {number + 1}")
+    def _open_session(self, name: str) -> psycopg.Connection:
+        session = connect(self._url, f"thl {self._service} {name}")
         session.execute(_SESSION)
         return session
 
@@ -132,6 +140,7 @@ class PostgresTarget:
             self._db.execute("SELECT pg_advisory_xact_lock(hashtext('thl'))")
             self._writers.lock(service)
             missing = ensure_bookkeeping(self._db)
+            bookkeeping.check_schema_version(service, schema_version(self._db, service, missing))
             columns = ", ".join(bookkeeping.POSITION)
             claimed = self._db.execute(
                 "INSERT INTO thl.thl_position AS p (service, token) VALUES (%s, 1) ON CONFLICT (service) "
@@ -146,6 +155,8 @@ class PostgresTarget:
             if "thl.thl_rewound" not in missing:
                 head = self._db.execute("SELECT head FROM thl.thl_rewound WHERE service = %s", (service,)).fetchone()
             position = bookkeeping.position_from(service, row, head and head[0])
+            if self._snapshots.on:
+                check_snapshots(missing)
             intent, consistent = self._writers.claim(service, self.token, missing)
             if consistent is not None:
                 position = replace(position, intent=intent, consistent=consistent)
@@ -164,6 +175,8 @@ class PostgresTarget:
         faults.point("target.after_claim")
         with translated():
             self._writers.open()
+            if self._snapshots.on:
+                self._snapshots.start(service, self.token)
             self._indexes.start(self._schema.applied(), position.seqno, consistent=position.consistent)
         return position
 
@@ -324,6 +337,7 @@ class PostgresTarget:
 
     def close(self) -> None:
         """End the sessions, and their staging tables with them."""
+        self._snapshots.close()
         self._writers.close()
         self._db.close()
 

@@ -31,7 +31,7 @@ from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.undivided import undivided_in_catalog
 
 DIVIDED_ROWS: Final = 4_000  # below, a commit of one connection takes less time than the further transactions
-_TABLES: Final = frozenset({"thl.thl_intent", "thl.thl_channels"})
+_NEEDED: Final = frozenset({"thl.thl_intent", "thl.thl_channels", "thl.thl_position.schema_version"})
 
 
 class Writers:
@@ -81,11 +81,12 @@ class Writers:
             ConfigError: another version of the connector has begun a commit that this one cannot make whole.
         """
         self._service = service
-        if lacking := missing & _TABLES:
-            if self._count > 1:
+        if lacking := missing & _NEEDED:
+            if self._count > 1 or self._begun(service, lacking):
                 raise PreflightError(
                     f"several writers need {', '.join(sorted(lacking))}, which the account may not create",
-                    hint="GRANT CREATE, USAGE ON SCHEMA thl TO …, or target.writers: 1",
+                    hint="GRANT CREATE, USAGE ON SCHEMA thl TO …, and for a column start once as the owner of the "
+                    "tables in thl; or target.writers: 1",
                 )
             return None, None
         self.known = True
@@ -100,7 +101,10 @@ class Writers:
             self._intent, consistent = bookkeeping.intent_from(row, [one for one, seqno in channels if seqno == last])
             if not self._intent.committed:
                 run("DELETE FROM thl.thl_intent WHERE service = %s", (service,))
-                run("UPDATE thl.thl_position SET consistent = %s WHERE service = %s", (consistent, service))
+                run(
+                    "UPDATE thl.thl_position SET consistent = %s, schema_version = %s WHERE service = %s",
+                    (consistent, bookkeeping.SETTLED_VERSION, service),
+                )
                 self._intent = None
             elif self._intent.hash_version != HASH_VERSION:
                 raise ConfigError(
@@ -116,6 +120,13 @@ class Writers:
             (service, token, self._writers - 1 if self._writers > 1 else -1),
         )
         return self._intent, consistent
+
+    def _begun(self, service: str, lacking: set[str]) -> bool:
+        """True if there is an intent, though something else is lacking."""
+        if "thl.thl_intent" in lacking:
+            return False
+        query = "SELECT FROM thl.thl_intent WHERE service = %s"
+        return self._session.execute(query, (service,)).fetchone() is not None
 
     @property
     def _writers(self) -> int:
@@ -193,10 +204,13 @@ class Writers:
         channels, last = self._open_channels, position.seqno
         if self._intent is not None and last != self._intent.last:
             raise ValueError(f"the commit that was begun ends with event {self._intent.last}, not {last}")
+        if last <= before.seqno:
+            raise ValueError(f"a commit from event {before.seqno} back to {last} is not divided")
         channels.merge(lambda number: [steps.channel(number, last), first])
         faults.point("target.before_intent")
         if self._intent is None:
             intent = Intent(
+                log_id=position.log_id,
                 first=Seqno(before.seqno + 1),
                 last=last,
                 epoch=position.epoch,
@@ -208,7 +222,7 @@ class Writers:
         faults.point("target.after_intent")
         channels.commit()
         faults.point("target.before_position")
-        run_steps(self._session, [Step("BEGIN"), *rest, steps.whole()])
+        run_steps(self._session, [Step("BEGIN"), *rest, *steps.whole()])
 
     def committed(self, *, tables: bool) -> None:
         """The commit is whole; `tables`: layouts have changed."""

@@ -9,7 +9,8 @@ STATEMENTS: Final = (
   service TEXT PRIMARY KEY, log_id TEXT NOT NULL DEFAULT '', seqno INTEGER NOT NULL DEFAULT -1,
   epoch INTEGER NOT NULL DEFAULT 0, source_id TEXT NOT NULL DEFAULT '', event_id TEXT NOT NULL DEFAULT '',
   gtid_set TEXT, offsets TEXT NOT NULL DEFAULT '{}', consistent INTEGER NOT NULL DEFAULT 1,
-  commit_time INTEGER NOT NULL DEFAULT 0, token INTEGER NOT NULL, applied_at INTEGER NOT NULL DEFAULT 0) STRICT""",
+  commit_time INTEGER NOT NULL DEFAULT 0, token INTEGER NOT NULL, applied_at INTEGER NOT NULL DEFAULT 0,
+  schema_version INTEGER NOT NULL DEFAULT 1) STRICT""",
     """CREATE TABLE IF NOT EXISTS thl_tables (
   service TEXT NOT NULL, schema_name TEXT NOT NULL, table_name TEXT NOT NULL, target_name TEXT NOT NULL UNIQUE,
   definition TEXT NOT NULL, PRIMARY KEY (service, schema_name, table_name)) STRICT""",

@@ -19,7 +19,7 @@ from pathlib import Path
 from connector import failpoints as faults
 from connector import metrics
 from connector.clock import Clock
-from connector.errors import ConnectorError, Fenced, TargetUnavailable, Unsupported
+from connector.errors import ConfigError, ConnectorError, Fenced, TargetUnavailable, Unsupported
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
@@ -103,6 +103,7 @@ class SqliteTarget:
             self._run_waiting("BEGIN IMMEDIATE")
             for statement in sqlite_bookkeeping.STATEMENTS:
                 self._db.execute(statement)
+            self._check_schema_version(service)
             columns = ", ".join(bookkeeping.POSITION)
             claimed = self._db.execute(
                 "INSERT INTO thl_position (service, token) VALUES (?, 1) ON CONFLICT (service) "
@@ -129,6 +130,18 @@ class SqliteTarget:
             self._db.execute("COMMIT")
         faults.point("target.after_claim")
         return position
+
+    def _check_schema_version(self, service: str) -> None:
+        """Refuse a position of a newer version; end the transaction then."""
+        if "schema_version" not in {column[1] for column in self._db.execute("PRAGMA table_info(thl_position)")}:
+            self._db.execute("ALTER TABLE thl_position ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 1")
+        query = "SELECT schema_version FROM thl_position WHERE service = ?"
+        (version,) = self._db.execute(query, (service,)).fetchone() or (bookkeeping.SETTLED_VERSION,)
+        try:
+            bookkeeping.check_schema_version(service, version)
+        except ConfigError:
+            self._db.execute("ROLLBACK")
+            raise
 
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
         """Apply the changes in the open transaction; they are invisible until the commit. Ignores `last`."""

@@ -597,7 +597,7 @@ def test_refused_ddl_is_done_by_hand_and_a_later_one_excludes_the_table(config: 
     assert found(config) == [1, 2, 3, 5]
     with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as signals:
         with pytest.raises(Unsupported) as not_undone:
-            undo(config, target, signals, Seqno(2))
+            undo(config, target, signals, Seqno(2), SystemClock())
         assert not_undone.value.where["left_out"] == 4
         assert [(one.table, one.since) for one in signals.inconsistent(config.service)] == [("orders", 4)]
     with pytest.raises(Unsupported) as not_again:
@@ -624,7 +624,7 @@ def test_refused_ddl_is_done_by_hand_and_a_later_one_excludes_the_table(config: 
         open_signal_table(config.target) as signals,
         pytest.raises(Unsupported) as excluded_since,
     ):
-        undo(config, target, signals, Seqno(4))
+        undo(config, target, signals, Seqno(4), SystemClock())
     assert excluded_since.value.where == {"excluded": TableName("shop", "orders"), "since_seqno": 6}
 
 

@@ -111,6 +111,7 @@ def test_a_target_of_another_log_is_refused_with_the_reason(scene: Scene) -> Non
     assert process.wait() == 8
     text = process.log.read_text()
     assert (
+        "Client handshake failure: Client response validation failed: "
         "Log epoch numbers do not match: client source ID=db:3306 seqno=3 server epoch number=1 client epoch number=7"
         in text
     )

@@ -190,8 +190,16 @@ def test_tungstens_layout_shows_options_and_statements(server: MySqlServer) -> N
         lines = printed(server, cursor, "--format", "tungsten").decode().splitlines()
     (options,) = [line for line in lines if line.startswith("- OPTIONS")]
     assert "timestamp = 1700000000.000000" in options
-    assert options.endswith("insert_id = 1, @v = _utf8mb4 0x78 COLLATE utf8mb4_0900_ai_ci]")
-    assert lines[-2:] == ["- SCHEMA = shown", "- SQL(0) = INSERT INTO t (b) VALUES (@v = 'x')"]
+    assert options.startswith("- OPTIONS = [##charset = UTF-8, ")
+    assert "character_set_client = 255, collation_connection = 255, " in options
+    assert not re.search("insert_id|@v", options)
+    assert lines[-5:] == [
+        "- SQL(0) = SET INSERT_ID = 1",
+        "- SQL(1) = SET @`v` := _utf8mb4 0x78 COLLATE utf8mb4_0900_ai_ci",
+        options,
+        "- SCHEMA = shown",
+        "- SQL(2) = INSERT INTO t (b) VALUES (@v = 'x')",
+    ]
 
 
 def test_every_status_variable_is_read() -> None:

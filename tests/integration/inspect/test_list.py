@@ -41,9 +41,10 @@ def listed(log: Log, capsys: pytest.CaptureFixture[str], *arguments: str) -> lis
 
 
 def statements(lines: list[str]) -> list[str]:
-    return [line.partition(" = ")[2] for line in lines if line.startswith("- SQL")]
+    return [line.partition(" = ")[2].removesuffix(SERVICE) for line in lines if line.startswith("- SQL")]
 
 
+SERVICE = " /* ___SERVICE___ = [x] */"
 ALL = ["statement 0.0 of 1", "statement 1.0 of 1", "statement 1.1 of 1", "statement 2.0 of 1", "statement 3.0 of 2"]
 
 
@@ -93,7 +94,7 @@ def test_one_event_is_listed_exactly(log: Log, capsys: pytest.CaptureFixture[str
         "- METADATA = [service=x]",
         "- TYPE = com.continuent.tungsten.replicator.event.ReplDBMSEvent",
         "- SCHEMA = s",
-        "- SQL(0) = statement 2.0 of 1",
+        f"- SQL(0) = statement 2.0 of 1{SERVICE}",
     ]
 
 
@@ -120,7 +121,14 @@ def test_avro_output_is_a_container_file(log: Log, capfdbinary: pytest.CaptureFi
         (["-low", "3", "-high", "2"], 2, "3"),
         (["-from", "yesterday"], 2, "yesterday"),
         (["-timezone", "Nowhere/At_All"], 2, "Nowhere/At_All"),
-        (["-sql", "-sizes"], 2, "--sizes"),
+        (["-headers", "-sizes"], 2, "--sizes"),
+        (["-sql", "-sizes"], 2, "--format sql has no --sizes"),
+        (["-json", "-hex"], 2, "--format json has no --hex"),
+        (["-headers", "-charset", "latin1"], 2, "--charset"),
+        (["-charset", "base64"], 2, "base64"),
+        (["-charset", "klingon"], 2, "klingon"),
+        (["--exclude-column", "a.b"], 2, "SCHEMA.TABLE.COLUMN"),
+        (["--exclude-column", "a.b.c"], 2, "--format tungsten has no --exclude-column"),
         (["--format", "avro", "-headers"], 2, "--headers"),
     ],
 )
@@ -135,6 +143,20 @@ def test_a_missing_log_is_refused(kafka_broker: Broker, capsys: pytest.CaptureFi
     arguments = ["list", "--set", "service=nothing", "--set", f"kafka.bootstrap={kafka_broker.bootstrap}"]
     assert thl(arguments) == 2
     assert "service=nothing" in capsys.readouterr().err
+
+
+def test_a_fragment_with_a_wrong_checksum_is_listed_only_without_checksums(
+    kafka_broker: Broker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = Log(kafka_broker, partitions=1)
+    log.transaction((0, a_fragment(0, kind="epoch")), (0, a_fragment(0)))
+    log.transaction((0, a_fragment(1)), flip=1)
+    assert thl(["list", *log.arguments, "-low", "1"]) == 5
+    assert f"{log.topic}-0@" in capsys.readouterr().err
+    assert thl(["list", *log.arguments, "-low", "1", "-no-checksum", "-by", "5"]) == 0
+    told = capsys.readouterr()
+    assert statements(told.out.splitlines()) == ["statement 1.0 of 1"]
+    assert "the checksum of a fragment is wrong" in told.err
 
 
 def test_an_event_is_found_with_few_reads(kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

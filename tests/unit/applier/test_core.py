@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain, pairwise
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +33,8 @@ from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
+from connector.relay.spool import RecordSpool
+from connector.relay.writer import RelayWriter
 from connector.spark.stream import segment_builder
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
@@ -82,8 +87,10 @@ class Ranges:
 
     def __init__(self) -> None:
         self.values: dict[tuple[int, int], bytes] = {}
+        self.sparing: list[bool] = []
 
-    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
+        self.sparing.append(sparing)
         for offset in range(begin, end):
             if (value := self.values.get((partition, offset))) is not None:
                 yield batch([value], partition=partition, offset=offset)
@@ -104,9 +111,14 @@ class Rig:
         skips: Skips | None = None,
         large: Sequence[bytes] = (),
         columns: MetadataColumns | None = None,
+        relay: RelayWriter | None = None,
     ) -> None:
         position = target.claim("shop")
+        gtid_set = known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
+        if relay is not None:
+            relay.begin(position, known.log_id, gtid_set)
         self._builder = partial(SegmentBuilder, TOPIC, 0, columns, events=True)
+        self._spools = Path(tempfile.mkdtemp()) if relay is not None else None
         self._by_tasks = self.tasks and partitions == 1 and not large
         self._ranges = Ranges()
         self._begun = False
@@ -118,12 +130,13 @@ class Rig:
             ),
             PartitionBuffers(TOPIC, LargeMessages(large), self._ranges),
             log_id=known.log_id,
-            gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
+            gtid_set=gtid_set,
             topic=TOPIC,
             clock=SystemClock(),
             until=until,
             skips=skips,
             columns=columns,
+            relay=relay,
         )
 
     def accept(self, batches: Sequence[pa.RecordBatch]) -> None:
@@ -133,13 +146,15 @@ class Rig:
     def _parts(self, messages: pa.RecordBatch) -> list[Part]:
         for offset, value in zip(messages["offset"], messages["value"], strict=True):
             self._ranges.values[0, offset.as_py()] = value.as_py()
-        builder = self._builder()
         begun, self._begun = self._begun, True
-        try:
-            builder.add(messages, alone=not begun)
-        except LogDamaged:
-            return [Unread(0, begin_of(messages), end_of(messages), messages.num_rows, messages.nbytes)]
-        return list(deserialized(pa.py_buffer(b"".join(serialized(builder.finish())))))
+        with nullcontext() if self._spools is None else RecordSpool(self._spools) as records:
+            builder = self._builder(records=records)
+            try:
+                builder.add(messages, alone=not begun)
+            except LogDamaged:
+                return [Unread(0, begin_of(messages), end_of(messages), messages.num_rows, messages.nbytes)]
+            result = b"".join(serialized(builder.finish()))
+        return list(deserialized(pa.py_buffer(result)))
 
 
 def insert(*ids: int, table: str = "orders") -> dict[str, Any]:

@@ -26,7 +26,13 @@ def half(first: int = 1, last: int = 4) -> MemoryTarget:
     Rig(target, history([0], 0)).accept(table(log(record(0, [insert(0)]))))
     assert target.position is not None
     intent = Intent(
-        first=Seqno(first), last=Seqno(last), epoch=Epoch(1), writers=2, hash_version=1, undivided=frozenset()
+        log_id=LOG_ID,
+        first=Seqno(first),
+        last=Seqno(last),
+        epoch=Epoch(1),
+        writers=2,
+        hash_version=1,
+        undivided=frozenset(),
     )
     target.position = replace(target.position, intent=intent)
     target.log.clear()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.course import Course, Look, TooShort
+from tests.bench.driver import figures
 from tests.bench.meter import Usage, usage
 from tests.bench.result import Result, Row, comparable, load, read
 from tests.bench.spread import Spread, shown
@@ -120,3 +121,20 @@ def test_only_results_of_equal_settings_are_combined() -> None:
     another = replace(RESULT, part="latency", at="2026-01-01 11:00")
     assert comparable([RESULT, another, older, elsewhere, changed, alike], "throughput") == [alike, RESULT]
     assert comparable([another], "throughput") == []
+
+
+def test_the_driver_s_cpu_is_told_apart_after_the_warm_up() -> None:
+    lines = [
+        {"rows": rows, "process": 5 + rows * 3e-6, "applying": 1 + rows * 2e-6, "writing": rows * 5e-7}
+        for rows in (100_000, 600_000, 1_100_000, 2_600_000)
+    ]
+    found = figures([{"rows": 50_000, "process": 4.0, "applying": 0.5, "writing": 0.0}, *lines])
+    assert {name: round(value, 6) for name, value in found.items()} == {
+        "rows": 2_000_000,
+        "rows a commit": 1_000_000,
+        "CPU s/M driver": 3,
+        "of it writing": 0.5,
+        "besides writing": 2.5,
+        "of that applying": 1.5,
+        "reading and deciding": 1,
+    }

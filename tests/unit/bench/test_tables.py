@@ -89,16 +89,18 @@ EVERYTHING = [
         Row("commit to Kafka: another", {"p50 ms": 5.0}),
     ),
     result("tls", Row("plain, bulk", {"rows/s": 10.0}), Row("TLS, bulk", {"rows/s": 9.0})),
+    result("semi-sync", Row("one client, semi_sync on", {"p50 ms": 7.0})),
 ]
 
 
 def test_every_part_has_its_table() -> None:
     found = rendered(EVERYTHING)
     assert found["machine"] == "processor two cores."
-    assert list(found)[1:] == ["throughput", "latency", "growth", "catch-up", "starts", "tls", "peers"]
+    assert list(found)[1:] == ["throughput", "latency", "growth", "catch-up", "starts", "tls", "semi-sync", "peers"]
     assert found["throughput"].index("MySQL to Kafka") < found["throughput"].index("Kafka to SQLite")
     assert found["latency"].index("200/s") < found["latency"].index("2000/s")
     assert "| TLS, bulk | 9 | 0.90 | 1 |" in found["tls"]
+    assert "| one client, semi_sync on | 7 |" in found["semi-sync"]
     assert "| MySQL to Kafka, bulk: another | 5 | 3 | 4 | 0.50 | 1 |" in found["peers"]
     assert "| commit to Kafka: another | 5 | 1 |" in found["peers"]
     assert "| rows a transaction 10 |" in found["growth"]

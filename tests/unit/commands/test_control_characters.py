@@ -9,7 +9,7 @@ from array import array
 import pytest
 
 from connector.errors import ConfigError, escaped
-from connector.inspect.formats.tungsten import rows_head, shown, statement, value_head
+from connector.inspect.formats.tungsten import rows_head, shown, statements, value_head
 from connector.inspect.formats.tungsten_rows import TungstenRows
 from connector.logs import REPEATED, JsonFormatter, Repetitions, TextFormatter
 from connector.status.report import _line
@@ -66,7 +66,7 @@ def test_an_event_as_json_is_ascii() -> None:
 
 def test_names_in_a_listing_stay_on_their_line() -> None:
     assert list(rows_head(0, "insert", EVIL, EVIL))[2:] == [f" - SCHEMA = {HARMLESS}", f" - TABLE = {HARMLESS}"]
-    assert next(statement(0, EVIL, "SELECT 1", {})) == f"- SCHEMA = {HARMLESS}"
+    assert statements(0, EVIL, "SELECT 1", {})[0][0] == f"- SCHEMA = {HARMLESS}"
     assert "\n" not in _line("inconsistentTables", (EVIL,))
 
 

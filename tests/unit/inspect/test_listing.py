@@ -53,6 +53,7 @@ def a_statement(schema: str, sql: str, **options: str) -> dict[str, Any]:
     return {"schema": schema, "sql": sql, "options": options}
 
 
+SERVICE = "/* ___SERVICE___ = [firstrep] */"
 HEADER = """\
 SEQ# = 3582 / FRAG# = 0 (last frag)
 - FILE = thl.firstrep-0@1234
@@ -84,9 +85,9 @@ def test_a_statement_is_shown_with_its_options_and_schema() -> None:
     assert text(a_fragment(first, second)) == HEADER + (
         "- OPTIONS = [##charset = UTF-8, autocommit = 1]\n"
         "- SCHEMA = test\n"
-        "- SQL(0) = insert into t values (1)\n"
+        "- SQL(0) = insert into t values (1) /* ___SERVICE___ = [firstrep] */\n"
         "- SCHEMA = \n"
-        "- SQL(1) = drop table t\n"
+        "- SQL(1) = drop table t /* ___SERVICE___ = [firstrep] */\n"
     )
 
 
@@ -103,13 +104,75 @@ def test_a_default_schema_is_shown_where_it_changes_and_after_rows() -> None:
     body = told.removeprefix(HEADER).splitlines()
     assert body[:6] == [
         "- SCHEMA = a",
-        "- SQL(0) = one",
+        f"- SQL(0) = one {SERVICE}",
         "- OPTIONS = [autocommit = 1]",
-        "- SQL(1) = two",
+        f"- SQL(1) = two {SERVICE}",
         "- SCHEMA = b",
-        "- SQL(2) = three",
+        f"- SQL(2) = three {SERVICE}",
     ]
-    assert body[-2:] == ["- SCHEMA = b", "- SQL(4) = four"]
+    assert body[-2:] == ["- SCHEMA = b", f"- SQL(4) = four {SERVICE}"]
+
+
+def test_character_sets_of_a_statement_are_shown_by_numbers_and_javas_name() -> None:
+    options = {
+        "autocommit": "1", "character_set_client": "latin1", "##character_set_client": "8", "collation_connection": "8",
+    }  # fmt: skip
+    told = text(a_fragment(a_statement("", "x", **options)))
+    assert (
+        "- OPTIONS = [##charset = ISO8859_1, autocommit = 1, character_set_client = 8, collation_connection = 8]\n"
+        in told
+    )
+    without = text(a_fragment(a_statement("", "x", character_set_client="koi8u")))  # as earlier versions wrote it
+    assert "- OPTIONS = [##charset = KOI8_U, character_set_client = koi8u]\n" in without
+
+
+def test_values_of_a_statement_are_statements_of_their_own_before_it() -> None:
+    values = {"insert_id": "7", "last_insert_id": "6", "rand_seed1": "1", "rand_seed2": "2", "@a`b": "_utf8mb4 0x61"}
+    told = text(a_fragment(a_statement("s", "insert", autocommit="1", **values), a_statement("s", "next")))
+    assert told.removeprefix(HEADER).splitlines() == [
+        "- SQL(0) = SET INSERT_ID = 7",
+        "- SQL(1) = SET LAST_INSERT_ID = 6",
+        "- SQL(2) = SET RAND_SEED1 = 1, RAND_SEED2 = 2",
+        "- SQL(3) = SET @`a``b` := _utf8mb4 0x61",
+        "- OPTIONS = [autocommit = 1]",
+        "- SCHEMA = s",
+        f"- SQL(4) = insert {SERVICE}",
+        f"- SQL(5) = next {SERVICE}",
+    ]
+
+
+def test_a_block_of_a_file_and_a_statement_without_service_have_no_comment() -> None:
+    block = a_statement("s", "/* block */", load_data_block="YQ==", load_data_file="f")
+    assert "- SQL(0) = /* block */\n" in text(a_fragment(block))
+    assert text(a_fragment(a_statement("s", "x"), metadata={})).endswith("- SQL(0) = x\n")
+
+
+def test_metadata_names_the_connection_and_a_rollback_as_tungsten_does() -> None:
+    told = text(a_fragment(thread_id=1748, outcome="rollback"))
+    assert (
+        "- METADATA = [mysql_server_id=1687011;mysql_thread_id=1748;dbms_type=mysql;service=firstrep;shard=test;"
+        "rollback]\n" in told
+    )
+
+
+@pytest.mark.parametrize(
+    ("charset", "hexadecimal", "name", "photo"),
+    [
+        (None, False, "ü", "0x6162fc"),
+        (None, True, "ü (xc3bc)", "0x6162fc"),
+        ("latin1", False, "ü", "abü"),
+        ("latin1", True, "ü (xc3bc)", "abü (x6162fc)"),
+        ("ISO-8859-15", False, "ü", "abü"),
+        ("utf8mb4", True, "ü (xc3bc)", "0x6162fc"),  # it is not valid there
+    ],
+)
+def test_values_are_shown_in_a_character_set_and_in_hexadecimal(
+    charset: str | None, hexadecimal: bool, name: str, photo: str
+) -> None:
+    told = shown(
+        View(charset=charset, hexadecimal=hexadecimal), a_fragment(rows("insert", (None, [2, "ü", b"ab\xfc"])))
+    )
+    assert f"  - COL(1: id) = 2\n  - COL(2: name) = {name}\n  - COL(3: photo) = {photo}\n" in told
 
 
 def test_an_insert_is_shown_with_its_columns_and_key() -> None:
@@ -220,18 +283,6 @@ def test_a_sizes_line_counts_statements_and_rows() -> None:
         "SEQ# Frag# Tstamp\n"
         "3582 0 2025-03-19 11:07:32.0 Event total: 2 chunks 7 bytes in SQL statements 2 rows\n"
         "3582 1 2025-03-19 11:07:32.0 Event total: 0 chunks 0 bytes in SQL statements 0 rows\n"
-    )
-
-
-def test_sql_lines_are_statements_and_rows_are_comments() -> None:
-    one = a_fragment(
-        a_statement("a`b", "one;"),
-        a_statement("a`b", "two"),
-        rows("delete", ([1, "", None], None)),
-        a_statement("", "three"),
-    )
-    assert shown(View(part=Part.SQL), one) == (
-        "USE `a``b`;\none;\ntwo;\n/* SEQ# = 3582: 1 rows of test.user, DELETE */\nthree;\n"
     )
 
 

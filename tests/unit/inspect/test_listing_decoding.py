@@ -63,3 +63,15 @@ def test_a_message_that_ends_early_is_damage(size: int) -> None:
     with pytest.raises(LogDamaged) as raised:
         fragment_of(MESSAGE[:size], "t-0@1")
     assert raised.value.where["at"] == "t-0@1"
+
+
+def test_a_wrong_checksum_is_damage_or_with_no_checksum_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    wrong = MESSAGE[:-1] + bytes([MESSAGE[-1] ^ 1])
+    with pytest.raises(LogDamaged):
+        fragment_of(wrong, "t-0@1")
+    assert {**fragment_of(wrong, "t-0@1", checksums=False), "crc32": b""} == {
+        **fragment_of(MESSAGE, "t-0@1", checksums=False),
+        "crc32": b"",
+    }
+    assert [record.__dict__["at"] for record in caplog.records] == ["t-0@1"]
+    refused(lambda value, at: fragment_of(value, at, checksums=False), MESSAGE[:2] + bytes(8) + MESSAGE[10:])

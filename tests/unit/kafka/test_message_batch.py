@@ -14,14 +14,17 @@ from connector.kafka.message_batch import MESSAGES_SCHEMA, message_batch
 MESSAGES = st.lists(
     st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), st.none() | st.binary(max_size=20)), max_size=20
 )
-# Imports what the applier and a worker import, and makes, cuts and lightens a batch.
+# Imports what the applier and a worker import, makes a batch, cuts it, and makes a segment of it.
 APPLYING = """
 import sys
 import connector.applier.applier
 from connector.kafka.message_batch import message_batch
-from connector.spark.stream.parts import Batch, since, without_large
-batch = message_batch([0, 0], [5, 6], [bytes(300_000), bytes(300_000)])
-assert since(batch, 6).num_rows == 1 and without_large(batch)["value"].null_count == 2
+from connector.spark.stream.parts import Batch, since
+from connector.spark.stream.segment_builder import SegmentBuilder
+batch = message_batch([0, 0], [5, 6], [None, None])
+builder = SegmentBuilder("t", 0)
+builder.add(batch)
+assert since(batch, 6).num_rows == 1 and builder.finish()[0]["value"].null_count == 2
 assert Batch.of([batch]).messages == 2
 assert "pandas" not in sys.modules
 """

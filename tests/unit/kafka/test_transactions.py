@@ -23,7 +23,11 @@ def refused(clock: Slept, **properties: str) -> Transactions:
 
     made = Transactions(Config(service="s", kafka=Kafka(properties=properties)), clock)
     stub: Any = SimpleNamespace(
-        init_transactions=refuse, begin_transaction=lambda: None, commit_transaction=refuse, abort_transaction=refuse
+        init_transactions=refuse,
+        begin_transaction=lambda: None,
+        commit_transaction=refuse,
+        abort_transaction=refuse,
+        poll=lambda _: 0,
     )
     made._producer = stub
     return made

@@ -92,7 +92,7 @@ def test_heartbeats_are_written_at_once_and_at_intervals_though_the_source_is_go
             raise SourceUnavailable("gone")
 
     monkeypatch.setattr(module, "write_heartbeat", write)
-    with heartbeats(CONFIG):
+    with heartbeats(CONFIG, lambda: pytest.fail("asked")):
         assert enough.wait(PATIENCE)
     written = len(names)
     assert names[:4] == ["online", "interval", "interval", "interval"]
@@ -102,5 +102,29 @@ def test_heartbeats_are_written_at_once_and_at_intervals_though_the_source_is_go
 
 def test_no_heartbeats_are_written_without_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "write_heartbeat", lambda *_: pytest.fail("written"))
-    with heartbeats(Config(source=Source(heartbeat_table="ops.beat"))):
+    with heartbeats(Config(source=Source(heartbeat_table="ops.beat")), lambda: True):
         pass
+
+
+def test_first_heartbeat_waits_for_a_producer_whose_source_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source(heartbeat_table="ops.beat", heartbeat_interval=0.01, semi_sync=True)
+    monkeypatch.setattr(module, "POLL", 0.01)
+    asked, written, publishes = Event(), Event(), Event()
+
+    def online() -> bool:
+        asked.set()
+        return publishes.is_set()
+
+    def write(*_: object) -> None:
+        assert publishes.is_set()
+        written.set()
+
+    monkeypatch.setattr(module, "write_heartbeat", write)
+    with heartbeats(Config(service="shop", source=source), online):
+        assert asked.wait(PATIENCE)
+        assert not written.is_set()
+        publishes.set()
+        assert written.wait(PATIENCE)
+    publishes.clear()
+    with heartbeats(Config(service="shop", source=source), online):
+        pass  # one that never goes online ends

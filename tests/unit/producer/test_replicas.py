@@ -135,7 +135,7 @@ def test_transactions_that_the_source_has_lost_are_given_up(answer: Answer, monk
         yield f"{UUID}:1-8"
 
     monkeypatch.setattr(replicas, "session", successor)
-    monkeypatch.setattr(replicas, "gtid_executed", lambda connection: connection)
+    monkeypatch.setattr(replicas, "gtid_begun", lambda connection: connection)
     Scripted.answers = {"a": [answer]}
     hold = Replicas(config("a"), Event(), SystemClock())
     give_up = SystemClock().monotonic() + PATIENCE

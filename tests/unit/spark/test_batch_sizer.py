@@ -24,6 +24,23 @@ def test_a_batch_grows_in_steps_because_later_messages_may_be_larger() -> None:
     assert sizer.messages == GROWTH * 400
 
 
+def test_messages_may_be_large_until_a_batch_shows_their_size_and_after_large_ones() -> None:
+    sizer = BatchSizer(1000, SIZE)
+    found = [sizer.large]
+    for messages, size in ((1000, 1000 * 70_000), (0, 0), (10, 10 << 20), (0, 0), (10_000, 10_000 * 2_000)):
+        sizer.seen(messages, size)
+        found.append(sizer.large)
+    assert found == [True, False, False, True, True, False]
+
+
+def test_messages_that_fit_are_counted_by_the_last_batch() -> None:
+    sizer = BatchSizer(1000, SIZE)
+    assert sizer.fitting(1 << 20) == MOST
+    sizer.seen(1000, 1000 << 10)
+    assert sizer.fitting(1 << 20) == 768
+    assert sizer.fitting(100) == 1
+
+
 def test_no_message_changes_nothing() -> None:
     sizer = BatchSizer(1000, SIZE)
     sizer.seen(0, 0)

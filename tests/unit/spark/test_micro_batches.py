@@ -120,6 +120,19 @@ def test_what_tasks_have_made_is_queued_but_not_a_batch_without_messages(monkeyp
     assert accepted([], monkeypatch)._handover.get(0) is None
 
 
+@pytest.mark.parametrize(("folder", "lengths"), [(None, [20, 20, 20, 20, 20]), (Path("results"), [100])])
+def test_a_task_on_a_cluster_reads_no_more_than_it_may_return(folder: Path | None, lengths: list[int]) -> None:
+    """What it may not return the driver would read itself."""
+    made: Any = stream([])
+    made._folder = folder
+    made._sizer.seen(10, 10 << 20)
+    found: list[list[TaskRange]] = []
+    job = SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=list))
+    made._session.spark.sparkContext.parallelize = lambda tasks, _: found.extend(tasks) or job
+    assert made._read([TaskRange(0, 0, 100)]) == []
+    assert [sum(map(len, task)) for task in found] == lengths
+
+
 def test_a_batch_of_a_stream_that_was_stopped_is_dropped_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     assert accepted(pieces_of(Unread(0, 0, 10, 4, 500)), monkeypatch, closed=True)._handover.get(0) is None
 
@@ -158,7 +171,7 @@ def test_while_workers_start_this_process_reads(monkeypatch: pytest.MonkeyPatch)
         made._accept(None, 0)
         assert [part.messages for part in made._handover.get(0).parts] == [1 if made._workers.starting else 7]
         made._workers.starting = False
-    assert made._task.read == [TaskRange(0, 0, 5, first=True)]
+    assert made._task.read == [TaskRange(0, 0, 5, first=True, large=True)]
 
 
 def test_what_this_process_cannot_read_ends_the_stream_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.partition_buffers import Ranges as RangesProtocol
 from connector.clock import SystemClock
 from connector.errors import LogDamaged
+from connector.kafka.message_batch import message_batch
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
 from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.compact.scan import Messages
@@ -45,7 +46,7 @@ TOUCHED: Final = metadata_columns([("seqno", "_seqno"), ("gtid", "_gtid"), ("eve
 class NoRanges:
     """Nothing is read again."""
 
-    def batches(self, partition: int, begin: int, end: int) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
         raise AssertionError(f"offsets {begin}..{end} of partition {partition} are read again")
 
 
@@ -71,7 +72,23 @@ def segments(parts: Iterable[Part]) -> list[Segment]:
     return [part for part in parts if isinstance(part, Segment)]
 
 
-def core(target: MemoryTarget, ranges: RangesProtocol, columns: MetadataColumns | None = None) -> ApplyCore:
+def joined_shape(parts: Iterable[Part]) -> list[tuple[str, int, int]]:
+    """The shape of parts, messages that follow each other as one."""
+    found: list[tuple[str, int, int]] = []
+    for kind, begin, end in shape(parts):
+        if found and found[-1][0] == kind == "messages" and found[-1][2] == begin:
+            found[-1] = (kind, found[-1][1], end)
+        else:
+            found.append((kind, begin, end))
+    return found
+
+
+def core(
+    target: MemoryTarget,
+    ranges: RangesProtocol,
+    columns: MetadataColumns | None = None,
+    large: Sequence[bytes] = (),
+) -> ApplyCore:
     position = target.claim("shop")
     known = history([0], 10_000)
     sequencer = EventSequencer[Message, Messages | Segment](topic=TOPIC, partitions=1, position=position, history=known)
@@ -79,7 +96,7 @@ def core(target: MemoryTarget, ranges: RangesProtocol, columns: MetadataColumns 
         target,
         position,
         sequencer,
-        PartitionBuffers(TOPIC, LargeMessages(()), ranges),
+        PartitionBuffers(TOPIC, LargeMessages(large), ranges),
         log_id=known.log_id,
         gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
         topic=TOPIC,
@@ -88,9 +105,9 @@ def core(target: MemoryTarget, ranges: RangesProtocol, columns: MetadataColumns 
     )
 
 
-def begun(target: MemoryTarget) -> ApplyCore:
+def begun(target: MemoryTarget, large: Sequence[bytes] = ()) -> ApplyCore:
     """A core that has the log's first event, 0, at offset 1."""
-    made = core(target, NoRanges())
+    made = core(target, NoRanges(), large=large)
     made.accept([batch(log(record(0, [insert(0)])))])
     return made
 
@@ -238,6 +255,43 @@ def test_event_above_the_limit_stays_messages_whole(monkeypatch: pytest.MonkeyPa
     begun(target).accept(built(records, offset=2, events=True))
     assert target.position is not None
     assert target.position.seqno == 4
+
+
+@pytest.mark.parametrize("cut", [None, 1, 2])
+@pytest.mark.parametrize(
+    ("large", "expected"),
+    [
+        pytest.param({0}, [("messages", 2, 3), ("segment", 3, 13)], id="the first event"),
+        pytest.param({3}, [("segment", 2, 4), ("messages", 4, 7), ("segment", 7, 13)], id="amid an event"),
+        pytest.param({2}, [("segment", 2, 4), ("messages", 4, 7), ("segment", 7, 13)], id="an event's first"),
+        pytest.param({4}, [("segment", 2, 4), ("messages", 4, 7), ("segment", 7, 13)], id="an event's last"),
+        pytest.param({5, 6}, [("segment", 2, 7), ("messages", 7, 10), ("segment", 10, 13)], id="row parts"),
+        pytest.param({9, 10}, [("segment", 2, 11), ("messages", 11, 13)], id="the last event"),
+    ],
+)
+def test_event_with_a_large_message_stays_messages_and_the_target_gets_it_whole(
+    large: set[int], expected: list[tuple[str, int, int]], cut: int | None
+) -> None:
+    values = [encoded(one) for one in MIXED]
+    builder = SegmentBuilder(TOPIC, 0, events=True)
+    for at in range(0, len(values), cut or len(values)):
+        until = min(len(values), at + (cut or len(values)))
+        read = [None if index in large else values[index] for index in range(at, until)]
+        builder.add(message_batch([0] * len(read), range(2 + at, 2 + until), read))
+    parts = builder.finish()
+    assert joined_shape(parts) == expected
+    assert sum(part["value"].null_count for part in parts if isinstance(part, pa.RecordBatch)) == len(large)
+    whole, target = MemoryTarget(), MemoryTarget()
+    begun(whole).accept(built(MIXED, offset=2, events=True))
+    begun(target, large=[b"", b"", *values]).accept(parts)
+    assert (target.tables["shop.orders"].rows, target.position) == (whole.tables["shop.orders"].rows, whole.position)
+
+
+def test_large_message_with_which_a_stream_begins_stays_alone() -> None:
+    builder = SegmentBuilder(TOPIC, 0)
+    values = [encoded(marker(1, 0, -1, log_id=LOG_ID)), None, *map(encoded, events(2))]
+    builder.add(message_batch([0] * 4, range(4), values), alone=True)
+    assert joined_shape(builder.finish()) == [("messages", 0, 2), ("segment", 2, 4)]
 
 
 def test_rows_of_messages_before_a_segment_count_for_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,6 +462,17 @@ def test_contradiction_leaves_the_offsets_unread_and_the_core_raises_its_error(f
             made.accept(read)
         where.append(raised.value.where)
     assert where[0] == where[1]
+
+
+@pytest.mark.parametrize(("messages", "sparing"), [(0, True), (2, False)])
+def test_the_driver_reads_sparingly_what_no_task_has_read(messages: int, *, sparing: bool) -> None:
+    ranges = Ranges()
+    ranges.values = {(0, 2 + n): encoded(one) for n, one in enumerate(events(2))}
+    target = MemoryTarget()
+    made = core(target, ranges)
+    made.accept([batch(log(record(0))), Unread(0, 2, 4, messages, 100 * messages)])
+    assert applied_seqno(target) == 2
+    assert ranges.sparing == [sparing]
 
 
 def test_a_builder_goes_on_after_a_contradiction() -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
 from connector.kafka.consumer import OffsetMissing
 from connector.kafka.large_messages import LARGE
-from connector.kafka.message_batch import MESSAGES_SCHEMA
+from connector.kafka.message_batch import message_batch
 from connector.log.compact.segment import Segment, Unread
 from connector.spark.stream import task_result
-from connector.spark.stream.parts import Part, without_large
+from connector.spark.stream.parts import Batch, Part, size_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import (
     FAILED,
@@ -209,11 +209,7 @@ def test_an_error_of_a_task_keeps_its_kind_ids_and_remedy(raised: ConnectorError
     assert (found.message, found.hint, found.where) == (raised.message, raised.hint, raised.where)
 
 
-def test_large_messages_are_carried_without_their_values() -> None:
-    values = [b"x", b"y" * LARGE, b"z" * (LARGE + 1)]
-    carried = without_large(batch(values, offset=4))
-    assert carried.schema == MESSAGES_SCHEMA
-    assert carried["offset"].to_pylist() == [4, 5, 6]
-    assert carried["value"].to_pylist() == [*values[:2], None]
-    small = batch(values[:2])
-    assert without_large(small) is small
+def test_large_messages_that_are_not_in_a_batch_count_as_large() -> None:
+    small, large = batch([b"x"] * 3), message_batch([0, 0, 0], [3, 4, 5], [None, b"x", None])
+    assert size_of(large) == large.nbytes + 2 * LARGE
+    assert Batch.of([small, large]).size == small.nbytes + size_of(large)

@@ -11,6 +11,8 @@
 - `statements`: statements of statement format.
 - `statement_values`: the values with which a statement was executed.
 - `load_data`: LOAD DATA in statement format.
+- `binlog_statement`: rows as a BINLOG statement, to execute them again.
+- `old_load`: LOAD DATA before MySQL 5.0.3.
 - `gtid_tagged`: tagged GTIDs.
 - `xa`: XA transactions.
 - `payload`: compressed transactions.

@@ -65,6 +65,10 @@ class CaptureFilter(Protocol):
         """True if changes logged as statements are published as statements."""
 
     @property
+    def replays(self) -> bool:
+        """True if what is read is to be executed again: rows become BINLOG statements, texts keep their bytes."""
+
+    @property
     def rows_query_bytes(self) -> int:
         """Bytes to keep of a statement's text beside its rows; 0: none."""
 

@@ -72,7 +72,9 @@ NAMES = {
 # (29), and MariaDB's counterparts.
 WITHOUT_CHANGES = frozenset({1, 3, 28, 29, 35, 36, 37, 160, 161, 163})
 ENCRYPTION = 164  # the rest of the file is encrypted; a stream is not
-LOADS = frozenset({6, 8, 10, 12})
+INCIDENT = 26
+LOADS = frozenset({6, 8, 9, 10, 11, 12, 17, 18})
+PRE_GA_ROWS = frozenset({20, 21, 22})
 
 
 def name(code: int) -> str:
@@ -94,25 +96,29 @@ def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
         CorruptBinlog: the source reports lost events.
     """
     if code == ENCRYPTION:
-        raise Unsupported(
-            f"the file is encrypted by its server (encrypt_binlog): {name(code)}",
-            hint="fetch it from the server: mariadb-binlog --read-from-remote-server --raw",
-        )
+        fetch = "fetch it from the server: mariadb-binlog --read-from-remote-server --raw"
+        encrypted = Unsupported(f"the file is encrypted by its server (encrypt_binlog): {name(code)}", hint=fetch)
+        raise encrypted.with_file_hint(fetch)
     if code in WITHOUT_CHANGES or ignorable:
         metrics.ignored_events.labels(service, name(code)).inc()
         return
-    if code == 26:
+    if code == INCIDENT:
         said = body[3:].decode(errors="replace")
         raise CorruptBinlog(
             f"the source reports lost events: {said}",
             hint="changes are missing here: begin a new log (another `service`) with a snapshot",
             incident=int.from_bytes(body[:2], "little"),
-        )
-    if code in LOADS:
-        raise Unsupported(f"LOAD DATA as servers before 5.0.3 logged it: {name(code)}", hint=ROW_FORMAT)
-    if 20 <= code <= 22:
-        raise Unsupported(f"rows as 5.1.5 to 5.1.17 logged them, without the sizes of values: {name(code)}")
-    raise Unsupported(f"an event of the unknown type {name(code)}")
+        ).with_file_hint(LEAVE_OUT)
+    what = f"an event of the unknown type {name(code)}"
+    if code in PRE_GA_ROWS:
+        what = f"rows as 5.1.5 to 5.1.17 logged them, without the sizes of values: {name(code)}"
+    raise Unsupported(what).with_file_hint(LEAVE_OUT)
 
 
+def stands_alone(code: int) -> bool:
+    """True if salvage leaves out only this event if it cannot be read: an incident, LOAD DATA, or an unknown type."""
+    return code == INCIDENT or code in LOADS or code in PRE_GA_ROWS or code == 0 or code not in NAMES
+
+
+LEAVE_OUT = "--salvage leaves this event out and reads on"
 ROW_FORMAT = "SET GLOBAL binlog_format = ROW, and in the sessions that have set it otherwise"

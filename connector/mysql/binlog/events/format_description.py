@@ -28,11 +28,13 @@ class Format:
         checksum: true if its events end with a CRC-32.
         dialect: the layout of its events; None: today's.
         early: true if MySQL 5.0 or 5.1 wrote it.
+        has_algorithm: true if the event names the algorithm of checksums, and has one itself.
     """
 
     checksum: bool
     dialect: Dialect | None
     early: bool
+    has_algorithm: bool = False
 
 
 def format_description(event: bytes) -> Format:
@@ -55,7 +57,8 @@ def format_description(event: bytes) -> Format:
     header = fields.number(1)
     rest = fields.rest()
     algorithm = NO_CHECKSUM
-    if _version(server) >= (CHECKSUMS_SINCE_IN_MARIADB if "MariaDB" in server else CHECKSUMS_SINCE):
+    has_algorithm = _version(server) >= (CHECKSUMS_SINCE_IN_MARIADB if "MariaDB" in server else CHECKSUMS_SINCE)
+    if has_algorithm:
         if len(rest) < 5:
             raise CorruptBinlog("a format description ends early", server=server)
         algorithm, checksum = rest[-5], int.from_bytes(rest[-4:], "little")
@@ -76,7 +79,7 @@ def format_description(event: bytes) -> Format:
         raise Unsupported("the log of a development branch that gave the types of events other numbers", server=server)
     try:
         early = EARLY[0] <= _version(server) < EARLY[1]
-        return Format(algorithm == CRC32, described_dialect(header, rest), early)
+        return Format(algorithm == CRC32, described_dialect(header, rest), early, has_algorithm)
     except Unsupported as error:
         error.where["server"] = server
         raise

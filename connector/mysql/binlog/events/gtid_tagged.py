@@ -38,6 +38,25 @@ def tagged_gtid(body: bytes) -> TransactionGtid:
         Unsupported: an unknown field must not be ignored.
         CorruptBinlog: a mandatory field is missing, or a value is impossible.
     """
+    gtid, values = tagged_values(body)
+    committed = values.get(COMMITTED, 0)
+    originally = values.get(ORIGINALLY, committed)
+    return TransactionGtid(
+        gtid,
+        values.get(LAST_COMMITTED, 0),
+        values.get(SEQUENCE, 0),
+        committed,
+        {} if originally == committed else {"original_commit_time": str(originally)},
+    )
+
+
+def tagged_values(body: bytes) -> tuple[str, dict[int, int]]:
+    """Decodes a GTID_TAGGED event: the GTID, and the numbers by their field.
+
+    Raises:
+        Unsupported: an unknown field must not be ignored.
+        CorruptBinlog: a mandatory field is missing, or a value is impossible.
+    """
     event = Fields(body)
     varint(event)  # the version of the serialization
     varint(event)  # the size of the message
@@ -63,17 +82,9 @@ def tagged_gtid(body: bytes) -> TransactionGtid:
             break
     if not source or NUMBER not in values:
         raise CorruptBinlog("a GTID event without uuid or number")
-    committed = values.get(COMMITTED, 0)
-    if committed >= LATEST:
+    if values.get(COMMITTED, 0) >= LATEST:
         raise CorruptBinlog("a GTID event has an impossible commit time")
-    originally = values.get(ORIGINALLY, committed)
-    return TransactionGtid(
-        ":".join(filter(None, (str(uuid.UUID(bytes=source)), tag, str(values[NUMBER])))),
-        values.get(LAST_COMMITTED, 0),
-        values.get(SEQUENCE, 0),
-        committed,
-        {} if originally == committed else {"original_commit_time": str(originally)},
-    )
+    return ":".join(filter(None, (str(uuid.UUID(bytes=source)), tag, str(values[NUMBER])))), values
 
 
 def varint(event: Fields) -> int:

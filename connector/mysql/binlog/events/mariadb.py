@@ -8,7 +8,8 @@ unless it is STANDALONE: then the transaction is the one statement that follows.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from connector.errors import Unsupported
@@ -34,11 +35,18 @@ class MariaDbGtid:
         gtid: `domain-server-number`.
         alone: the transaction is the one statement that follows, also XA COMMIT and XA ROLLBACK.
         prepares: xid of the XA transaction prepared here, as statements write it; "" for other transactions.
+        flags, more_flags: the flags, and those of newer servers.
+        numbers: the fields that the flags say are there.
+        xid: xid of the XA transaction that is prepared, committed or rolled back here.
     """
 
     gtid: str
     alone: bool
     prepares: str = ""
+    flags: int = field(default=0, compare=False)
+    more_flags: int = field(default=0, compare=False)
+    numbers: Mapping[str, int] = field(default_factory=dict, compare=False)
+    xid: str = field(default="", compare=False)
 
 
 def is_mariadb(format_event: bytes) -> bool:
@@ -67,8 +75,9 @@ def gtid_event(body: bytes, server_id: int) -> MariaDbGtid:
     event = Fields(body)
     number, domain, flags = event.number(8), event.number(4), event.number(1)
     gtid = f"{domain}-{server_id}-{number}"
+    numbers = {}
     if flags & COMMIT_ID:
-        event.take(8)
+        numbers["commit_id"] = event.number(8)
     xid = ""
     if flags & (PREPARED_XA | COMPLETED_XA):
         xid = read_xid(event, event.number(4), event.number(1), event.number(1))
@@ -76,10 +85,13 @@ def gtid_event(body: bytes, server_id: int) -> MariaDbGtid:
     if more & ~KNOWN:
         raise Unsupported("a GTID event of MariaDB with unknown flags", gtid=gtid, flags=f"{more:#04x}")
     if more & ENGINES:
-        event.take(1)
+        numbers["extra_engines"] = event.number(1)
     if more & (COMMIT_ALTER | ROLLBACK_ALTER):
-        event.take(8)
-    return MariaDbGtid(gtid, bool(flags & (STANDALONE | COMPLETED_XA)), xid if flags & PREPARED_XA else "")
+        numbers["start_alter_number"] = event.number(8)
+    if more & THREAD_ID and event.left:
+        numbers["thread_id"] = event.number(4)
+    alone = bool(flags & (STANDALONE | COMPLETED_XA))
+    return MariaDbGtid(gtid, alone, xid if flags & PREPARED_XA else "", flags, more, numbers, xid)
 
 
 def gtid_list(body: bytes) -> DomainPosition:

@@ -55,12 +55,18 @@ def payload(body: bytes) -> Payload:
         CorruptBinlog: a length is wrong.
     """
     event = Fields(body)
-    header = {}
-    while (kind := event.packed()) != END:
-        header[kind] = Fields(event.packed_text()).packed()
+    header = payload_header(event)
     data = event.view(header.get(SIZE, -1))
     compression = header.get(COMPRESSION, NONE)
     if compression != ZSTD:
         raise Unsupported(f"a transaction compressed by the unknown method {compression}", method=compression)
     reader = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(data)
     return Payload(reader, header.get(EXPANDED, -1))
+
+
+def payload_header(event: Fields) -> dict[int, int]:
+    """Reads the fields before the compressed bytes: a number by type."""
+    header = {}
+    while (kind := event.packed()) != END:
+        header[kind] = Fields(event.packed_text()).packed()
+    return header

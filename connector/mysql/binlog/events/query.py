@@ -19,7 +19,7 @@ from connector.log.transaction.batch import Statement
 from connector.mysql.binlog.events.capture_filter import CaptureFilter
 from connector.mysql.binlog.events.xa import xa_statement
 from connector.mysql.fields import Fields
-from connector.mysql.values.charsets import decode, decode_leniently, shown, strays, width
+from connector.mysql.values.charsets import UTF8, decode, decode_leniently, shown, strays, width
 from connector.mysql.values.collations import charset_of
 
 
@@ -80,7 +80,15 @@ class Query:
         return self.schemas or (self.statement.schema,)
 
 
-def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4", *, mariadb: bool = False) -> Query:
+def query(
+    body: bytes,
+    timestamp: int,
+    flags: int = 0,
+    charset: str = "utf8mb4",
+    *,
+    mariadb: bool = False,
+    keeps_bytes: bool = False,
+) -> Query:
     """Decodes a QUERY event.
 
     Args:
@@ -89,6 +97,7 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4",
         flags: the header's flags.
         charset: character set of the text, if the event does not name it.
         mariadb: true if MariaDB wrote it: for MySQL `/*M!` begins an ordinary comment.
+        keeps_bytes: true if a text that is not UTF-8 keeps its bytes, to be executed again.
 
     Raises:
         Unsupported: an XA statement is not understood.
@@ -105,7 +114,7 @@ def query(body: bytes, timestamp: int, flags: int = 0, charset: str = "utf8mb4",
     event.take(1)
     text = event.rest()
     sql = decode_leniently(text, state.charset)
-    if strays(sql):
+    if strays(sql) or (keeps_bytes and state.charset not in UTF8):
         state.options[replay.TEXT] = base64.b64encode(text).decode("ascii")
     state.options["timestamp"] = f"{timestamp}.{state.options.pop('microseconds', '0').zfill(6)}"
     if error:
@@ -159,7 +168,7 @@ def _control(sql: str, leading: re.Pattern[str]) -> tuple[str, str]:
     return CONTROL.get(words[0], ""), ""
 
 
-def with_shown_bytes(statement: Statement) -> Statement:
+def with_shown_bytes(statement: Statement, *, keeps_bytes: bool = False) -> Statement:
     """The statement as it is published: invalid bytes are shown as `\\xe9`.
 
     If invalid bytes are not in comments alone, the shown text differs from the source's; an option keeps its bytes.
@@ -167,7 +176,7 @@ def with_shown_bytes(statement: Statement) -> Statement:
     if replay.TEXT not in statement.options:
         return statement
     options = dict(statement.options)
-    if not in_tokens(statement, strays):
+    if not keeps_bytes and not in_tokens(statement, strays):
         del options[replay.TEXT]
     return Statement(statement.schema, shown(statement.sql), options)
 
@@ -177,6 +186,7 @@ class StatusVariables:
 
     def __init__(self, charset: str) -> None:
         self.options: dict[str, str] = {}
+        self.facts: dict[str, str] = {}  # variables that are no option of the statement
         self.schemas: list[str] = []
         self.charset = charset
 
@@ -212,7 +222,8 @@ class StatusVariables:
         client, connection, server = (event.number(2) for _ in range(3))
         self.charset = charset_of(client)
         self.options |= {
-            "character_set_client": self.charset,
+            replay.CHARSET: self.charset,
+            replay.CHARSET_ID: str(client),
             "collation_connection": str(connection),
             "collation_server": str(server),
         }
@@ -241,7 +252,7 @@ class StatusVariables:
         self.options["character_set_collations"] = ",".join(f"{first}={second}" for first, second in pairs)
 
     def _catalog(self, event: Fields) -> None:
-        event.text()
+        self.facts["catalog"] = event.text().decode(errors="replace")
         event.take(1)
 
 
@@ -262,9 +273,9 @@ def _text(name: str) -> Reader:
     return read
 
 
-def _skip(size: int) -> Reader:
-    def read(_: StatusVariables, event: Fields) -> None:
-        event.take(size)
+def _fact(name: str, size: int) -> Reader:
+    def read(state: StatusVariables, event: Fields) -> None:
+        state.facts[name] = str(event.number(size))
 
     return read
 
@@ -279,19 +290,19 @@ VARIABLES: dict[int, Reader] = {
     6: _text("catalog"),
     7: _number("lc_time_names", 2),
     8: _number("collation_database", 2),
-    9: _skip(8),  # tables of a multi-table update
-    10: _skip(4),  # bytes written by one call
+    9: _fact("table_map_for_update", 8),
+    10: _fact("master_data_written", 4),
     11: StatusVariables._invoker,
     12: StatusVariables._schemas,
     13: _number("microseconds", 3),
     16: _number("explicit_defaults_for_timestamp", 1),
-    17: _skip(8),  # the definition's own XID
+    17: _fact("ddl_xid", 8),
     18: _number("default_collation_for_utf8mb4", 2),
     19: _number("sql_require_primary_key", 1),
     20: _number("default_table_encryption", 1),
-    21: _skip(1),  # who maintains foreign keys (MySQL 9.6+); only in statement format
+    21: _fact("sql_foreign_keys", 1),  # who maintains foreign keys (MySQL 9.6+); only in statement format
     128: _number("microseconds", 3),  # from here on MariaDB's
-    129: _skip(8),  # the definition's own XID
+    129: _fact("ddl_xid", 8),
     130: StatusVariables._alter,
     131: StatusVariables._set_collations,
 }

@@ -9,20 +9,23 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from connector.errors import Unsupported
+from connector.errors import CorruptBinlog, Unsupported
+from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.mysql.binlog.events import load_data
 from connector.mysql.binlog.events.capture_filter import CaptureFilter
 from connector.mysql.binlog.events.event_types import ROW_FORMAT
 from connector.mysql.binlog.events.load_data import LoadedFiles
+from connector.mysql.binlog.events.old_load import CREATE_FILE, EXEC_LOAD, LOAD, NEW_LOAD, OldLoad, old_load
 from connector.mysql.binlog.events.query import Query, captures_statement, may_change_captured, query
 from connector.mysql.binlog.events.statement_values import INTVAR, RAND, USER_VAR, statement_values
 from connector.mysql.fields import Fields
 from connector.mysql.values.collations import charset_of
 
 PARTS: Final = frozenset(
-    {INTVAR, RAND, USER_VAR, load_data.BEGIN_LOAD_QUERY, load_data.APPEND_BLOCK, load_data.DELETE_FILE}
+    {INTVAR, RAND, USER_VAR, load_data.BEGIN_LOAD_QUERY, load_data.APPEND_BLOCK, load_data.DELETE_FILE, CREATE_FILE}
 )
+OLD_LOADS: Final = frozenset({LOAD, EXEC_LOAD, NEW_LOAD})
 ONE_SHOT: Final = re.compile(r"(?:@@)?(?:session\.)?([A-Za-z_]+)=('[^']*'|[0-9]+)")
 CHANGE: Final = "a change was logged as a statement"
 HINT: Final = f"{ROW_FORMAT}; or publish them as statements: source.statements=keep"
@@ -39,6 +42,7 @@ class Statements:
         self._filters = filters
         self.keeps = filters.keeps_statements
         self._files = LoadedFiles()
+        self._old_loads: dict[int, OldLoad] = {}  # by the file that EXEC_LOAD reads
         self.pending: dict[str, str] = {}  # values for the next statement, in order
         self.charset = "utf8mb4"  # of the next statement's text, if its event does not name it
 
@@ -51,10 +55,14 @@ class Statements:
         if code in {INTVAR, RAND, USER_VAR}:
             self.pending |= statement_values(code, body)
             return
+        if code == CREATE_FILE:
+            self._create_file(body)
+            return
         event = Fields(body)
         file_id = event.number(4)
         if code == load_data.DELETE_FILE:
             self._files.delete(file_id)
+            self._old_loads.pop(file_id, None)
         elif self.keeps:
             add = self._files.begin if code == load_data.BEGIN_LOAD_QUERY else self._files.append
             add(file_id, event.rest())
@@ -68,10 +76,52 @@ class Statements:
                 self.charset = charset_of(int(value))
         return bool(values)
 
-    def loading(self, body: bytes, timestamp: int, flags: int) -> tuple[Query, Iterator[Statement]]:
+    def _create_file(self, body: bytes) -> None:
+        """Accepts CREATE_FILE: a statement, and the first block of its file."""
+        load = old_load(CREATE_FILE, body)
+        if load.file_id is None:
+            raise ValueError("CREATE_FILE has an id")
+        if self.keeps:
+            self._files.begin(load.file_id, load.block)
+        elif len(self._old_loads) >= load_data.MOST_FILES:
+            self._old_loads.clear()
+        self._old_loads[load.file_id] = load
+
+    def old_loading(self, code: int, body: bytes, timestamp: int) -> tuple[Query, Iterator[Statement] | None, int]:
+        """Decodes LOAD DATA of servers before 5.0.3.
+
+        Returns:
+            The statement; the blocks of its file, which precede it, or None if the log does not hold the file; its
+            thread.
+
+        Raises:
+            CorruptBinlog: a length is wrong, or the file has not begun.
+        """
+        blocks: Iterator[Statement] | None = None
+        options = {"timestamp": f"{timestamp}.000000"}
+        if code == EXEC_LOAD:
+            file_id = Fields(body).number(4)
+            if file_id not in self._old_loads:
+                raise CorruptBinlog("LOAD DATA reads a file that has not begun", file_id=file_id)
+            load = self._old_loads.pop(file_id)
+            blocks = self._files.blocks(file_id) if self.keeps else iter(())
+            options |= {
+                replay.LOAD_FILE: str(file_id),
+                replay.LOAD_FROM: str(load.name_range[0]),
+                replay.LOAD_TO: str(load.name_range[1]),
+                replay.LOAD_DUPLICATES: load.duplicates,
+            }
+        else:
+            load = old_load(code, body)
+            options[replay.LOAD_NOT_LOGGED] = "1"
+        return Query(Statement(load.schema, load.sql, options), "change", (), self.charset), blocks, load.thread_id
+
+    def loading(
+        self, body: bytes, timestamp: int, flags: int, *, keeps_bytes: bool = False
+    ) -> tuple[Query, Iterator[Statement]]:
         """Decodes LOAD DATA: the statement, and the blocks of its file, which precede it."""
         file_id, body, name_range = load_data.load_query(body)
-        found = query(body, timestamp, flags)
+        found = query(body, timestamp, flags, keeps_bytes=keeps_bytes)
         statement = found.statement
         options = load_data.load_options(file_id, body, found.charset, name_range)
         found = Query(

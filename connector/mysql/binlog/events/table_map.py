@@ -128,7 +128,7 @@ def _two_formats(table: TableName, raw: Raw) -> Unsupported:
         hint=f"SET GLOBAL mysql56_temporal_format = ON; ALTER TABLE {table} FORCE;",
         table=table,
         column=name,
-    )
+    ).with_file_hint("--ignore leaves the table out")
 
 
 def _raws(types: list[int], metas: list[bytes], nulls: bytes, metadata: Metadata, mariadb: bool) -> Iterator[Raw]:

@@ -24,7 +24,7 @@ SEQ# = 3 / FRAG# = {} (last frag)
 - EPOCH# = 0
 - EVENTID = f.000001:0000000000000900;7
 - SOURCEID = 1
-- METADATA = [mysql_server_id=1;dbms_type=mysql]
+- METADATA = [mysql_server_id=1;mysql_thread_id=7;dbms_type=mysql;tz_aware=true]
 - TYPE = com.continuent.tungsten.replicator.event.ReplDBMSEvent
 """
 
@@ -95,7 +95,8 @@ def test_rows_are_printed_as_by_thl_list(data: st.DataObject, action: Action, wi
         "epoch": 0,
         "event_id": "f.000001:0000000000000900;7",
         "source_id": 1,
-        "metadata": {"mysql_server_id": 1, "dbms_type": "mysql"},
+        "thread_id": 7,
+        "metadata": {"mysql_server_id": 1, "dbms_type": "mysql", "tz_aware": "true"},
         "changes": [
             {
                 "schema": "s",

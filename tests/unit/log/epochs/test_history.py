@@ -13,7 +13,7 @@ from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History, check_before, check_offsets
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.rules import Rule
-from connector.log.transaction.position import Open, PositionRecord, SourcePosition, TargetPosition
+from connector.log.transaction.position import Intent, Open, PositionRecord, SourcePosition, TargetPosition
 from tests.support.broken_rules import breaks
 from tests.support.log_objects import LOG, control
 
@@ -57,6 +57,7 @@ def test_event_of_another_epoch_is_refused() -> None:
     with pytest.raises(HistoriesDiffer) as error:
         TOLD.prove(LOG, Seqno(10), Epoch(2), source_id="db1:3306")
     assert error.value.message == (
+        "Client handshake failure: Client response validation failed: "
         "Log epoch numbers do not match: client source ID=db1:3306 seqno=10 server epoch number=3 client epoch number=2"
     )
 
@@ -149,3 +150,21 @@ def test_event_before_the_offset_that_the_target_lacks_is_refused() -> None:
     with pytest.raises(LogDamaged) as damaged:
         check_before(at(p0=10, p1=7), {0: Seqno(4), 1: Seqno(5)})
     assert damaged.value.where == {"partition": 1, "offset": 7, "seqno": 5, "applied": 4}
+
+
+def test_commit_in_part_of_another_log_is_refused_before_the_targets_first_position() -> None:
+    history = History(LOG, control(0).epochs, Seqno(9))
+    intent = Intent(
+        log_id=LOG,
+        first=Seqno(0),
+        last=Seqno(4),
+        epoch=Epoch(1),
+        writers=2,
+        hash_version=1,
+        undivided=frozenset(),
+        committed=frozenset({0}),
+    )
+    history.prove_target(TargetPosition(service="shop", intent=intent), from_first=True)
+    for changed in (replace(intent, log_id=LogId("f" * 32)), replace(intent, epoch=Epoch(2))):
+        with pytest.raises(HistoriesDiffer):
+            history.prove_target(TargetPosition(service="shop", intent=changed), from_first=True)

@@ -5,7 +5,7 @@ A scan makes ranges of events of one fragment each, a task of Spark also of even
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from connector.log.format.header import FragmentHeader
@@ -24,9 +24,9 @@ def accept_in_ranges(sequencer: EventSequencer[Any, Any], partition: int, messag
     """
     at = in_ranges = 0
     while at < len(messages):
-        events = _whole_events(messages[at:])
+        events = whole_events(messages[at:])
         count = sum(map(len, events))
-        if count > 1 and sequencer.accept_range(_range(partition, events)):
+        if count > 1 and sequencer.accept_range(range_of(partition, events)):
             in_ranges += count
             at += count
             continue
@@ -36,32 +36,7 @@ def accept_in_ranges(sequencer: EventSequencer[Any, Any], partition: int, messag
     return in_ranges
 
 
-def accept_together(
-    sequencer: EventSequencer[Any, Any], read: Mapping[int, Sequence[Message]], *, interval: int
-) -> None:
-    """Give a sequencer the next messages of several partitions: as many ranges together as it accepts, else a message.
-
-    Args:
-        sequencer: the sequencer.
-        read: partition → messages.
-        interval: the length of an interval of seqnos, with which a range ends.
-    """
-    rest = {partition: list(messages) for partition, messages in read.items() if messages}
-    while rest:
-        found = [(partition, events) for partition in rest if (events := _whole_events(rest[partition], interval))]
-        found.sort(key=lambda one: one[1][0][0][1].seqno)
-        while found and not sequencer.accept_range(*(_range(partition, events) for partition, events in found)):
-            found.pop()
-        for partition, events in found:
-            del rest[partition][: sum(map(len, events))]
-        if not found:
-            partition = min(rest, key=lambda one: (sequencer.ahead(one), one))
-            offset, header, body = rest[partition].pop(0)
-            sequencer.accept(header, partition, offset, body)
-        rest = {partition: messages for partition, messages in rest.items() if messages}
-
-
-def _whole_events(messages: Sequence[Message], interval: int = 0) -> list[Sequence[Message]]:
+def whole_events(messages: Sequence[Message], interval: int = 0) -> list[Sequence[Message]]:
     """The whole events of one range with which messages begin."""
     events: list[Sequence[Message]] = []
     at = 0
@@ -102,7 +77,7 @@ def _follows(events: Sequence[Sequence[Message]], after: Sequence[Message], inte
     return after[0][0] > last[0] and rule.joins(first[1], last[1], after[0][1], interval)
 
 
-def _range(partition: int, events: Sequence[Sequence[Message]]) -> EventRange[Any]:
+def range_of(partition: int, events: Sequence[Sequence[Message]]) -> EventRange[Any]:
     first, last = events[0][0][1], events[-1][-1]
     return EventRange(
         partition,

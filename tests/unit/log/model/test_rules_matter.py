@@ -16,12 +16,13 @@ from connector.log.epochs import control, history
 from connector.log.reading import event_sequencer, partition_state, search, sequenced_partition
 from connector.log.rules import Rule
 from connector.log.transaction import pending
-from connector.log.transaction.position import Finished
+from connector.log.transaction.position import Finished, TargetPosition
 from connector.log.writing import online, progress, tail, trapped
 from tests.unit.log.model.machine import ProtocolModel, TargetWaits
 from tests.unit.log.model.scenarios import outcome
 from tests.unit.log.model.simulation import applier as simulated_applier
 from tests.unit.log.model.simulation import producer as simulated_producer
+from tests.unit.log.model.simulation import tasks as simulated_tasks
 from tests.unit.log.model.simulation.kafka import EVENTS
 
 Patch = pytest.MonkeyPatch
@@ -317,12 +318,58 @@ def ranges_may_lack_events(patch: Patch) -> None:
     patch.setattr(event_sequencer, "_gapless", lambda *_: True)
 
 
+# --- segments
+
+
+def segments_that_are_not_next_are_dropped(patch: Patch) -> None:
+    """Instead of read again."""
+    patch.setattr(simulated_tasks.Buffers, "reads_again", False)
+
+
+# --- several writers
+
+
+def the_last_event_of_an_intent_is_not_proved(patch: Patch) -> None:
+    prove = history.History.prove_target
+    patch.setattr(
+        history.History, "prove_target", lambda self, at, **rest: prove(self, replace(at, intent=None), **rest)
+    )
+
+
+def an_intent_does_not_name_its_log(patch: Patch) -> None:
+    prove = history.History.prove_target
+
+    def any_log(self: history.History, at: TargetPosition, **rest: Any) -> None:
+        intent = at.intent and replace(at.intent, log_id=at.log_id or self.log_id)
+        prove(self, replace(at, intent=intent), **rest)
+
+    patch.setattr(history.History, "prove_target", any_log)
+
+
 # --- what an operator asks of an applier
 
 
 def applier(name: str) -> Callable[[Patch], None]:
     """An applier does not keep a rule of its own."""
     return lambda patch: patch.setattr(simulated_applier.Applier, name, False)
+
+
+def relay(name: str) -> Callable[[Patch], None]:
+    """A relay does not keep a rule of its own."""
+
+    def broken(patch: Patch) -> None:
+        def prepare(self: ProtocolModel) -> None:
+            for one in self.relays:
+                setattr(one, name, False)
+
+        patch.setattr(ProtocolModel, "prepare", prepare)
+
+    return broken
+
+
+def producer(name: str) -> Callable[[Patch], None]:
+    """A producer does not keep a rule of its own."""
+    return lambda patch: patch.setattr(simulated_producer.Producer, name, False)
 
 
 def what_comes_again_is_looked_for_one_event_too_late(patch: Patch) -> None:
@@ -345,7 +392,7 @@ def the_handshake_is_not_made(patch: Patch) -> None:
     patch.setattr(simulated_applier, "check_offsets", nothing)
 
 
-RULES: list[tuple[Callable[[Patch], None], str]] = [
+CODE: list[tuple[Callable[[Patch], None], str]] = [
     (no_markers, "none"),
     (markers_on_one_partition_only, "none"),
     (markers_outside_the_chain, "none"),
@@ -380,7 +427,7 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (the_target_starts_behind_what_it_lacks, "none"),
     (the_target_starts_behind_the_next_event_only, "none"),
     (nothing_is_given_up, "none"),
-    (only_the_partitions_own_marker_gives_up, "none"),
+    (only_the_partitions_own_marker_gives_up, "shards"),
     (a_given_up_part_is_kept, "none"),
     (the_chain_is_not_followed, "hole"),
     (missing_fragments_are_not_minded, "hole"),
@@ -388,43 +435,70 @@ RULES: list[tuple[Callable[[Patch], None], str]] = [
     (what_comes_again_is_looked_for_one_event_too_late, "none"),
     (the_log_id_is_not_compared, "rebuilt"),
     (the_handshake_is_not_made, "rebuilt"),
-    (simulation(kafka=("fences", False)), "none"),
-    (simulation(kafka=("reads_to_the_end", False)), "none"),
-    (simulation(target=("checks_token", False)), "none"),
-    (simulation(target=("commits_at_once", False)), "none"),
-    (simulation(model=("one_transaction", False)), "none"),
-    (simulation(model=("confirms", False)), "none"),
-    (simulation(model=("keeps_in_one", False)), "none"),
-    (simulation(model=("takes_away_in_one", False)), "none"),
-    (simulation(target=("finds_what_is_there", False)), "none"),
-    (applier("keeps_the_head"), "none"),
-    (applier("takes_its_offsets_back"), "none"),
-    (applier("takes_its_epoch_back"), "none"),
-    (applier("passes_what_is_left_out"), "none"),
-    (applier("notes_what_is_left_out"), "none"),
+    (segments_that_are_not_next_are_dropped, "none"),
+    (the_last_event_of_an_intent_is_not_proved, "fork"),
+    (an_intent_does_not_name_its_log, "rebuilt"),
 ]
-NAMES = [rule.__name__ for rule, _ in RULES[:-14]] + [
-    "an_older_producer_is_not_fenced",
-    "undecided_transactions_are_not_waited_for",
-    "an_older_applier_is_not_fenced",
-    "the_targets_position_is_committed_apart",
-    "the_position_is_committed_apart",
-    "damage_is_told_without_asking_whether_one_is_fenced",
-    "the_position_is_past_a_prepare_before_it_is_kept",
-    "what_is_prepared_is_taken_away_before_it_is_an_event",
-    "what_is_applied_again_comes_beside_what_is_there",
-    "a_target_that_was_taken_back_says_it_is_consistent",
-    "a_target_that_was_taken_back_reads_on_where_it_was",
-    "a_target_that_was_taken_back_keeps_its_epoch",
-    "an_event_that_is_left_out_keeps_the_position",
-    "an_event_that_is_left_out_is_not_noted",
-]
+SIMULATED: dict[str, tuple[Callable[[Patch], None], str]] = {
+    "an_older_producer_is_not_fenced": (simulation(kafka=("fences", False)), "none"),
+    "undecided_transactions_are_not_waited_for": (simulation(kafka=("reads_to_the_end", False)), "none"),
+    "an_older_applier_is_not_fenced": (simulation(target=("checks_token", False)), "none"),
+    "the_targets_position_is_committed_apart": (simulation(target=("commits_at_once", False)), "none"),
+    "the_position_is_committed_apart": (simulation(model=("one_transaction", False)), "none"),
+    "damage_is_told_without_asking_whether_one_is_fenced": (simulation(model=("confirms", False)), "none"),
+    "the_position_is_past_a_prepare_before_it_is_kept": (simulation(model=("keeps_in_one", False)), "none"),
+    "what_is_prepared_is_taken_away_before_it_is_an_event": (simulation(model=("takes_away_in_one", False)), "none"),
+    "what_is_applied_again_comes_beside_what_is_there": (simulation(target=("finds_what_is_there", False)), "none"),
+    "a_target_that_was_taken_back_says_it_is_consistent": (applier("keeps_the_head"), "none"),
+    "a_target_that_was_taken_back_reads_on_where_it_was": (applier("takes_its_offsets_back"), "none"),
+    "a_target_that_was_taken_back_keeps_its_epoch": (applier("takes_its_epoch_back"), "none"),
+    "an_event_that_is_left_out_keeps_the_position": (applier("passes_what_is_left_out"), "none"),
+    "an_event_that_is_left_out_is_not_noted": (applier("notes_what_is_left_out"), "none"),
+    # several writers
+    "writers_commit_without_an_intent": (applier("writes_the_intent_first"), "writers"),
+    "a_target_within_a_commit_says_it_is_consistent": (
+        simulation(target=("says_that_it_is_within_a_commit", False)),
+        "writers",
+    ),
+    "an_intent_ends_before_the_writers_have_committed": (applier("ends_the_intent_last"), "writers"),
+    "a_claim_does_not_wait_for_writers": (simulation(target=("waits_for_channels", False)), "writers"),
+    "an_intent_that_no_writer_began_is_made_whole": (simulation(target=("drops_what_no_channel_began", False)), "fork"),
+    "an_intent_is_made_whole_with_other_events": (applier("makes_whole_exactly"), "writers"),
+    "options_count_before_an_intent_is_whole": (applier("makes_whole_first"), "writers"),
+    "an_intent_is_made_whole_by_another_number_of_writers": (applier("keeps_the_number"), "writers"),
+    "an_intent_is_divided_as_the_catalogue_says_now": (applier("keeps_what_is_undivided"), "writers"),
+    "a_share_that_is_committed_is_applied_again": (applier("leaves_out_what_is_committed"), "writers"),
+    "a_target_that_was_taken_back_keeps_its_writers_seqnos": (
+        simulation(target=("takes_channels_back", False)),
+        "writers",
+    ),
+    "snapshots_are_exported_within_a_commit": (simulation(target=("exports_whole_states_only", False)), "writers"),
+    # tasks
+    "a_task_that_died_has_read_nothing": (applier("waits_for_tasks_that_died"), "none"),
+    "two_results_of_a_task_count": (applier("takes_one_result_of_a_task"), "none"),
+    "a_commit_ends_within_a_segment": (applier("cuts_segments"), "writers"),
+    "segments_are_joined_by_range": (applier("joins_segments_by_seqno"), "none"),
+    # the relay
+    "the_relay_is_written_after_the_target": (applier("writes_the_relay_first"), "relay"),
+    "the_relay_is_not_synced": (relay("syncs"), "relay"),
+    "a_purge_deletes_what_an_intent_needs": (relay("keeps_what_is_open"), "relay"),
+    "the_relay_keeps_what_was_not_committed": (relay("cuts_what_was_not_committed"), "relay"),
+    "the_relay_of_another_log_is_applied": (relay("compares_log"), "relay"),
+    "the_relay_of_another_epoch_is_applied": (relay("compares_epoch"), "relay"),
+    "damaged_records_of_the_relay_are_applied": (relay("checks_what_it_reads"), "relay"),
+    "a_relay_that_lacks_events_is_applied": (relay("needs_all"), "relay"),
+    # acknowledgements
+    "transactions_are_acknowledged_before_kafka_has_them": (producer("acknowledges_what_is_committed"), "none"),
+    "parts_of_transactions_are_acknowledged": (producer("acknowledges_whole_events"), "none"),
+    "a_place_of_an_older_server_is_acknowledged": (producer("compares_server"), "fork"),
+}
+RULES = {rule.__name__: (rule, trouble) for rule, trouble in CODE} | SIMULATED
 
 
 MOST = 5000  # the rarest is found in a few hundred, seldom in more than a thousand
 
 
-@pytest.mark.parametrize(("broken", "trouble"), RULES, ids=NAMES)
+@pytest.mark.parametrize(("broken", "trouble"), RULES.values(), ids=RULES)
 def test_the_model_finds_a_broken_rule(
     broken: Callable[[Patch], None], trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -446,11 +520,11 @@ def offsets_given_again() -> ProtocolModel:
     """A partition loses what a target has read; what its producer then writes ends just where the target reads on."""
 
     model = ProtocolModel("hole")
-    model.begin(partitions=1, transactions=[(0, 1, "shop", False)] * 4)
+    model.begin(partitions=1, writers=1, transactions=[(0, 1, "shop", False)] * 4)
     model.start_producer(every=1, shard_limit=9)
     model.producer_goes_on(0, 100)
     model.kafka.tell_all()
-    model.applier_goes_on(0, [(0, 20)], 100)
+    model.applier_goes_on(0, [(0, 20)], 100, None)
     assert model.target.position.offsets == {0: 9}
     model.appliers.clear()
     assert model.kafka.lose_tail(EVENTS, 0, 7)

@@ -76,7 +76,8 @@ def test_unknown_event_is_refused_unless_marked_ignorable(tmp_path: Path) -> Non
     [
         (14, b"", CorruptBinlog, ""),
         (18, b"", CorruptBinlog, ""),
-        (6, b"", Unsupported, "binlog_format = ROW"),
+        (6, b"", CorruptBinlog, ""),
+        (10, bytes(4), CorruptBinlog, ""),
         (26, b"\x01\x00\x05disk!", CorruptBinlog, "snapshot"),
         (38, b"", CorruptBinlog, ""),
         (20, b"", Unsupported, ""),

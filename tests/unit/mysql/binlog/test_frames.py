@@ -13,7 +13,7 @@ from connector.errors import ConnectorError, CorruptBinlog, PreflightError, Sour
 from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.position import SourcePosition
 from connector.log.transaction.xa import Logged
-from connector.mysql.binlog.frames import PacketFrames
+from connector.mysql.binlog.frames import PacketFrames, SemiSyncFrames
 from connector.mysql.binlog.reader import BinlogReader
 from tests.support.binlog import ALL, row_changes
 from tests.support.binlog_writer import ColumnDef, LogWriter, image
@@ -69,13 +69,27 @@ def stream_of(log: LogWriter, *, file: bytes = b"f.000001") -> list[bytes]:
     return payloads
 
 
-def read(data: bytes, sizes: Iterator[int], *, buffer: int = 1 << 16) -> list[Logged]:
-    reader = BinlogReader(Pieces(data, sizes), PacketFrames(buffer), filters=ALL, service="test", batch_bytes=1 << 20)
+def read(
+    data: bytes, sizes: Iterator[int], *, buffer: int = 1 << 16, frames: type[PacketFrames] = PacketFrames
+) -> list[Logged]:
+    reader = BinlogReader(Pieces(data, sizes), frames(buffer), filters=ALL, service="test", batch_bytes=1 << 20)
     found: list[Logged] = []
     with pytest.raises(EndOfTest):
         while True:
             found += reader.read()
     return found
+
+
+def semi_sync_packets(payloads: list[bytes], waits: set[int], header: bytes = b"\xef") -> bytes:
+    """Packets as a semi-synchronous source sends them: it restarts the numbers after an event that it waits for."""
+    out, sequence = b"", 1
+    for number, payload in enumerate(payloads):
+        body = payload[:1] + header + bytes([number in waits]) + payload[1:]
+        out += struct.pack("<I", len(body))[:3] + bytes([sequence]) + body
+        sequence = (sequence + 1) % 256
+        if number in waits:
+            sequence = 1
+    return out
 
 
 def small_log() -> LogWriter:
@@ -182,3 +196,33 @@ def test_whole_events_before_an_error_are_returned_first() -> None:
     for _ in range(2):
         with pytest.raises(CorruptBinlog):
             reader.read()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sets(st.integers(0, 300)), st.integers(1, 3000))
+def test_semi_synchronous_events_are_those_without_their_headers(waits: set[int], size: int) -> None:
+    def forever() -> Iterator[int]:
+        while True:
+            yield size
+
+    payloads = stream_of(small_log())
+    found = read(semi_sync_packets(payloads, waits), forever(), frames=SemiSyncFrames)
+    assert [after for _, _, after in row_changes(found, "t")] == [[bytes(number)] for number in range(30)]
+
+
+def test_event_without_the_semi_synchronous_header_is_refused() -> None:
+    def forever() -> Iterator[int]:
+        while True:
+            yield 1000
+
+    for data in (packets(stream_of(small_log())), semi_sync_packets(stream_of(small_log()), set(), b"\xee")):
+        with pytest.raises(CorruptBinlog, match="header of semi-synchronous"):
+            read(data, forever(), frames=SemiSyncFrames)
+
+
+def test_semi_synchronous_packet_that_is_missing_is_noticed() -> None:
+    payloads = stream_of(small_log())
+    whole = semi_sync_packets(payloads, {5})
+    before, lost = semi_sync_packets(payloads[:7], {5}), semi_sync_packets(payloads[:8], {5})
+    with pytest.raises(CorruptBinlog, match="packet is missing"):
+        read(before + whole[len(lost) :], iter([len(whole)] * 9), frames=SemiSyncFrames)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import struct
 import zlib
@@ -114,15 +115,12 @@ def test_log_of_an_unknown_format_is_refused(
     assert fields.items() <= refused.value.where.items()
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(6, "LOAD(6)"), (8, "CREATE_FILE(8)"), (12, "NEW_LOAD(12)"), (20, "PRE_GA_WRITE_ROWS(20)")]
-)
-def test_unsupported_old_event_is_refused_by_name(tmp_path: Path, kind: int, name: str) -> None:
+def test_unsupported_old_event_is_refused_by_name(tmp_path: Path) -> None:
     log = OldLog()
-    log.event(kind, bytes(40))
+    log.event(20, bytes(40))
     with pytest.raises(Unsupported) as raised:
         read(log.data, tmp_path)
-    assert raised.value.where["event"] == name
+    assert raised.value.where["event"] == "PRE_GA_WRITE_ROWS(20)"
 
 
 def appended(data: bytes, kind: int, body: bytes, extra: bytes = b"") -> bytes:
@@ -244,6 +242,111 @@ def test_source_format_in_a_relay_log_without_its_sources_name_counts_for_positi
     found = list(read_log(LogFile.at(RELAY), reading))
     ends = [item.ending.end for item in found if isinstance(item, TransactionBatch) and item.ending]
     assert [(end.file, end.offset) for end in ends] == [("relay.000005", 596), ("relay.000005", 879)]
+
+
+def relay_of_4_0() -> bytes:
+    """A replica's log of version 3: its own start with server id 2, then what its source sent."""
+    log = OldLog(3)
+    log.data = log.data.replace(struct.pack("<IBI", TIME, 1, 1), struct.pack("<IBI", TIME, 1, 2))
+    named = struct.pack("<IBIIIH", 0, 4, 1, 19 + 8 + 13, 0, 0) + struct.pack("<Q", 4) + b"source.000003"
+    log.data += named
+    log.event(1, struct.pack("<H50sI", 3, b"4.0.30-log", 0), place=4)
+    log.query(b"CREATE TABLE t (a INT)", place=79)
+    log.query(b"BEGIN", place=5000)
+    log.query(b"DELETE FROM t", place=4)  # as the transaction's cache counts
+    log.query(b"COMMIT", place=5100)
+    log.data += struct.pack("<IBIIIH", TIME, 4, 2, 19 + 8 + 12, 900, 0) + struct.pack("<Q", 4) + b"relay.000003"
+    return log.data
+
+
+def test_relay_log_of_version_3_has_the_sources_positions(tmp_path: Path) -> None:
+    """The source's ROTATE there has no flag but the time 0; positions are where an event begins."""
+    found = [item for item in read(relay_of_4_0(), tmp_path, "relay.000002") if isinstance(item, TransactionBatch)]
+    assert said(list(found)) == [("CREATE TABLE t (a INT)", None), ("DELETE FROM t", None)]
+    sizes = [19 + 11 + 2 + len(sql) for sql in (b"CREATE TABLE t (a INT)", b"BEGIN", b"DELETE FROM t", b"COMMIT")]
+    places = [(piece.begin and piece.begin.start, piece.ending and piece.ending.end) for piece in found]
+    assert [(str(start), str(end)) for start, end in places] == [
+        ("source.000003:79", f"source.000003:{79 + sizes[0]}"),
+        ("source.000003:5000", f"source.000003:{5000 + sum(sizes[1:])}"),
+    ]
+
+
+def clauses(*texts: bytes) -> bytes:
+    return b"".join(bytes([len(text)]) + text for text in texts)
+
+
+def load_body(code: int, *, flags: int = 0x04, block: bytes = b"", file_id: int = 3) -> bytes:
+    """LOAD, NEW_LOAD or CREATE_FILE: 2 lines to skip, the columns a and b`c of s.t from /data/x'y.txt."""
+    head = struct.pack("<IIIBBI", 7, 1, 2, 1, 1, 2)
+    if code == 8:
+        head += struct.pack("<I", file_id)
+    ex = clauses(b"||", b'"', b"\n", b">", b"\\") + bytes([flags])
+    if code == 6:  # one character each; nothing begins a line
+        ex = b',"\n\0\\' + bytes([flags, 0x08])
+    return head + ex + bytes([1, 3]) + b"a\0b`c\0" + b"t\0s\0" + b"/data/x'y.txt\0" + block
+
+
+COLUMNS = " IGNORE 2 LINES (`a`, `b``c`)"
+NEW_CLAUSES = (
+    " FIELDS TERMINATED BY '||' ENCLOSED BY '\"' ESCAPED BY '\\\\' LINES STARTING BY '>' TERMINATED BY '\\n'" + COLUMNS
+)
+
+
+def test_load_data_of_4_0_has_its_file_and_statement(tmp_path: Path) -> None:
+    """CREATE_FILE, APPEND_BLOCK and EXEC_LOAD, between them another file, which DELETE_FILE drops."""
+    log = OldLog()
+    log.event(8, load_body(8, block=b"1|2\n"))
+    log.event(8, load_body(8, block=b"gone", file_id=4))
+    log.event(9, struct.pack("<I", 3) + b"3|4\n")
+    log.event(11, struct.pack("<I", 4))
+    log.query(b"BEGIN")
+    executed = log.event(10, struct.pack("<I", 3))
+    log.query(b"COMMIT")
+    (piece,) = read(log.data, tmp_path)
+    assert isinstance(piece, TransactionBatch)
+    block, load = piece.changes
+    assert isinstance(block, Statement)
+    assert isinstance(load, Statement)
+    assert base64.b64decode(block.options["load_data_block"]) == b"1|2\n3|4\n"
+    sql, options = load.sql, load.options
+    assert sql == "LOAD DATA INFILE '/data/x\\'y.txt' REPLACE INTO TABLE `t`" + NEW_CLAUSES
+    assert (load.schema, options["load_data_file"], options["load_data_duplicates"]) == ("s", "3", "replace")
+    start, end = int(options["load_data_from"]), int(options["load_data_to"])
+    assert sql[:start] + sql[end:] == "LOAD DATA TABLE `t`" + NEW_CLAUSES
+    again = OldLog()
+    again.event(10, struct.pack("<I", 3))
+    with pytest.raises(CorruptBinlog) as raised:
+        read(again.data, tmp_path)
+    assert raised.value.where["event"] == "EXEC_LOAD(10)"
+    assert executed < len(log.data)
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "expected"),
+    [
+        (
+            1,
+            6,
+            " FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '\\\\' LINES STARTING BY '' "
+            "TERMINATED BY '\\n'" + COLUMNS,
+        ),
+        (3, 12, NEW_CLAUSES.replace(" ENCLOSED", " OPTIONALLY ENCLOSED")),
+    ],
+    ids=["LOAD", "NEW_LOAD"],
+)
+def test_load_data_without_its_file_is_a_statement_that_says_so(
+    tmp_path: Path, version: int, code: int, expected: str
+) -> None:
+    log = OldLog(version)
+    at = log.event(code, load_body(code, flags=0x0A))
+    (piece,) = read(log.data, tmp_path)
+    assert isinstance(piece, TransactionBatch)
+    assert piece.begin is not None
+    assert (piece.begin.start.offset, piece.begin.thread_id) == (at, 7)
+    (load,) = piece.changes
+    assert isinstance(load, Statement)
+    assert load.sql == "LOAD DATA INFILE '/data/x\\'y.txt' IGNORE INTO TABLE `t`" + expected
+    assert load.options["load_data_not_logged"] == "1"
 
 
 QUERY_5_0 = struct.pack("<IIBHH", 7, 0, 1, 0, 0) + b"s\0"

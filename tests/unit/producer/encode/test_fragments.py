@@ -132,7 +132,7 @@ def test_any_fragment_size_keeps_each_row_with_its_statement(
         for number, change in enumerate(record["changes"]):
             query = record["metadata"].pop(f"rows_query.{number}", query)
             told += [query] * len(change.get("rows", ()))
-        assert set(record["metadata"]) == {"mysql_server_id", "dbms_type", "service", "shard"}
+        assert set(record["metadata"]) == {"mysql_server_id", "dbms_type", "tz_aware", "service", "shard"}
     asked = [(change.query or "", change.rows) for change in event if isinstance(change, making.Change)]
     assert told == [query for query, rows in asked for _ in rows]
 

@@ -96,6 +96,21 @@ def test_statements_and_ddl_are_unknown(rule: ShardRule) -> None:
     assert take(by, [TransactionBatch(ddl, rows.changes, rows.ending)])[0]["shard"] == UNKNOWN_SHARD
 
 
+@pytest.mark.parametrize("limits", [SMALL, WHOLE])
+def test_an_event_with_ddl_is_marked_unsafe_for_a_block_of_events(limits: Limits) -> None:
+    """Events of the same shard before and after it are not."""
+    by = encoder(limits=limits)
+    [rows] = transaction(TABLES[0], TABLES[2], rows=3)
+    statement = Statement(schema="a", sql="CREATE TABLE t (c INT)")
+    ddl = replace(making.BEGIN, kind=Kind.DDL)
+    events = [rows, TransactionBatch(ddl, [statement, *rows.changes], rows.ending), rows]
+    for event, marked in zip(events, (False, True, False), strict=True):
+        found = take(by, [event])
+        assert {record["shard"] for record in found} == {UNKNOWN_SHARD}
+        assert {record["metadata"].get("unsafe_for_block_commit") for record in found} == {"" if marked else None}
+        assert {record["metadata"]["tz_aware"] for record in found} == {"true"}
+
+
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("limits", [SMALL, WHOLE])
 @pytest.mark.parametrize("rule", [ShardRule(), ShardRule(BY_TABLE)])

@@ -35,9 +35,9 @@ def _act(rng: Rng) -> Act:
         return kind, rng.below(2), rng.one_of((1, 2, 3, rng.between(4, 12), rng.between(12, 40)))
     if kind == "applier":
         reads = [(rng.below(4), rng.between(1, 20)) for _ in range(rng.between(1, 8))]
-        return kind, rng.below(2), reads, rng.one_of((0, 1, 3, 100, 100))
+        return kind, rng.below(2), reads, rng.one_of((0, 1, 3, 100, 100)), rng.one_of((None, None, None, 1, 2, 3, 5))
     if kind == "operator":
-        return kind, rng.one_of(("skip", "rewind", "rewind")), rng.below(5)
+        return kind, rng.one_of(("skip", "rewind", "rewind", "undo")), rng.below(5)
     if kind == "broker":
         return kind, rng.below(4)
     return kind, rng.one_of(("producer", "applier")), rng.below(2)

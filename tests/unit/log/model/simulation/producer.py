@@ -87,6 +87,9 @@ class Producer:
     """
 
     begins_with_a_barrier = True  # a version of the partition map
+    acknowledges_what_is_committed = True
+    acknowledges_whole_events = True
+    compares_server = True  # before it acknowledges a place in a file of it
 
     def __init__(self, kafka: Kafka, source: Source, *, log_id: str, every: int, shard_limit: int) -> None:
         self._kafka, self._source = kafka, source
@@ -256,6 +259,7 @@ class Producer:
             self._listen()
             position = self._progress.record()
             transaction = self._source.after(GtidSet.parse(position.gtid_set or ""))
+            self._read = transaction.end if transaction else position.resume
             if transaction is not None and transaction.xid:
                 if uncommitted:
                     yield from self._commit()
@@ -367,9 +371,20 @@ class Producer:
             yield "committed the events alone"
         self._session.send(POSITION, 0, ("position", position))
         yield "wrote the position"
+        if not self.acknowledges_what_is_committed:
+            self._acknowledge(position)
+            yield "acknowledged"
         self._session.commit()
         self._committed = position
         yield "committed"
+        self._acknowledge(position)
+
+    def _acknowledge(self, position: PositionRecord) -> None:
+        """Tell the source, as its semi-synchronous replica, what Kafka has."""
+        ours = position.server_uuid == self._source.server_uuid  # not of the server that it has replaced
+        if not self.stream_broke and (ours or not self.compares_server):
+            seen = position.resume if self.acknowledges_whole_events else self._read
+            self._source.acknowledge(self._session.saw_source, seen)
 
     def _fragments(
         self, transaction: Sourced, pieces: Sequence[Any]

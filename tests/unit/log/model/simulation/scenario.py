@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 Step = tuple[str, tuple[Any, ...]]
 
-MOST_STEPS = 40
+MOST_STEPS = 36
 HOW_OFTEN = (0.0, 0.0, 0.1, 0.3, 1.0)
 """Beside the rule that goes on: in some scenarios a rule never happens, in some rarely, in some all the time.
 
@@ -47,25 +47,25 @@ class Rule:
         name: of the model's method.
         draw: the method's arguments.
         when: it may happen.
-        trouble: to which it belongs; "": to all.
+        troubles: to which it belongs; none: to all.
     """
 
     name: str
     draw: Callable[[Rng], tuple[Any, ...]]
     when: Callable[[Any], Any]
-    trouble: str
+    troubles: tuple[str, ...]
 
 
 def rule(
     draw: Callable[[Rng], tuple[Any, ...]] = lambda _: (),
     *,
     when: Callable[[Any], Any] = lambda _: True,
-    trouble: str = "",
+    trouble: str | tuple[str, ...] = (),
 ) -> Callable[[T], T]:
     """A method of a model that may be a step of a scenario."""
 
     def mark(method: Any) -> Any:
-        method.rule = Rule(method.__name__, draw, when, trouble)
+        method.rule = Rule(method.__name__, draw, when, (trouble,) if isinstance(trouble, str) else trouble)
         return method
 
     return mark
@@ -130,8 +130,8 @@ def _drawn(model: Model, rng: Rng) -> Iterator[Step]:
     """Each step is drawn when the one before it has happened."""
     begins, goes_on, *others = model.rules
     yield begins.name, begins.draw(rng)
-    sometimes = [(one, rng.one_of(HOW_OFTEN)) for one in others if not one.trouble]
-    sometimes += [(one, rng.one_of(HOW_OFTEN[2:])) for one in others if one.trouble == model.trouble]
+    sometimes = [(one, rng.one_of(HOW_OFTEN)) for one in others if not one.troubles]
+    sometimes += [(one, rng.one_of(HOW_OFTEN[2:])) for one in others if model.trouble in one.troubles]
     for _ in range(rng.between(1, MOST_STEPS)):
         chosen, at = goes_on, rng.random() * (1 + sum(chance for one, chance in sometimes if one.when(model)))
         for one, chance in sometimes:

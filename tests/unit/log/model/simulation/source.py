@@ -1,8 +1,12 @@
-"""A MySQL server, as far as the protocol rests on it: a binary log in files, and the GTIDs in it."""
+"""A MySQL server, as far as the protocol rests on it: a binary log in files, and the GTIDs in it.
+
+A client sees its transaction committed once a semi-synchronous replica has acknowledged it.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -76,6 +80,9 @@ class Source:
     offset: int = 4
     next_number: int = 1
     generation: int = 0  # +1 each time its history may have changed
+    acknowledged: int = 0  # of the log; the transactions after them wait, unseen by their clients
+    told: list[Sourced] = field(default_factory=list)  # their clients saw them committed
+    on_told: Callable[[list[Sourced]], None] = lambda _: None
 
     def execute(self, content: int, size: int, schema: str, *, filtered: bool) -> None:
         self._log(Sourced(self.next_number, content, size, schema, filtered, self._here()))
@@ -107,6 +114,24 @@ class Source:
         self.next_number += 1
         self.offset += 100
 
+    def acknowledge(self, generation: int, position: SourcePosition) -> None:
+        """A semi-synchronous replica has everything up to a position; one of an older server is not heard."""
+        if generation != self.generation:
+            return
+        upto, log = (position.file, position.offset), self.log
+        first = at = self.acknowledged
+        while at < len(log) and (log[at].end.file, log[at].end.offset) <= upto:
+            at += 1
+        if at > first:
+            self.acknowledged = at
+            self.told += log[first:at]
+            self.on_told(log[first:at])
+
+    def _starts_again(self) -> None:
+        """Clients lose their connections: of what waits they do not know whether it is committed."""
+        self.generation += 1
+        self.acknowledged = len(self.log)
+
     def executed(self) -> str:
         """`gtid_executed`."""
         spans: list[list[int]] = []
@@ -136,16 +161,15 @@ class Source:
 
     def crash(self, lost: int) -> None:
         """With `sync_binlog≠1`: the last transactions are gone, their GTIDs are given again, in a new file."""
-        self.generation += 1
         if lost:
             del self.log[-lost:]
+        self._starts_again()
         self.next_number = self.log[-1].number + 1 if self.log else 1
         self.file += 1
         self.offset = 4
 
     def fail_over(self, lacking: int | None) -> None:
         """A replica becomes the source: the same transactions at other places, perhaps without one of them."""
-        self.generation += 1
         self.server_uuid = f"server-{int(self.server_uuid.split('-')[1]) + 1}"
         self.file, self.offset = 1, 4
         log, self.log = self.log, []
@@ -153,6 +177,7 @@ class Source:
             if transaction.number != lacking or transaction.xid:  # a replica that lacks a PREPARE refuses its COMMIT
                 self.log.append(replace(transaction, start=self._here()))
             self.offset += 100
+        self._starts_again()
 
     def fail_over_lagging(self, lost: int) -> None:
         """A replica becomes the source that had not received the last transactions; it gives other GTIDs than these."""
@@ -162,8 +187,9 @@ class Source:
 
     def make_anew(self) -> None:
         """The operator empties it, binary log and all, and fills it again."""
-        self.generation += 1
         self.log.clear()
+        self.told.clear()
+        self._starts_again()
         self.file, self.offset, self.next_number = 1, 4, 1
 
     def published(self) -> list[Sourced]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
+from connector.kafka.prepared_records import XID_KEY
 from connector.log.epochs.control import EpochRecord, LogRecord, PartitionMap
 from connector.log.format.shard_rule import BY_TABLE, VERSION
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Kind
-from tests.unit.log.model.simulation.applier import Applied, Target
-from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, Entry, Kafka, Transaction
-from tests.unit.log.model.simulation.source import Source
+from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, PREPARED, Entry, Kafka, Transaction
+from tests.unit.log.model.simulation.source import Source, Sourced
+from tests.unit.log.model.simulation.target import Applied, Target, share
 
 
 @dataclass
@@ -29,6 +31,8 @@ class Truth:
     looked_before: int = 0  # sessions up to this one looked at the log before it was damaged
     barrier: int = NO_SEQNO
     tails: dict[int, int] = field(default_factory=lambda: defaultdict(lambda: NO_SEQNO))
+    numbers: set[tuple[int, int]] = field(default_factory=set)  # of the transactions that are events, and their content
+    kept: dict[bytes, bytes] = field(default_factory=dict)  # the prepared transactions that are kept whole
     open: dict[tuple[int, int, int], list[Entry]] = field(default_factory=lambda: defaultdict(list))
     read: dict[int, list[Entry]] = field(default_factory=lambda: defaultdict(list))  # of each partition, by a consumer
     read_to: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -55,6 +59,12 @@ class Truth:
                 self.newest[partition.number] = partition, entry
             elif partition.topic == EVENTS:
                 self._fragment(partition, entry)
+            elif partition.topic == PREPARED:
+                key, value = entry.value
+                if value is None:
+                    self.kept.pop(key, None)
+                elif key.startswith(XID_KEY):
+                    self.kept[key] = value
         if new_epoch is not None:
             assert new_epoch.first_seqno == len(self.events), "an epoch begins elsewhere than after the last event"
             assert new_epoch.epoch == self.epoch + 1, "an epoch is left out or given twice"
@@ -88,11 +98,27 @@ class Truth:
             pieces = tuple(e.value[1] for e in fragments)
             number, content, _ = pieces[0]
             assert pieces == tuple((number, content, n) for n in range(len(pieces))), "an event mixes transactions"
+            self.numbers.add((number, content))
             self.events.append(Applied(header.seqno, header.epoch, pieces))
             self.newest[partition.number] = partition, entry
             self.tails[partition.number] = header.seqno
             if header.barrier:
                 self.barrier = header.seqno
+
+    def acknowledged(self, told: list[Sourced]) -> None:
+        """Clients see transactions committed: Kafka has them."""
+        ended = {transaction.of.number for transaction in told if transaction.of}
+        for transaction in told:
+            if transaction.does == "prepare":
+                gtid = f'"{transaction.gtid}"'.encode()
+                held = transaction.number in ended or any(gtid in value for value in self.kept.values())
+            else:
+                held = transaction.filtered or transaction.does == "rollback" or self.is_event(transaction)
+            assert held, "a client saw a transaction committed that the log does not have"
+
+    def is_event(self, transaction: Sourced) -> bool:
+        """Whether what a transaction committed is an event."""
+        return transaction.pieces[0][:2] in self.numbers
 
     def matches_source(self) -> None:
         """Promise 6: every event that is not trapped is a transaction of the source, in the source's order."""
@@ -140,13 +166,33 @@ class Truth:
     def holds(self, target: Target) -> None:
         """Promises 3, 4 and 11: the target is the log up to one seqno, each event whole and once.
 
-        But what was left out; and of a target that applies again, up to what it was taken back from.
+        But what was left out; and of a target that applies again, up to what it was taken back from. Of a commit that
+        several writers make, the shares of those that have committed are there beyond it.
         """
-        position = target.position
-        expected = [e for e in self.live(target.reached) if e.seqno <= target.upto and e.seqno not in target.lacks]
+        position, intent = target.position, target.intent
+        expected = self.whole(target)
+        if intent is not None and target.committed:
+            upto, lacks = target.upto, target.lacks
+            events = [
+                e
+                for e in self.live(target.reached)
+                if intent.first <= e.seqno <= intent.last and (e.seqno > upto or e.seqno in lacks)
+            ]
+            shares = [share(events, number, intent.writers, intent.undivided) for number in target.committed]
+            there = sorted((row.seqno, row.epoch, piece) for rows in shares for row in rows for piece in row.pieces)
+            expected = expected + [
+                Applied(seqno, epoch, tuple(piece for _, _, piece in pieces))
+                for (seqno, epoch), pieces in groupby(there, key=lambda one: one[:2])
+            ]
+            expected.sort(key=lambda event: event.seqno)
         assert target.rows == expected, "the target is not the log up to some seqno"
-        assert position.consistent == (position.rewound_from == NO_SEQNO), "the target says what it is not"
+        may = position.rewound_from == NO_SEQNO and intent is None
+        assert position.consistent == may, "the target says what it is not"
         assert target.writers == sorted(target.writers), "an older applier wrote after a newer one"
+
+    def whole(self, target: Target) -> list[Applied]:
+        """What a target holds at its position."""
+        return [e for e in self.live(target.reached) if e.seqno <= target.upto and e.seqno not in target.lacks]
 
 
 def _trapped(fork: EpochRecord, event: Applied) -> bool:

@@ -1,0 +1,293 @@
+"""Applies a relay to a target, without Kafka and without Spark: an archive, or the rest of a commit of several writers.
+
+    Relay (the next messages) ─► ApplyCore (applies them) ─► target
+
+The log's history is with the brokers. A relay proves its part of it by its log ID, its seqnos without gaps, and the
+epoch of the event that the target has applied last.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+import pyarrow as pa
+
+from connector.applier.core import ApplyCore
+from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.stop_condition import StopCondition
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, LogDamaged, TargetUnavailable
+from connector.kafka.handshake import unreachable
+from connector.kafka.message_batch import message_batch
+from connector.log.compact.metadata_columns import metadata_columns
+from connector.log.compact.scan import Messages
+from connector.log.compact.segment import Segment
+from connector.log.format.message import Message
+from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.reading.stored_order import StoredOrder
+from connector.log.transaction.position import Intent, TargetPosition
+from connector.relay.folder import Lock
+from connector.relay.frames import Fragment
+from connector.relay.reader import PassedOver, Relay, WholeEvent
+from connector.retrying import Stopped, retry
+from connector.targets.open import open_signal_table, open_target
+from connector.targets.target import TargetDatabase
+
+LOG: Final = logging.getLogger(__name__)
+
+CAUSES: Final = {
+    "load": "an initial load is not complete",
+    "rewind": "events are to be applied again",
+    "quarantine": "tables are excluded",
+    "skipped": "events were skipped",
+}
+"""The causes of `thl_inconsistent_because` that a relay does not end."""
+
+
+class RelayApplier:
+    """One run of `thl apply` from a relay, to its end.
+
+    Args:
+        config: the configuration.
+        folder: the relay.
+        clock: the clock for latencies.
+        stop: set from outside to end the run after the current commit.
+        until: the stop condition.
+        opened: opens a target; tests replace `open_target`.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        folder: Path,
+        clock: Clock,
+        stop: Event,
+        *,
+        until: StopCondition | None = None,
+        opened: Callable[[], TargetDatabase] | None = None,
+    ) -> None:
+        self._config = config
+        self._folder = folder
+        self._clock = clock
+        self._stop = stop
+        self._until = until
+        self._opened = opened or (lambda: open_target(config.target, clock))
+        self._token = 0
+        self._position: TargetPosition | None = None
+        self._done = False
+
+    def run(self, *, intent_alone: bool = False) -> TargetPosition | None:
+        """Apply until the relay's end, or until asked to stop.
+
+        Args:
+            intent_alone: make the target's intent whole, and apply nothing else.
+
+        Returns:
+            The target's position; None when the run was stopped before the claim.
+
+        Raises:
+            ConfigError, LogDamaged: the folder has no relay, or lacks events that the target needs next.
+            HistoriesDiffer: the target's last event is not in the relay's log.
+            ConnectorError: the target refuses a change, or does not answer.
+        """
+        service, retries = self._config.service, self._config.target.retries
+        try:
+            while not self._done and not self._stop.is_set():
+                retry(
+                    lambda: self._attempt(intent_alone=intent_alone),
+                    (TargetUnavailable,),
+                    retries=retries,
+                    service=service,
+                    stage="apply",
+                    stop=self._stop,
+                    clock=self._clock,
+                )
+        except Stopped:
+            LOG.debug("stopped while waiting")
+        return self._position
+
+    def _attempt(self, *, intent_alone: bool) -> None:
+        """Claim, verify the position, and apply; an intent is made whole in an attempt of its own."""
+        with closing(self._opened()) as target:
+            position = self._position = target.claim(self._config.service, self._token)
+            self._token = target.token
+            relay = self._proved(position)
+            intent = position.intent
+            if intent is None and intent_alone:
+                self._done = True
+                return
+            order = StoredOrder[Message, Messages | Segment](topic=str(self._folder), position=position)
+            core = ApplyCore(
+                target,
+                position,
+                order,
+                PartitionBuffers(str(self._folder), _Nothing(), _Nothing()),
+                log_id=relay.log_id,
+                gtid_set=relay.files[0].head.gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
+                topic=str(self._folder),
+                clock=self._clock,
+                until=self._until,
+                columns=metadata_columns(self._config.target.metadata_columns.items()),
+            )
+            try:
+                for batch in _batches(relay, position, order, self._config.apply.batch_bytes):
+                    core.accept([batch])
+                    if core.done or self._stop.is_set():
+                        break
+            finally:
+                self._position = core.position
+            self._done = intent is None or core.position.intent is not None
+
+    def _proved(self, position: TargetPosition) -> Relay:
+        """Return the relay, which continues where the target is."""
+        needed = f"{position.seqno + 1}.." if position.intent is None else _span(position.intent)
+        try:
+            relay = Relay(self._folder)
+            self._prove(relay, position)
+            if position.intent is not None:
+                _prove_intent(relay, position, position.intent)
+        except ConnectorError as error:
+            error.where = {"service": self._config.service, "needed": needed, **error.where}
+            raise
+        return relay
+
+    def _prove(self, relay: Relay, position: TargetPosition) -> None:
+        if relay.service != self._config.service:
+            raise ConfigError(
+                "the relay is of another service", hint="--set service=…", found=relay.service, folder=str(self._folder)
+            )
+        intended = relay.log_id if position.intent is None else position.intent.log_id
+        if position.log_id not in ("", relay.log_id) or intended != relay.log_id:
+            raise HistoriesDiffer(
+                "the relay is of another log than the one that the target follows",
+                hint="nothing was changed",
+                folder=str(self._folder),
+                relay_log_id=relay.log_id,
+                target_log_id=position.log_id or intended,
+                seqno=position.seqno,
+            )
+        epoch = None if position.seqno == NO_SEQNO else relay.epoch_of(position.seqno)
+        if epoch is not None and epoch != position.epoch:
+            raise HistoriesDiffer(
+                f"Log epoch numbers do not match: client source ID={position.source_id} seqno={position.seqno} "
+                f"server epoch number={epoch} client epoch number={position.epoch}",
+                hint="the target holds events that are not in this relay: nothing was changed",
+                folder=str(self._folder),
+            )
+
+
+def finish_intent(config: Config, clock: Clock, stop: Callable[[], Event]) -> TargetPosition | None:
+    """Make a target consistent that an applier left within a commit of several writers, if no broker answers.
+
+    Args:
+        config: the configuration; `relay.dir` names the relay.
+        clock: the clock for retries.
+        stop: returns what is set from outside to end early; called if there is something to do.
+
+    Returns:
+        The position after that commit; None if there is nothing to do here: the target is not within a commit, or a
+        broker answers, so that the applier makes it whole as always.
+
+    Raises:
+        ConnectorError: the relay lacks what is needed; nothing was changed. Or as `RelayApplier.run`.
+    """
+    if config.relay.dir is None:
+        return None
+    try:
+        with open_signal_table(config.target) as signals:
+            intent = signals.intent(config.service)
+    except TargetUnavailable:
+        return None  # the applier tries again
+    if intent is None or (error := unreachable(config)) is None:
+        return None
+    fields = {"service": config.service, "needed": "{}..{}".format(*intent)}
+    why = {"why": error.message}
+    LOG.warning("the target is within a commit, and no broker answers: the relay makes it whole", extra=fields | why)
+    try:
+        with closing(Lock(config.relay.dir)):
+            return RelayApplier(config, config.relay.dir, clock, stop()).run(intent_alone=True)
+    except ConnectorError as failure:
+        failure.where = {**fields, **failure.where}
+        raise
+
+
+def causes_left(config: Config, position: TargetPosition) -> list[str]:
+    """Return the causes for which a target is not, or not in all tables, the source's state at its position."""
+    found = []
+    if not position.consistent:
+        found.append("rewind" if position.rewound_from > position.seqno else "load")
+    with open_signal_table(config.target) as signals:
+        if signals.excluded(config.service):
+            found.append("quarantine")
+        if signals.inconsistent(config.service):
+            found.append("skipped")
+    return found
+
+
+class _Nothing:
+    """Stands for what fetches from Kafka what was not read: a relay has all messages."""
+
+    def fetch(self, partition: int, offset: int) -> pa.RecordBatch:
+        """Fail."""
+        raise LogDamaged("a message of the relay has no value", partition=partition, offset=offset)
+
+    def rest(self) -> None:
+        """Do nothing."""
+
+    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
+        """Fail."""
+        raise LogDamaged("offsets that a relay does not have", partition=partition, begin=begin, end=end)
+
+
+def _batches(
+    relay: Relay, position: TargetPosition, order: StoredOrder[Message, Messages | Segment], most: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the messages after a position, in batches of about so many bytes."""
+    last = None if position.intent is None else position.intent.last
+    waiting: list[Fragment] = []
+    size = 0
+    for found in relay.fragments(Seqno(position.seqno + 1), last):
+        if isinstance(found, PassedOver) or size >= most:
+            if waiting:
+                yield _batch(waiting)
+            waiting, size = [], 0
+        if isinstance(found, PassedOver):
+            order.pass_over(found.last)
+            continue
+        waiting.append(found.fragment)
+        size += len(found.fragment.value)
+    if waiting:
+        yield _batch(waiting)
+
+
+def _batch(fragments: list[Fragment]) -> pa.RecordBatch:
+    return message_batch(
+        [one.partition for one in fragments], [one.offset for one in fragments], [one.value for one in fragments]
+    )
+
+
+def _prove_intent(relay: Relay, position: TargetPosition, intent: Intent) -> None:
+    """Refuse a relay that lacks an event of an intent, before anything of it is staged."""
+    last, epoch = position.seqno, position.epoch
+    for found in relay.events(Seqno(position.seqno + 1), intent.last):
+        if isinstance(found, WholeEvent):
+            last, epoch = found.last.seqno, found.last.epoch
+        else:
+            last = found.last
+    if (last, epoch) != (intent.last, intent.epoch):
+        has = "none of them" if last == position.seqno else f"them up to event {last} of epoch {epoch}"
+        raise LogDamaged(
+            f"the target needs events {_span(intent)} up to epoch {intent.epoch}; the relay has {has}",
+            hint="nothing was changed; start thl apply where a broker of kafka.bootstrap answers",
+            folder=str(relay.folder),
+        )
+
+
+def _span(intent: Intent) -> str:
+    return f"{intent.first}..{intent.last}"

@@ -1,0 +1,56 @@
+"""`thl purge`: deletes events of a relay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from connector.commands.grammar.command import command, option
+from connector.commands.grammar.options import configured, relay_option
+
+if TYPE_CHECKING:
+    from connector.config.model import Config
+
+
+@command(
+    earlier={"-low": "--from-seqno", "-high": "--to-seqno", "-y": "--yes"},
+    examples={
+        "thl purge --to-seqno 41": "Delete the files that have only events up to 41.",
+        "thl purge --from-seqno 42 --yes": "Delete event 42 and all later ones.",
+    },
+)
+@configured("target")
+@option("--from-seqno", type=click.IntRange(min=0), metavar="N", help="This event and later ones.")
+@option("--to-seqno", type=click.IntRange(min=0), metavar="N", help="This event and earlier ones, in whole files.")
+@relay_option("The relay; by default relay.dir.", "Options")
+@option("--yes", is_flag=True, help="Do not ask.")
+def purge(config: Config, from_seqno: int | None, to_seqno: int | None, relay: Path | None, yes: bool) -> None:
+    """Delete events at the beginning or at the end of a relay, while no applier writes to it.
+
+    Of earlier events only whole files are deleted, and the newest file stays. Events that the target of the
+    configuration needs to finish a commit of several writers are not deleted; the target must answer.
+    """
+    from connector.errors import ConfigError
+    from connector.log.ids import Seqno
+    from connector.relay.purge import Purge
+    from connector.targets.open import open_signal_table
+
+    folder = relay or config.relay.dir
+    if folder is None:
+        raise ConfigError("no relay: neither --file nor relay.dir names its folder")
+    if from_seqno is None and to_seqno is None:
+        raise click.UsageError("--from-seqno or --to-seqno is needed")
+    with open_signal_table(config.target) as signals, Purge(folder) as purged:
+        steps = purged.steps(
+            None if from_seqno is None else Seqno(from_seqno),
+            None if to_seqno is None else Seqno(to_seqno),
+            signals.intent(config.service),
+        )
+        for step in steps:
+            click.echo(step.text)
+        if not steps:
+            click.echo("nothing to delete", err=True)
+        elif yes or click.confirm("Delete this?", default=False):
+            purged.delete(steps)

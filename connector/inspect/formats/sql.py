@@ -1,0 +1,95 @@
+"""Prints events of the log as SQL that a MySQL executes, one transaction for each event.
+
+Executed on a copy of the source's state before these events, it gives the state after them. Foreign keys are not
+checked, because the log has the rows that cascades have changed. Triggers would fire: a copy must not have any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+from connector.errors import escaped
+from connector.inspect.formats.sql_rows import Excluded, row_statements
+from connector.inspect.formats.sql_session import SqlSession, statement_bytes
+from connector.inspect.formats.tungsten import ListedFragment, or_null, shown_text
+from connector.log.transaction import statement_options as replay
+
+_DELIMITERS: Final = ("//", "$$", ";;", "@@@", "\\\\\\", "~~~~")
+_LINE_COMMENT: Final = re.compile(r"--|#")
+# CREATE TABLE … SELECT in MySQL 8.0.21 and newer: a clause for replicas alone; the event's rows and COMMIT follow.
+_START: Final = re.compile(r"\s+START\s+TRANSACTION\s*\Z", re.IGNORECASE)
+
+
+class StatementPrinter:
+    """Writes fragments as SQL: a `connector.inspect.formats.printing.LogPrinter`.
+
+    Args:
+        out: receives it; control characters in statements are escaped if it is a terminal.
+        excluded: true for columns that are not to be set.
+        hexadecimal: text of rows in hexadecimal.
+    """
+
+    def __init__(self, out: BinaryIO, excluded: Excluded, *, hexadecimal: bool = False) -> None:
+        self._out = out
+        self._terminal = out.isatty()
+        self._excluded = excluded
+        self._hexadecimal = hexadecimal
+        self._session = SqlSession()
+
+    def show(self, listed: ListedFragment) -> None:
+        """Write one."""
+        self._out.writelines(line + b"\n" for line in self._lines(listed))
+
+    def flush(self) -> None:
+        """Flush the output."""
+        self._out.flush()
+
+    def _lines(self, listed: ListedFragment) -> Iterator[bytes]:
+        fragment = listed.fragment
+        seqno = fragment["seqno"]
+        if listed.voided:
+            yield f"/* SEQ# = {seqno} / FRAG# = {fragment['fragno']} is not an event */".encode()
+            return
+        definition = fragment["kind"] == "ddl"
+        if fragment["fragno"] == 0:
+            gtid = "" if fragment["gtid"] is None else f" / GTID = {fragment['gtid']}"
+            yield _comment(f"SEQ# = {seqno}{gtid}")
+            if definition:
+                self._session.forget_schema()
+            else:
+                yield b"BEGIN;"
+        for change in fragment["changes"]:
+            yield from self._change(change)
+        if fragment["last_frag"]:
+            if not definition or any("sql" not in change for change in fragment["changes"]):
+                yield b"ROLLBACK;" if fragment["outcome"] == "rollback" else b"COMMIT;"
+            yield _comment(f"EVENTID = {or_null(fragment['event_id'])}")
+
+    def _change(self, change: dict[str, Any]) -> Iterator[bytes]:
+        if "sql" not in change:
+            yield from self._session.for_rows()
+            for statement in row_statements(change, self._excluded, hexadecimal=self._hexadecimal):
+                yield f"{statement};".encode()
+            return
+        options = change["options"]
+        yield from self._session.for_statement(change["schema"], options)
+        yield from self._terminated(statement_bytes(_START.sub("", change["sql"]), options), options)
+
+    def _terminated(self, sql: bytes, options: dict[str, str]) -> Iterator[bytes]:
+        """A statement and its end; with another delimiter if it has semicolons itself."""
+        if self._terminal and replay.TEXT not in options:
+            sql = shown_text(sql.decode("utf-8", "backslashreplace")).encode()
+        shown = sql.decode("latin-1").rstrip("; \t\r\n")  # bytes as characters
+        if ";" in shown:
+            delimiter = next(one for one in _DELIMITERS if one not in shown)
+            yield from (f"DELIMITER {delimiter}".encode(), sql, delimiter.encode(), b"DELIMITER ;")
+        elif _LINE_COMMENT.search(shown):
+            yield from (sql, b";")
+        else:
+            yield sql if sql.rstrip().endswith(b";") else sql + b";"
+
+
+def _comment(text: str) -> bytes:
+    return f"/* {escaped(text).replace('*/', '* /')} */".encode()

@@ -1,0 +1,100 @@
+"""Checks that the source can wait for acknowledgements, if `source.semi_sync` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from connector.errors import PreflightError
+from connector.mysql.server.connection import Connection
+from connector.mysql.server.semi_sync import AFTER_SYNC, SemiSyncSettings, read_settings
+from connector.mysql.server.source_facts import SourceFacts
+
+NEW_PLUGIN: Final = (8, 0, 26)
+LOAD_TIMEOUT: Final = 60_000  # milliseconds
+LONG_TIMEOUT: Final = 3_600_000  # milliseconds: a producer that is away for longer is missed by its operators
+
+
+def semi_sync_problems(connection: Connection, facts: SourceFacts, *, snapshot: bool) -> Iterator[PreflightError]:
+    """Reports missing prerequisites of `source.semi_sync`."""
+    settings = read_settings(connection)
+    if settings is None:
+        yield _no_plugin(facts)
+        return
+    plugin, set_variable = settings.plugin, facts.set_variable
+    if not settings.enabled:
+        yield PreflightError(
+            "source.semi_sync needs a source that waits for acknowledgements",
+            hint=f"{set_variable} {plugin}_enabled = ON;{_and_in_its_configuration(facts)}",
+            setting=f"{plugin}_enabled",
+            found="OFF",
+            needed="ON",
+        )
+    if settings.wait_point != AFTER_SYNC:
+        yield PreflightError(
+            "source.semi_sync needs a source that waits before a commit's changes are visible: else other sessions see "
+            "transactions that a loss of the source takes away",
+            hint=f"{set_variable} {plugin}_wait_point = 'AFTER_SYNC';{_and_in_its_configuration(facts)}"
+            if settings.wait_point
+            else "upgrade the source to MySQL 5.7 or newer, or set source.semi_sync: false",
+            setting=f"{plugin}_wait_point",
+            found=settings.wait_point or f"none in {facts.server}",
+            needed=AFTER_SYNC,
+        )
+    if snapshot and settings.enabled and settings.timeout > LOAD_TIMEOUT:
+        yield PreflightError(
+            "the source's commits would wait for the end of the initial load, and the load for them: FLUSH TABLES WITH "
+            "READ LOCK waits for commits",
+            hint=f"load with {plugin}_enabled = OFF and source.semi_sync: false, then set both; or for the load "
+            f"{set_variable} {plugin}_timeout = 10000;",
+            setting=f"{plugin}_timeout",
+            found=settings.timeout,
+            needed=f"at most {LOAD_TIMEOUT}",
+        )
+
+
+def semi_sync_warnings(connection: Connection, facts: SourceFacts, *, snapshot: bool) -> Iterator[str]:
+    """Settings with which the source commits transactions that Kafka does not have yet."""
+    settings = read_settings(connection)
+    if settings is None:
+        return
+    yield from _timeout_warnings(settings, facts, snapshot=snapshot)
+    if not settings.waits_without_replica:
+        name = f"{settings.plugin}_wait_no_{'replica' if settings.plugin.endswith('source') else 'slave'}"
+        yield (
+            f"{name} is OFF: while the producer is not connected, commits do not wait: "
+            f"{facts.set_variable} {name} = ON;"
+        )
+
+
+def _timeout_warnings(settings: SemiSyncSettings, facts: SourceFacts, *, snapshot: bool) -> Iterator[str]:
+    name, seconds = f"{settings.plugin}_timeout", settings.timeout / 1000
+    if snapshot:
+        yield (
+            f"{name} is {settings.timeout}: during the initial load the first commit waits {seconds:g} s, then the "
+            "source is asynchronous until the producer has caught up"
+        )
+    elif settings.timeout < LONG_TIMEOUT:
+        yield (
+            f"{name} is {settings.timeout}: after {seconds:g} s without an acknowledgement (the producer or Kafka is "
+            "down) commits do not wait until the producer has caught up, and a loss of the source can take them away; "
+            f"if commits may wait for longer: {facts.set_variable} {name} = {LONG_TIMEOUT};"
+        )
+
+
+def _no_plugin(facts: SourceFacts) -> PreflightError:
+    name = "source" if facts.release >= NEW_PLUGIN else "master"
+    keep = f"{facts.set_variable} rpl_semi_sync_{name}_enabled = ON;{_and_in_its_configuration(facts)}"
+    return PreflightError(
+        "source.semi_sync needs the plugin for semi-synchronous replication on the source",
+        hint=f"INSTALL PLUGIN rpl_semi_sync_{name} SONAME 'semisync_{name}.so'; {keep}"
+        if not facts.mariadb
+        else "the server was built without semi-synchronous replication: set source.semi_sync: false",
+        setting=f"rpl_semi_sync_{name}_enabled",
+        found="no such variable",
+        needed="ON",
+    )
+
+
+def _and_in_its_configuration(facts: SourceFacts) -> str:
+    return "" if facts.set_variable == "SET PERSIST" else " (and in the server's configuration)"

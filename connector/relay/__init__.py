@@ -1,0 +1,10 @@
+"""The relay: what an applier is about to apply, on a local disk, in THL's files.
+
+- `record`: a record's bytes, made of messages.
+- `spool`: records on their way from a task to the driver.
+- `frames`: a record's bytes, read.
+- `folder`: the folder: its lock, and its files with their first records.
+- `writer`: writes what is applied next, before it is committed on the target.
+- `reader`: reads whole events in the order of the log.
+- `purge`: `thl purge`: deletes events.
+"""

@@ -1,0 +1,188 @@
+"""The folder of a relay: its lock, and its files `thl.data.0000000001`, `thl.data.0000000002` …"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from connector import private_files as private
+from connector.errors import ConfigError, LogDamaged
+from connector.log.ids import Seqno
+from connector.relay.frames import Broken, FileHead, file_head, frames
+
+LOCK: Final = "disklog.lck"
+OPTION: Final = "relay.dir"
+_NAME: Final = re.compile(r"thl\.data\.(\d{10})")
+
+
+@dataclass(frozen=True, slots=True)
+class RelayFile:
+    """A file of the relay.
+
+    Args:
+        path: its path.
+        number: its number, from 1 on.
+        head: its first record.
+    """
+
+    path: Path
+    number: int
+    head: FileHead
+
+    @property
+    def first(self) -> Seqno:
+        """The first event that it may have."""
+        return Seqno(self.head.seqno + 1)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.path.name
+
+
+class Lock:
+    """Keeps other processes from writing or deleting the files of a folder, until it is closed.
+
+    Raises:
+        ConfigError: another process has it, or the folder is not usable.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._file = private.open_to_append(folder / LOCK)
+        except OSError as error:
+            raise unusable(folder, error) from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.close()
+            raise ConfigError(
+                "another process uses the relay: two appliers cannot write to one folder",
+                hint=f"give each applier a folder of its own in {OPTION}; end the applier before thl purge",
+                file=folder / LOCK,
+            ) from error
+
+    def close(self) -> None:
+        """Release the folder."""
+        self._file.close()
+
+
+def path_of(folder: Path, number: int) -> Path:
+    """Return the path of the file with a number."""
+    return folder / f"thl.data.{number:010}"
+
+
+def locked(folder: Path) -> bool:
+    """Return True while a process has the lock of a folder."""
+    try:
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def relay_files(folder: Path, *, torn: bool = False) -> list[RelayFile]:
+    """Return the files of a relay in their order, those left out to which nothing was written.
+
+    Args:
+        folder: the folder.
+        torn: leave out a last file, too, that ends within its first record.
+
+    Raises:
+        ConfigError: the folder does not exist, or cannot be read.
+        LogDamaged: the first record of a file is damaged.
+    """
+    try:
+        paths = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+        found = []
+        for path in paths:
+            try:
+                with path.open("rb") as file:
+                    head = file_head(next(frames(file)))
+            except StopIteration:
+                continue  # empty
+            except Broken as error:
+                if torn and error.cut and path == paths[-1]:
+                    continue
+                raise damaged(path, error) from error
+            found.append(RelayFile(path, int(path.name[-10:]), head))
+    except FileNotFoundError as error:
+        if error.filename is not None and Path(error.filename) != folder:
+            return relay_files(folder, torn=torn)  # the applier has deleted a file meanwhile
+        raise unusable(folder, error) from error
+    except OSError as error:
+        raise unusable(folder, error) from error
+    return found
+
+
+def gapless(files: Sequence[RelayFile]) -> Sequence[RelayFile]:
+    """Return the last files that lack no events between them."""
+    first = len(files) - 1
+    while first > 0 and files[first].head.continues and files[first - 1].number == files[first].number - 1:
+        first -= 1
+    return files[first:]
+
+
+def later_paths(folder: Path, number: int) -> list[Path]:
+    """Return the files after the one with a number, whatever is in them, the last one first."""
+    return [
+        path
+        for path in sorted(folder.iterdir(), reverse=True)
+        if _NAME.fullmatch(path.name) and int(path.name[-10:]) > number
+    ]
+
+
+def open_private(path: Path) -> BinaryIO:
+    """Open a file of the relay for appending; create it, readable by this user only.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    return private.open_to_append(path)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of the folder's files are on the disk.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def unusable(folder: Path, error: OSError) -> ConfigError:
+    """Return the error of a folder that cannot be used."""
+    return ConfigError(
+        f"the relay cannot be used: {error.strerror}", hint=f"{OPTION} names its folder", folder=str(folder)
+    )
+
+
+def damaged(path: Path, error: Broken, seqno: int | None = None, epoch: int | None = None) -> LogDamaged:
+    """Return the error of a damaged file.
+
+    Args:
+        path: the file.
+        error: what is wrong.
+        seqno, epoch: the last event before the damage.
+    """
+    after = "" if seqno is None else f": events from {seqno + 1} on are missing"
+    return LogDamaged(
+        f"the relay is damaged ({error}){after}",
+        hint="where Kafka has these events, let relay.dir name an empty folder, or delete them with thl purge "
+        "--from-seqno",
+        file=str(path),
+        last_whole=seqno,
+        epoch=epoch,
+    )

@@ -1,0 +1,130 @@
+"""Deletes events of a relay at its beginning or its end, so that none is missing between two others."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from connector.errors import ConfigError
+from connector.log.ids import Seqno
+from connector.relay.folder import Lock, RelayFile, sync_folder, unusable
+from connector.relay.reader import Relay, WholeEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Deletes a file, or its end.
+
+    Args:
+        file: the file.
+        first, last: the events that are deleted.
+        at: the offset from which on the file is cut; None: it is deleted.
+    """
+
+    file: RelayFile
+    first: Seqno
+    last: Seqno
+    at: int | None
+
+    @property
+    def text(self) -> str:
+        """The step in words."""
+        kept = "" if self.at is None else f" from byte {self.at} on"
+        return f"{self.file.name}{kept}: events {self.first}..{self.last}"
+
+
+class Purge:
+    """Deletes events of a folder that no applier writes to meanwhile.
+
+    Args:
+        folder: the relay.
+
+    Raises:
+        ConfigError: another process has the folder, or it has no relay.
+        LogDamaged: the first record of a file is damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        Relay(folder)  # a lock is not put into any other folder
+        self._lock = Lock(folder)
+        self._relay = Relay(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.close()
+
+    def steps(self, low: Seqno | None, high: Seqno | None, needed: tuple[int, int] | None) -> list[Step]:
+        """Return what would be deleted; the newest file is never deleted, but may be cut.
+
+        Args:
+            low: the first event to delete; None: the oldest.
+            high: the last one; None: the newest.
+            needed: the first and last event of an intent, which stay; None if there is none.
+
+        Raises:
+            ConfigError: an event is needed, or events would be missing between others.
+        """
+        newest = self._relay.newest
+        if low is not None and high is not None and low > self._relay.oldest and high < newest:
+            raise ConfigError(
+                "events would be missing between others",
+                hint="delete at the beginning (--to-seqno alone) or at the end (--from-seqno alone)",
+                oldest=self._relay.oldest,
+                newest=newest,
+            )
+        if low is None or low <= self._relay.oldest:
+            found = self._at_the_beginning(newest if high is None else high)
+        else:
+            found = self._at_the_end(low, newest)
+        if needed is not None and any(step.first <= needed[1] and needed[0] <= step.last for step in found):
+            raise ConfigError(
+                "the target needs these events: it is within a commit of several writers",
+                hint="start thl apply once, which makes it whole",
+                needed="{}..{}".format(*needed),
+            )
+        return found
+
+    def delete(self, steps: list[Step]) -> None:
+        """Do the steps, the last file first where the end is deleted.
+
+        Raises:
+            ConfigError: the folder refuses it.
+        """
+        try:
+            for step in sorted(steps, key=lambda step: step.file.number, reverse=steps[0].first > self._relay.oldest):
+                if step.at is None:
+                    step.file.path.unlink()
+                else:
+                    os.truncate(step.file.path, step.at)
+            sync_folder(self._folder)
+        except OSError as error:
+            raise unusable(self._folder, error) from error
+
+    def _at_the_beginning(self, high: Seqno) -> list[Step]:
+        files = self._relay.files
+        return [
+            Step(file, file.first, following.head.seqno, None)
+            for file, following in pairwise(files)
+            if following.head.seqno <= high
+        ]
+
+    def _at_the_end(self, low: Seqno, newest: Seqno) -> list[Step]:
+        found: list[Step] = []
+        last = newest
+        for file in reversed(self._relay.files):
+            if low > file.first:
+                events = (one for one in self._relay.of_file(file) if isinstance(one, WholeEvent))
+                at = next((event.begin for event in events if event.last.seqno >= low), None)
+                return found if at is None else [*found, Step(file, low, last, at)]
+            found.append(Step(file, file.first, last, None))
+            last = file.head.seqno
+        return found

@@ -1,0 +1,401 @@
+"""Writes to the relay what is applied next, and has it on the disk before the target commits it.
+
+An event's fragments follow each other, events follow in the order of the log, and a file ends only between events. What
+was written for an event that is given up is cut off again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from array import array
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from connector import failpoints as faults
+from connector import private_files as private
+from connector.clock import Clock
+from connector.errors import ConfigError
+from connector.log.compact.scan import Messages
+from connector.log.compact.segment import Segment, SpooledRecords
+from connector.log.format.message import Message
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.transaction.position import TargetPosition
+from connector.relay.folder import (
+    OPTION,
+    Lock,
+    RelayFile,
+    damaged,
+    gapless,
+    later_paths,
+    open_private,
+    path_of,
+    relay_files,
+    sync_folder,
+)
+from connector.relay.frames import Broken, FileHead, file_head, file_head_record, frames, passed_over_record
+from connector.relay.reader import BUFFER, FileScan
+from connector.relay.record import add_record, add_records
+
+LOG: Final = logging.getLogger(__name__)
+
+WRITE_BYTES: Final = 1 << 20  # bytes of records that are gathered in memory
+
+
+class RelayWriter:
+    """Writes the relay of one applier. One process at a time may have a folder.
+
+    Errors of the disk are raised as `ConfigError`; after one only `close` and `begin` are allowed.
+
+    Args:
+        folder: `relay.dir`, created if missing.
+        max_file_bytes: bytes from which on a file ends with its event.
+        retention: seconds for which files are kept that are not needed.
+        clock: the clock for that.
+
+    Raises:
+        ConfigError: another process has the folder, or it cannot be used.
+    """
+
+    def __init__(self, folder: Path, *, max_file_bytes: int, retention: float, clock: Clock) -> None:
+        self._folder = private.guarded(folder, OPTION)
+        self._max = max_file_bytes
+        self._retention = retention
+        self._clock = clock
+        self._lock = Lock(self._folder)
+        self._pool = ThreadPoolExecutor(1, "thl-relay")
+        self._syncing: Future[None] | None = None
+        self._files: deque[tuple[int, Seqno]] = deque()  # number and first event of each file
+        self._file: BinaryIO | None = None
+        self._unsynced: list[BinaryIO] = []
+        self._new_name = False
+        self._buffer = bytearray()
+        self._size = 0  # of the current file, with what is in the buffer
+        self._whole = 0  # the offset after its last whole event
+        self._event = False  # an event is written in part
+        self._log_id, self._service = LogId(""), ""
+        self._gtid_set: str | None = None
+        self._last, self._epoch = NO_SEQNO, Epoch(0)  # the last whole event
+        self._applied = NO_SEQNO  # the last event that the target has committed
+
+    @property
+    def last(self) -> Seqno:
+        """The last whole event."""
+        return self._last
+
+    def close(self) -> None:
+        """Release the folder. What was not synced may be lost."""
+        self._pool.shutdown()
+        self._forget()
+        self._lock.close()
+
+    def begin(self, position: TargetPosition, log_id: LogId, gtid_set: str | None) -> None:
+        """Continue after a target's position: later events are cut off, but for those of its intent.
+
+        Args:
+            position: the position.
+            log_id: the ID of the log.
+            gtid_set: the transactions applied at the position; None if the source has no GTIDs.
+
+        Raises:
+            ConfigError: the relay is of another log.
+            LogDamaged: events are damaged that the target has applied.
+        """
+        with self._failing():
+            self._wait()
+            self._forget()
+            files = relay_files(self._folder, torn=True)
+            self._check_log(files, log_id, position.service)
+            self._log_id, self._service, self._gtid_set = log_id, position.service, gtid_set
+            known = position.seqno if position.intent is None else position.intent.last
+            if files and position.seqno + 1 < gapless(files)[0].first:
+                known = position.seqno
+            while files and files[-1].head.seqno > known:
+                files.pop()
+            self._check_torn(files, position.seqno)
+            for path in later_paths(self._folder, files[-1].number if files else 0):
+                LOG.info("the relay has later events than the target: they are deleted", extra={"file": str(path)})
+                path.unlink()
+            self._files = deque((file.number, file.first) for file in files)
+            self._last, self._epoch = position.seqno, position.epoch
+            self._applied = position.seqno
+            if files:
+                self._continue(files[-1], known, position.seqno)
+
+    def _check_log(self, files: Sequence[RelayFile], log_id: LogId, service: str) -> None:
+        other = next((file for file in files if (file.head.log_id, file.head.service) != (log_id, service)), None)
+        if other is not None:
+            raise ConfigError(
+                "the relay is of another log",
+                hint=f"let {OPTION} name an empty folder",
+                file=str(other.path),
+                log_id=other.head.log_id,
+                service=other.head.service,
+                expected=f"{log_id} of service {service}",
+            )
+
+    def _check_torn(self, files: Sequence[RelayFile], applied: Seqno) -> None:
+        """Refuse a last file without a first record if it may have had events that the target has applied."""
+        for path in later_paths(self._folder, files[-1].number if files else 0):
+            try:
+                with path.open("rb") as opened:
+                    for frame in islice(frames(opened), 1):
+                        file_head(frame)
+            except Broken as error:
+                if not files or _last_of(files[-1]) < applied:
+                    raise damaged(path, error) from error
+
+    def _continue(self, file: RelayFile, upto: Seqno, applied: Seqno) -> None:
+        """Continue the last file after an event, or begin another one where events are missing between.
+
+        Args:
+            file: the file.
+            upto: the event; what follows it, or is not whole, is cut off.
+            applied: the last event that the target has committed.
+        """
+        scan = FileScan(file)
+        last, epoch, end = scan.seqno, scan.epoch, 0
+        try:
+            with file.path.open("rb", buffering=BUFFER) as opened:
+                for _ in scan.events(opened):
+                    if scan.seqno > upto:
+                        break
+                    last, epoch, end = scan.seqno, scan.epoch, scan.end
+        except Broken as error:
+            if last < applied:
+                raise damaged(file.path, error, last, epoch) from error
+        end = end or scan.begin
+        if (size := file.path.stat().st_size) > end:
+            fields = {"file": str(file.path), "last": last, "bytes": size - end}
+            LOG.info("the relay is cut after the last event to keep", extra=fields)
+            os.truncate(file.path, end)
+        if last < applied:
+            fields = {"missing": f"{last + 1}..{applied}", "folder": str(self._folder)}
+            LOG.warning("the relay lacks events: it was off when they were applied", extra=fields)
+            return
+        self._last, self._epoch = last, epoch
+        self._file = open_private(file.path)
+        self._unsynced.append(self._file)
+        self._size = self._whole = end
+
+    def add_range(self, messages: Messages, first: int, end: int) -> None:
+        """Write some of these messages, each a whole event, from index `first` to before `end`."""
+        seqnos = messages.seqnos(first, end)
+        skipped = bisect_left(seqnos, self._last + 1)
+        if skipped == len(seqnos):
+            return
+        records, ends = bytearray(), array("q")
+        add_records(records, ends, messages, first + skipped, end)
+        with self._failing():
+            self._add_events(seqnos[skipped:], memoryview(records), ends, messages.header(end - 1).epoch)
+
+    def add_segments(self, segments: Sequence[Segment]) -> None:
+        """Write the events of segments that together are consecutive events."""
+        epoch = segments[0].header.epoch
+        with self._failing():
+            for seqnos, records, ends in _joined(segments):
+                skipped = bisect_left(seqnos, self._last + 1)
+                if skipped < len(seqnos):
+                    begin = ends[skipped - 1] if skipped else 0
+                    rest = array("q", (end - begin for end in ends[skipped:])) if skipped else ends
+                    self._add_events(seqnos[skipped:], records[begin:], rest, epoch)
+
+    def _add_events(self, seqnos: Sequence[int], records: memoryview, ends: Sequence[int], epoch: Epoch) -> None:
+        """Write whole events that follow each other.
+
+        Args:
+            seqnos: the events.
+            records: their records.
+            ends: where in `records` each event ends.
+            epoch: of all.
+        """
+        begin = at = 0
+        while at < len(ends):
+            self._next_event(Seqno(seqnos[at]))
+            # The file's last event is the one with which it becomes large enough.
+            at = min(bisect_left(ends, begin + self._max - self._size, at) + 1, len(ends))
+            self._write(records[begin : ends[at - 1]])
+            begin = ends[at - 1]
+            self._last, self._epoch, self._whole = Seqno(seqnos[at - 1]), epoch, self._size
+
+    def add_message(self, message: Message) -> None:
+        """Write the next fragment of an event; the first one ends what was written of an event that was given up."""
+        header = message.header
+        if header.seqno <= self._last:
+            return
+        record = bytearray()
+        add_record(record, message)
+        with self._failing():
+            if not header.fragno:
+                self._void()
+                self._next_event(header.seqno)
+                self._event = True
+            self._write(memoryview(record))
+        if header.last_frag:
+            self._event = False
+            self._last, self._epoch, self._whole = header.seqno, header.epoch, self._size
+
+    def void(self) -> None:
+        """Cut off what was written of an unfinished event."""
+        with self._failing():
+            self._void()
+
+    def _void(self) -> None:
+        if not self._event or self._file is None:
+            return
+        self._event = False
+        self._flush()
+        self._wait()
+        os.ftruncate(self._file.fileno(), self._whole)
+        self._size = self._whole
+
+    def _next_event(self, seqno: Seqno) -> None:
+        """Begin an event: in the next file, if the current one is large enough."""
+        if self._file is None or self._size >= self._max:
+            self._begin_file()
+        if seqno != self._last + 1:
+            # The sequencer passes over trapped events alone.
+            self._write(memoryview(passed_over_record(Seqno(self._last + 1), Seqno(seqno - 1))))
+            self._last, self._whole = Seqno(seqno - 1), self._size
+
+    def _begin_file(self) -> None:
+        continues = self._file is not None
+        self._flush()
+        number = self._files[-1][0] + 1 if self._files else 1
+        self._file = open_private(path_of(self._folder, number))
+        self._unsynced.append(self._file)
+        self._new_name = True
+        self._files.append((number, Seqno(self._last + 1)))
+        gtid_set = self._gtid_set if self._last == NO_SEQNO else None
+        head = FileHead(self._log_id, self._service, self._last, self._epoch, continues, gtid_set)
+        self._size = 0
+        self._write(memoryview(file_head_record(head)))
+        self._whole = self._size
+
+    def _write(self, records: memoryview) -> None:
+        self._size += len(records)
+        if len(self._buffer) + len(records) < WRITE_BYTES:
+            self._buffer += records
+            return
+        self._flush()
+        if len(records) < WRITE_BYTES:
+            self._buffer += records
+        else:
+            self._write_out(records)
+
+    def _flush(self) -> None:
+        if self._buffer:
+            buffer, self._buffer = self._buffer, bytearray()
+            self._write_out(memoryview(buffer))
+
+    def _write_out(self, records: memoryview) -> None:
+        if self._file is None:
+            raise ValueError("records without a file")
+        while records:
+            records = records[os.write(self._file.fileno(), records) :]
+        faults.point("relay.after_write")
+
+    def sync_soon(self) -> None:
+        """Begin to bring what was written to the disk; `sync` waits for it."""
+        with self._failing():
+            self._flush()
+            self._wait()
+            if self._unsynced:
+                ended = [file for file in self._unsynced if file is not self._file]
+                self._syncing = self._pool.submit(self._sync, self._unsynced, ended, new_name=self._new_name)
+                self._unsynced, self._new_name = [self._file] if self._file else [], False
+
+    def sync(self) -> None:
+        """Wait until what was written before `sync_soon` is on the disk."""
+        with self._failing():
+            self._wait()
+        faults.point("relay.after_sync")
+
+    def _sync(self, files: Iterable[BinaryIO], ended: Iterable[BinaryIO], *, new_name: bool) -> None:
+        for file in files:
+            os.fdatasync(file.fileno())
+        for file in ended:
+            file.close()
+        if new_name:
+            sync_folder(self._folder)
+
+    def _wait(self) -> None:
+        syncing, self._syncing = self._syncing, None
+        if syncing is not None:
+            syncing.result()
+
+    def committed(self, upto: Seqno) -> None:
+        """Delete the files that are not needed any more: not the last one, and those within the retention neither.
+
+        Args:
+            upto: the last event that the target has committed.
+        """
+        self._applied = upto
+        while len(self._files) > 1 and self._files[1][1] <= upto + 1:
+            path = path_of(self._folder, self._files[0][0])
+            with self._failing():
+                if self._retention and self._clock.now() / 1e6 - path.stat().st_mtime < self._retention:
+                    return
+                path.unlink(missing_ok=True)
+            self._files.popleft()
+
+    def _forget(self) -> None:
+        """Drop what is not written, and close the files."""
+        self._buffer = bytearray()
+        self._event = False
+        for file in {*self._unsynced, *([self._file] if self._file else [])}:
+            file.close()
+        self._unsynced, self._file = [], None
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Convert an error of the disk."""
+        try:
+            yield
+        except OSError as error:
+            raise ConfigError(
+                f"the next events cannot be stored in the relay: {error.strerror}; nothing of them was applied",
+                hint=f"make room in the folder, or let {OPTION} name another one",
+                folder=str(self._folder),
+                service=self._service or None,
+                seqno=self._applied + 1,
+            ) from error
+
+
+def _last_of(file: RelayFile) -> Seqno:
+    """Return the last whole event of a file before any damage; the one before the file if it has none."""
+    scan = FileScan(file)
+    with suppress(Broken), file.path.open("rb", buffering=BUFFER) as opened:
+        for _ in scan.events(opened):
+            pass
+    return scan.seqno
+
+
+def _records_of(segment: Segment) -> memoryview:
+    if isinstance(segment.records, SpooledRecords):
+        raise TypeError("the records of a segment were not read")
+    return memoryview(segment.records).cast("B")
+
+
+def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], memoryview, Sequence[int]]]:
+    """Yield the seqnos, records and records' ends of segments in the order of the log."""
+    found = [(segment, _records_of(segment)) for segment in segments]
+    if len(found) == 1:
+        ((segment, records),) = found
+        yield segment.seqnos, records, segment.record_ends
+        return
+    events = []
+    for segment, records in found:
+        begins = (0, *segment.record_ends[:-1])
+        events += [
+            (seqno, records[begin:end])
+            for seqno, begin, end in zip(segment.seqnos, begins, segment.record_ends, strict=True)
+        ]
+    for seqno, record in sorted(events, key=lambda event: event[0]):
+        yield (seqno,), record, (len(record),)

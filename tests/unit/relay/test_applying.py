@@ -1,0 +1,294 @@
+"""A target gets from a relay what it would get from Kafka, or nothing at all."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from connector.applier import core as core_module
+from connector.applier.from_relay import RelayApplier
+from connector.applier.stop_condition import ToSeqno
+from connector.clock import SystemClock
+from connector.config.apply import Apply
+from connector.config.model import Config
+from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, LogDamaged
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.position import Intent
+from tests.support.fragments import batch, encoded, record, statement
+from tests.support.memory_target import MemoryTarget
+from tests.support.partitioned_log import PartitionedLog
+from tests.support.relay import SMALL, writer
+from tests.unit.applier.test_core import LOG_ID, Rig, history, ids, insert, log, table
+
+CREATE = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
+
+
+def applied(
+    folder: Path, target: MemoryTarget, *, until: int | None = None, alone: bool = False, batch: int = 1500
+) -> None:
+    """Apply a relay in batches of a few events."""
+    config = Config(service="shop", apply=Apply(batch_bytes=batch))
+    stop = None if until is None else ToSeqno(Seqno(until))
+    run = RelayApplier(config, folder, SystemClock(), Event(), until=stop, opened=lambda: target)
+    run.run(intent_alone=alone)
+
+
+def filled(folder: Path, *values: bytes, firsts: tuple[int, ...] = (0,), size: int = SMALL) -> MemoryTarget:
+    """Write a relay while a target gets the log; return the target."""
+    target = MemoryTarget()
+    relay = writer(folder, size=size)
+    rig = Rig(target, history(firsts, 99), relay=relay)
+    for offset, value in enumerate(values):
+        rig.accept(table([value], offset=offset))
+    relay.close()
+    return target
+
+
+def thirty() -> list[bytes]:
+    ddl = record(0, [statement(CREATE)], kind="ddl", shard="#UNKNOWN")
+    rows = [record(n, [insert(n)], last_barrier=0) for n in range(1, 30)]
+    return log(ddl, *rows)
+
+
+def state(target: MemoryTarget) -> tuple[object, object, object]:
+    tables = {name: found.rows for name, found in target.tables.items()}
+    return tables, target.position, target.statements
+
+
+def half(source: MemoryTarget, folder: Path, first: int, last: int) -> MemoryTarget:
+    """A target at the event before an intent."""
+    target = MemoryTarget()
+    if first:
+        applied(folder, target, until=first - 1)
+    assert target.position is not None or not first
+    intent = Intent(
+        log_id=LOG_ID,
+        first=Seqno(first),
+        last=Seqno(last),
+        epoch=Epoch(1),
+        writers=2,
+        hash_version=1,
+        undivided=frozenset(),
+    )
+    position = target.position or target.claim("shop")
+    target.position = replace(position, intent=intent)
+    target.log.clear()
+    return target
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "relay"
+
+
+def test_an_empty_target_gets_everything(folder: Path) -> None:
+    source = filled(folder, *thirty())
+    target = MemoryTarget()
+    applied(folder, target)
+    assert state(target) == state(source)
+    assert target.position is not None
+    assert target.position.offsets == {0: 31}
+    assert target.position.gtid_set == "6f1c9a52-0000-11ee-8c99-0242ac120002:1-30"
+
+
+def test_a_target_that_is_behind_gets_the_rest_and_continues_from_kafka(folder: Path) -> None:
+    values = thirty()
+    source = filled(folder, *values)
+    target = MemoryTarget()
+    applied(folder, target, until=12)
+    assert ids(target) == set(range(1, 13))
+    applied(folder, target)
+    assert state(target) == state(source)
+    further = [encoded(record(n, [insert(n)], last_barrier=0)) for n in range(30, 33)]
+    Rig(target, history([0], 99)).accept(table(further, offset=31))
+    assert ids(target) == set(range(1, 33))
+
+
+def test_a_target_that_has_everything_does_not_change(folder: Path) -> None:
+    target = filled(folder, *thirty())
+    before = state(target)
+    applied(folder, target)
+    assert state(target) == before
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.booleans()), min_size=1, max_size=25), st.data())
+def test_partitions_fragments_and_epochs_come_as_from_kafka(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, bool]], data: st.DataObject
+) -> None:
+    """Events of three partitions, in fragments, some given up: target and offsets are the same."""
+    made = PartitionedLog(3)
+    order: list[tuple[int, int]] = [(p, 0) for p in range(3)]
+    for partition, fragments, given_up in steps:
+        seqno = made.last + 1
+        fields = {"epoch": len(made.firsts), "prev_seqno": made.tails[partition], "shard": f"s{partition}"}
+        for number in range(fragments - given_up):
+            last = number == fragments - 1
+            changes = [insert(1000 * seqno + number, table=f"t{partition}")]
+            made.add(partition, record(seqno, changes, fragno=number, rows=number + 1, last_frag=last, **fields))
+            order.append((partition, len(made.values[partition]) - 1))
+        if given_up:
+            made.epoch()
+            order += [(p, len(made.values[p]) - 1) for p in range(3)]
+        else:
+            made.tails[partition] = made.last = seqno
+    folder = tmp_path_factory.mktemp("relay") / "relay"
+    source = MemoryTarget()
+    relay = writer(folder)
+    rig = Rig(source, history(made.firsts, max(made.last, 0)), partitions=3, relay=relay)
+    while order:
+        count = data.draw(st.integers(1, len(order)))
+        taken, order = order[:count], order[count:]
+        rig.accept([batch([made.values[p][at]], partition=p, offset=at) for p, at in taken])
+    relay.close()
+    if source.position is None:
+        return
+    target = MemoryTarget()
+    applied(folder, target)
+    assert state(target)[0] == state(source)[0]
+    assert target.position is not None
+    assert (target.position.seqno, target.position.epoch) == (source.position.seqno, source.position.epoch)
+    again = Rig(target, history(made.firsts, 99), partitions=3)
+    for partition in range(3):
+        at = target.position.offsets.get(partition, 0)
+        again.accept(
+            [batch([value], partition=partition, offset=at + n) for n, value in enumerate(made.values[partition][at:])]
+        )
+    assert state(target)[0] == state(source)[0]
+
+
+def test_a_large_event_is_staged_in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_module, "STAGE_BYTES", 0)
+    fragments = [record(1, [insert(n)], fragno=n, last_frag=n == 49, rows=n + 1) for n in range(50)]
+    source = filled(folder, *log(record(0), *fragments))
+    target = MemoryTarget()
+    applied(folder, target)
+    assert target.log.count("part") > 2
+    assert ids(target) == ids(source) == set(range(50))
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 29), (3, 17), (29, 29)])
+def test_an_intent_is_made_whole_and_nothing_else_changes(folder: Path, first: int, last: int) -> None:
+    source = filled(folder, *thirty())
+    target = half(source, folder, first, last)
+    applied(folder, target, alone=True)
+    assert target.log == ["stage", f"commit {last}"]
+    assert ids(target) == set(range(1, last + 1))
+    assert target.position is not None
+    assert target.position.intent is None
+
+
+def test_an_intent_is_made_whole_first_then_the_rest_follows(folder: Path) -> None:
+    source = filled(folder, *thirty())
+    target = half(source, folder, 3, 17)
+    applied(folder, target, batch=1 << 20)
+    assert [one for one in target.log if one.startswith("commit")] == ["commit 17", "commit 29"]
+    assert state(target) == state(source)
+
+
+def damaged_by(folder: Path, damage: str) -> None:
+    paths = sorted(folder.glob("thl.data.*"))
+    middle = paths[len(paths) // 2]
+    match damage:
+        case "missing":
+            middle.unlink()
+        case "truncated":
+            os.truncate(middle, middle.stat().st_size - 3)
+        case "flipped":
+            content = bytearray(middle.read_bytes())
+            content[len(content) // 2] ^= 1
+            middle.write_bytes(content)
+        case "end missing":
+            for path in paths[len(paths) // 2 :]:
+                path.unlink()
+        case "torn end":
+            os.truncate(paths[-1], paths[-1].stat().st_size - 1)
+        case "all missing":
+            for path in paths:
+                path.unlink()
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "flipped", "end missing", "torn end", "all missing"])
+def test_a_damaged_relay_names_the_events_and_nothing_changes(folder: Path, damage: str) -> None:
+    source = filled(folder, *thirty())
+    target = half(source, folder, 2, 29)
+    before = state(target)
+    damaged_by(folder, damage)
+    with pytest.raises((LogDamaged, ConfigError)) as caught:
+        applied(folder, target, alone=True)
+    assert "2..29" in str(caught.value)
+    assert state(target) == before
+    assert target.log == []
+
+
+def test_a_relay_of_another_log_is_refused(folder: Path) -> None:
+    source = filled(folder, *thirty())
+    target = half(source, folder, 2, 29)
+    assert target.position is not None
+    target.position = replace(target.position, log_id=LogId("0" * 32))
+    before = state(target)
+    with pytest.raises(HistoriesDiffer, match="another log"):
+        applied(folder, target)
+    assert state(target) == before
+
+
+def test_an_intent_of_another_log_is_refused_though_the_target_has_no_position(folder: Path) -> None:
+    target = half(filled(folder, *thirty()), folder, 0, 29)
+    assert target.position is not None
+    assert target.position.intent is not None
+    target.position = replace(target.position, intent=replace(target.position.intent, log_id=LogId("0" * 32)))
+    with pytest.raises(HistoriesDiffer, match="another log"):
+        applied(folder, target)
+    assert target.log == []
+
+
+def test_a_relay_of_another_epoch_is_refused(folder: Path) -> None:
+    source = filled(folder, *thirty())
+    target = half(source, folder, 2, 29)
+    assert target.position is not None
+    target.position = replace(target.position, epoch=Epoch(3))
+    with pytest.raises(HistoriesDiffer, match="Log epoch numbers do not match"):
+        applied(folder, target)
+
+
+def test_an_intent_of_another_epoch_is_refused(folder: Path) -> None:
+    source = filled(folder, *thirty())
+    target = half(source, folder, 2, 29)
+    assert target.position is not None
+    assert target.position.intent is not None
+    target.position = replace(target.position, intent=replace(target.position.intent, epoch=Epoch(2)))
+    with pytest.raises(LogDamaged, match=r"events 2\.\.29 up to epoch 2; the relay has them up to event 29 of epoch 1"):
+        applied(folder, target)
+    assert target.log == []
+
+
+def test_a_relay_of_another_service_is_refused(folder: Path) -> None:
+    filled(folder, *thirty())
+    run = RelayApplier(Config(service="other"), folder, SystemClock(), Event(), opened=MemoryTarget)
+    with pytest.raises(ConfigError, match="another service"):
+        run.run()
+
+
+def test_a_relay_that_begins_later_than_the_target_is_refused(folder: Path) -> None:
+    filled(folder, *thirty())
+    sorted(folder.glob("thl.data.*"))[0].unlink()
+    target = MemoryTarget()
+    with pytest.raises(LogDamaged, match=r"lacks events 0\.\."):
+        applied(folder, target)
+    assert target.log == []
+
+
+def test_damage_after_the_intent_does_not_matter(folder: Path) -> None:
+    source = filled(folder, *thirty())
+    target = half(source, folder, 2, 5)
+    damaged_by(folder, "flipped")
+    applied(folder, target, alone=True)
+    assert ids(target) == set(range(1, 6))
+    with pytest.raises(ConnectorError):
+        applied(folder, target)
