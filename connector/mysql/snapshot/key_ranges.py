@@ -12,7 +12,6 @@ from typing import Final
 Bound = tuple[str, ...]
 
 PLAIN: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "decimal"})
-INTEGERS: Final = PLAIN - {"decimal", "year"}
 DATES: Final = frozenset({"date", "datetime", "timestamp"})
 TEXTS: Final = frozenset({"char", "varchar"})
 BYTES: Final = frozenset({"binary", "varbinary"})
@@ -32,11 +31,6 @@ class KeyColumn:
     base: str
     charset: str = ""
     collation: str = ""
-
-    @property
-    def integer(self) -> bool:
-        """True if ranges of it can be halved by arithmetic."""
-        return self.base in INTEGERS
 
     @property
     def hexadecimal(self) -> bool:
