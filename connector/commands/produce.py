@@ -25,6 +25,7 @@ ACCEPT = "What is accepted"
     examples={
         "thl produce": "Continue the log; a new one begins with an initial load.",
         "thl produce --start now": "Begin a new log without an initial load.",
+        "thl produce --dry-run": "Show what an initial load would read, and about how long that takes.",
         "thl produce --from-files /var/lib/thl/binlog": "Read archived files, without the server.",
     }
 )
@@ -43,6 +44,13 @@ ACCEPT = "What is accepted"
     help="Read a folder of binary log files, or files in this order, to their end, in place of the server. Repeatable.",
 )
 @option("--from", "given", multiple=True, hidden=True, metavar="POSITION|FOLDER|FILE")
+@option(
+    "--dry-run",
+    section=BEGIN,
+    is_flag=True,
+    help="Show the tables that an initial load would read, with the server's estimates of rows and bytes, and the time "
+    "by a sample of the largest. Nothing is written, and Kafka is not asked.",
+)
 @option(
     "--accept-trapped",
     section=ACCEPT,
@@ -64,6 +72,7 @@ def produce(
     start: str | None,
     from_files: tuple[str, ...],
     given: tuple[str, ...],
+    dry_run: bool,
     accept_trapped: bool,
     accept_partial: tuple[str, ...],
 ) -> None:
@@ -85,6 +94,11 @@ def produce(
     start, from_files = _beginning(start, from_files, given)
     if start is not None:
         config = config.model_copy(update={"source": config.source.model_copy(update={"start": start})})
+    if dry_run:
+        if from_files:
+            raise click.UsageError("--dry-run is about an initial load, and files have none")
+        _show_load(config, clock)
+        return
     source = _files(config, from_files, clock, accept_trapped=accept_trapped) if from_files else _server(config, clock)
     warn_of_unverified(config, "kafka", "registry")
     stop = stop_at_signals()
@@ -106,6 +120,34 @@ def produce(
     if producer.request is not None:
         echo_request(producer.request.asked_by, producer.request.reason)
     click.echo(_stopped(config, position), err=True)
+
+
+def _show_load(config: Config, clock: Clock) -> None:
+    """Print what an initial load would read."""
+    from connector.producer.sources.mysql import MySqlSource
+
+    warn_of_unverified(config, "source")
+    found, kept = MySqlSource(config, clock).estimate()
+    settings = config.source.snapshot
+    for each in found:
+        table = each.table
+        key = ", ".join(column.name.strip("`") for column in table.divided_by)
+        chunks = each.chunks(settings.chunk_rows)
+        how = f"in about {chunks} chunks by {key}" if chunks > 1 else "as a whole"
+        click.echo(f"{table.layout.name}: about {table.estimate} rows, {table.bytes / 1e6:.1f} MB, {how}")
+    rows = sum(each.table.estimate for each in found)
+    seconds = sum(each.seconds for each in found)
+    megabytes = sum(each.table.bytes for each in found) / 1e6
+    click.echo(
+        f"{len(found)} tables, about {rows} rows, {megabytes:.1f} MB. One connection "
+        f"reads and decodes them in about {seconds:.0f} s; source.snapshot.connections is {settings.connections}, and "
+        "Kafka may take longer."
+    )
+    until = f"for {kept} s" if kept else "until it is purged by hand"
+    click.echo(f"The source keeps its binary log {until}: after the load the stream begins where the load did.")
+    if settings.max_rows_per_second:
+        limited = rows / settings.max_rows_per_second
+        click.echo(f"source.snapshot.max_rows_per_second lets it take at least {limited:.0f} s.")
 
 
 def _server(config: Config, clock: Clock) -> EventSource:

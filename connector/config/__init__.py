@@ -4,6 +4,7 @@
 - `section`: the base of sections, and common field types.
 - `source`: the section `source`.
 - `filters`: the section `source.filters`.
+- `snapshot`: the section `source.snapshot`.
 - `kafka`: the sections `kafka` and `registry`.
 - `publish`: the section `publish`.
 - `apply`: the sections `target` and `apply`.
@@ -22,9 +23,10 @@ from connector.config.kafka import Kafka, Registry
 from connector.config.loading import load
 from connector.config.model import Config, Metrics
 from connector.config.publish import Publish, Shard
+from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
 
 __all__ = [
-    "Apply", "Config", "Filters", "Kafka", "Mask", "Metrics", "Publish", "Registry", "Shard", "Source", "TableRule",
-    "Target", "load",
+    "Apply", "Config", "Filters", "InitialLoad", "Kafka", "Mask", "Metrics", "Publish", "Registry", "Shard", "Source",
+    "TableRule", "Target", "load",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from connector.config.filters import Filters
 from connector.config.section import Bytes, Seconds, Section, read_secret_files
+from connector.config.snapshot import InitialLoad
 
 LARGEST_EVENT: Final = 256 << 20  # bytes: an UPDATE of a row of 64 MiB, and as much again
 ServerId = Annotated[int, Field(ge=0, le=2**32 - 1)]
@@ -119,6 +120,7 @@ class Source(Section):
         "are kept in an event's metadata; 0: none, as it may hold secrets.",
     )
     filters: Filters = Field(default_factory=Filters, description="The tables that are captured.")
+    snapshot: InitialLoad = Field(default_factory=InitialLoad, description="How the initial load reads the tables.")
     largest_event_bytes: int = Field(
         LARGEST_EVENT,
         ge=1 << 20,

@@ -45,9 +45,9 @@ WORKERS: Final = 4
 RATE: Final = 15.0
 ORPHAN_SECONDS: Final = 30.0
 
-# Small, so that a flood is many fragments, Kafka transactions and batches.
+# Small, so that a flood is many fragments, Kafka transactions and batches, and several connections load.
 SMALL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "source": {"batch_bytes": 65536},
+    "source": {"batch_bytes": 65536, "snapshot": {"chunk_rows": 100}},
     "publish": {"fragment_bytes": 16384, "shard_bytes": 65536, "commit_bytes": 262144},
     "apply": {"batch_messages": 100, "heap": "512m"},
 }

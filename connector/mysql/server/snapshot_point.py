@@ -1,7 +1,8 @@
-"""The snapshot point: a transaction's consistent view and the position of the binary log that equals it."""
+"""The snapshot point: a consistent view, of one or several transactions, and the log position that equals it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +21,12 @@ LOCK_WAIT_TIMEOUT: Final = 1205
 UNKNOWN_SYSTEM_VARIABLE: Final = 1193
 MAY_NOT_SEE: Final = frozenset({1227, 1401})  # XA RECOVER without XA_RECOVER_ADMIN
 LIMITS_SINCE: Final = (5, 7, 8)  # max_execution_time
+VERSION_DEPENDENT: Final = (
+    # The binary log has generated invisible primary keys (8.0.30); the dictionary may hide them.
+    "show_gipk_in_create_table_and_information_schema = ON",
+    # The dictionary's numbers of rows may be a day old.
+    "information_schema_stats_expiry = 0",
+)
 PREPARED_LOGGED_SINCE: Final = (5, 7, 7)  # XA PREPARE logs the changes
 NAMED: Final = 5  # xids in a message
 PATIENCE: Final = 5.0  # seconds to wait for prepared transactions
@@ -55,26 +62,31 @@ def prepare_session(connection: Connection, source: Source) -> None:
         f"SET SESSION lock_wait_timeout = %s, net_write_timeout = %s, wait_timeout = 31536000{unlimited}",
         (LOCK_WAIT_SECONDS, source.net_write_timeout),
     )
-    try:
-        # The binary log has generated invisible primary keys (8.0.30); the dictionary may hide them.
-        query(connection, "SET SESSION show_gipk_in_create_table_and_information_schema = ON")
-    except pymysql.OperationalError as error:
-        if error.args[0] != UNKNOWN_SYSTEM_VARIABLE:
-            raise
+    for setting in VERSION_DEPENDENT:
+        try:
+            query(connection, f"SET SESSION {setting}")
+        except pymysql.OperationalError as error:
+            if error.args[0] != UNKNOWN_SYSTEM_VARIABLE:
+                raise
     query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def fix_snapshot_point(connection: Connection, *, load: bool = False) -> SnapshotPoint:
-    """Begins a transaction whose view equals the returned position. Releases its lock.
+def fix_snapshot_point(
+    connection: Connection, *, load: bool = False, others: Sequence[Connection] = ()
+) -> SnapshotPoint:
+    """Begins a transaction in each session, whose view equals the returned position. Releases its lock.
 
     Args:
         connection: a session of `prepare_session`.
+        others: more such sessions.
         load: also read prepared XA transactions: they are before the position but not in the view, so a load that
             begins here would lack them.
 
     Raises:
         SourceUnavailable: the lock was not granted in time.
+        PreflightError: the sessions are not of one server.
     """
+    check_one_server(connection, others)
     try:
         query(connection, "FLUSH TABLES WITH READ LOCK")
     except pymysql.OperationalError as error:
@@ -87,13 +99,33 @@ def fix_snapshot_point(connection: Connection, *, load: bool = False) -> Snapsho
             waited_seconds=LOCK_WAIT_SECONDS,
         ) from error
     try:
-        query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        for session in (connection, *others):
+            query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         position, gtid_set = end_position(connection), gtid_executed(connection)
         prepared = prepared_transactions(connection) if load else []
         now = query(connection, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
     finally:
         query(connection, "UNLOCK TABLES")
     return SnapshotPoint(position, gtid_set, int(now["t"]), int(now["s"]), tuple(prepared))
+
+
+def check_one_server(connection: Connection, others: Sequence[Connection]) -> None:
+    """Checks that sessions are of one server: behind a proxy they may not be, and the lock is one server's.
+
+    Raises:
+        PreflightError: they are not.
+    """
+    sql = "SELECT @@hostname AS host, @@port AS port, @@server_id AS server_id, @@datadir AS datadir"
+    if not is_mariadb(connection):
+        sql += ", @@server_uuid AS server_uuid"
+    first = query(connection, sql)[0]
+    for other in others:
+        if (found := query(other, sql)[0]) != first:
+            raise PreflightError(
+                "the connections of the initial load reach different servers",
+                hint="connect to one server, past any proxy; or set source.snapshot.connections = 1",
+                servers=f"{first['host']}:{first['port']} {found['host']}:{found['port']}",
+            )
 
 
 def await_decided(connection: Connection, clock: Clock) -> None:

@@ -2,5 +2,10 @@
 
 - `information_schema`: tables as the data dictionary describes them.
 - `snapshot`: the load as events.
-- `table_rows`: the rows of one table.
+- `readers`: the sessions that read tables at the same time, each in a thread.
+- `division`: the chunks of a table.
+- `key_ranges`: ranges of a primary key in SQL.
+- `handover`: the queue from the readers' threads to the one that makes events.
+- `estimate`: what a load would read, for `thl produce --dry-run`.
+- `table_rows`: the rows of a chunk.
 """

@@ -6,6 +6,7 @@ A layout from here equals the one that the binary log's TABLE_MAP gives for the 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from connector.config.filters import Filters
@@ -16,6 +17,7 @@ from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.server.connection import Connection, Row, query, quoted, release
 from connector.mysql.server.snapshot_point import SnapshotPoint, fix_snapshot_point, prepare_session
+from connector.mysql.snapshot.key_ranges import KeyColumn, KeyRange, key_column
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, Filter
 from connector.mysql.values.charsets import BINARY
 from connector.mysql.values.columns import Spec, keeping_invalid, text_spec
@@ -36,7 +38,7 @@ FIXED = {"uuid": 16, "inet4": 4, "inet6": 16}
 
 _NOT_SYSTEM = "TABLE_SCHEMA NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS)))
 _TABLES = f"""
-SELECT t.TABLE_SCHEMA AS s, t.TABLE_NAME AS t, t.ENGINE AS engine, t.TABLE_ROWS AS estimate,
+SELECT t.TABLE_SCHEMA AS s, t.TABLE_NAME AS t, t.ENGINE AS engine, t.TABLE_ROWS AS estimate, t.DATA_LENGTH AS bytes,
   CAST(t.CREATE_TIME AS CHAR) AS created, t.TABLE_COLLATION AS collation, e.TRANSACTIONS = 'YES' AS transactional
 FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
 WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.{_NOT_SYSTEM}
@@ -50,7 +52,7 @@ ORDER BY TABLE_SCHEMA, TABLE_NAME
 _COLUMNS = f"""
 SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, COLUMN_NAME AS name, DATA_TYPE AS base, COLUMN_TYPE AS full,
   CHARACTER_MAXIMUM_LENGTH AS length, NUMERIC_PRECISION AS digits, NUMERIC_SCALE AS scale,
-  DATETIME_PRECISION AS fraction, CHARACTER_SET_NAME AS charset, IS_NULLABLE AS nullable
+  DATETIME_PRECISION AS fraction, CHARACTER_SET_NAME AS charset, COLLATION_NAME AS collation, IS_NULLABLE AS nullable
 FROM information_schema.COLUMNS WHERE {_NOT_SYSTEM}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
 """
@@ -76,9 +78,11 @@ class SourceTable:
         kinds: a letter per column, for `TextRows`.
         texts: the decoding of the columns with a character set.
         ordered: true if the primary key gives an order without sorting (it has no prefix parts).
+        divided_by: the leading columns of the primary key by which its rows can be divided into ranges.
         created: creation time in the dictionary: tells tables of one name apart.
         transactional: true if it can be read consistently.
         estimate: approximate number of rows.
+        bytes: approximate size of its rows in the server.
         charset: default of its text columns.
     """
 
@@ -87,9 +91,11 @@ class SourceTable:
     kinds: str
     texts: tuple[Spec | None, ...]
     ordered: bool
+    divided_by: tuple[KeyColumn, ...]
     created: str
     transactional: bool
     estimate: int
+    bytes: int
     charset: str
 
     @property
@@ -98,12 +104,19 @@ class SourceTable:
         return self.layout, self.select, self.created, self.charset
 
     @property
-    def sql(self) -> str:
-        """The SELECT of all its rows, in the order of its key."""
-        name, columns = self.layout.name, self.layout.columns
+    def source(self) -> str:
+        """The table's name in SQL."""
+        return f"{quoted(self.layout.name.schema)}.{quoted(self.layout.name.table)}"
+
+    def sql(self, within: KeyRange) -> str:
+        """The SELECT of its rows in a range of its key, in the order of its key."""
+        columns = self.layout.columns
         order = ", ".join(quoted(columns[index].name) for index in self.layout.key) if self.ordered else ""
-        return f"SELECT {', '.join(self.select)} FROM {quoted(name.schema)}.{quoted(name.table)}" + (
-            f" ORDER BY {order}" if order else ""
+        condition = within.condition(self.divided_by)
+        return (
+            f"SELECT {', '.join(self.select)} FROM {self.source}"
+            + (f" FORCE INDEX (PRIMARY) WHERE {condition}" if condition else "")
+            + (f" ORDER BY {order}" if order else "")
         )
 
 
@@ -211,11 +224,22 @@ def _table(table: Row, columns: list[Row], key: list[Row], filter: Filter, doubl
         kinds="".join(map(_kind, columns)),
         texts=tuple(_text(name, column, filter) for column in layout.columns),
         ordered=bool(key) and all(part["prefix"] is None for part in key),
+        divided_by=tuple(_divided_by(key, {row["name"]: row for row in columns})),
         created=str(table["created"]),
         transactional=bool(table["transactional"]),
         estimate=int(table["estimate"] or 0),
+        bytes=int(table["bytes"] or 0),
         charset=charset_of(table["collation"]),
     )
+
+
+def _divided_by(key: list[Row], columns: dict[str, Row]) -> Iterator[KeyColumn]:
+    for part in key:
+        row = columns[part["name"]]
+        column = key_column(quoted(row["name"]), row["base"].lower(), row["charset"], row["collation"])
+        if column is None or part["prefix"] is not None:
+            return
+        yield column
 
 
 def _column(row: Row) -> Column:

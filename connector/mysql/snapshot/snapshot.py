@@ -1,8 +1,8 @@
 """The initial load: every captured table at one position, as events before the stream.
 
 Finding the position: FLUSH TABLES WITH READ LOCK blocks commits, START TRANSACTION WITH CONSISTENT SNAPSHOT fixes the
-view, the position is read, UNLOCK TABLES. Writers wait for these statements alone. The tables are read afterwards in
-that transaction.
+view, the position is read, UNLOCK TABLES. Writers wait for these statements alone. Each further connection begins its
+transaction under the same lock, so all have one view. The tables are read afterwards in these transactions (`readers`).
 
 DDL is not part of a transaction's view. The dictionary is read before and after the position, and again before each
 table: a changed table ends the load with `SourceChanged`, and a new load has to begin. DDL on a table waits while the
@@ -11,18 +11,16 @@ table is read.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Final
-
-import pymysql
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from connector.clock import Clock, SystemClock
 from connector.config.source import Source
 from connector.ddl.rename_tables import rename_tables
-from connector.errors import PreflightError, SourceChanged
-from connector.log.ids import Action, Kind, Outcome
+from connector.errors import ConnectorError, PreflightError, SourceChanged
+from connector.log.ids import Kind, Outcome
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
@@ -36,12 +34,13 @@ from connector.mysql.snapshot.information_schema import (
     read_tables,
     unreadable_tables,
 )
-from connector.mysql.snapshot.table_rows import table_rows
+from connector.mysql.snapshot.readers import Readers, TableOpened
 from connector.mysql.transforms.filters import Filter
+from connector.patterns import table_pattern
 
-EVENT_ROWS: Final = 50_000
+LOG: Final = logging.getLogger(__name__)
 ATTEMPTS: Final = 5
-CHANGED: Final = frozenset({1049, 1051, 1054, 1146, 1412})  # gone, or "Table definition has changed"
+TABLES_OF_A_READER: Final = 50  # small tables for which another connection is opened
 
 _Dictionary = tuple[dict[str, str], list[SourceTable], Definitions]
 
@@ -67,6 +66,8 @@ class Snapshot:
         self._progress = progress or (lambda table, done, estimated: None)
         self._clock = clock or SystemClock()
         self._connection: Connection | None = None
+        self._others: list[Connection] = []
+        self._readers: Readers | None = None
         self._point: SnapshotPoint | None = None
         self._schemas: dict[str, str] = {}
         self._tables: list[SourceTable] = []
@@ -108,7 +109,8 @@ class Snapshot:
         for _ in range(ATTEMPTS):
             await_decided(connection, self._clock)
             before = self._dictionary(connection)
-            self._point = fix_snapshot_point(connection, load=True)
+            self._connect_others(before[1])
+            self._point = fix_snapshot_point(connection, load=True, others=self._others)
             self._schemas, self._tables, self._definitions = after = self._dictionary(connection)
             if self._point.prepared:
                 disturbed = "XA transactions were prepared"
@@ -116,8 +118,26 @@ class Snapshot:
                 return
             else:
                 disturbed = "DDL changed the source's tables"
-            query(connection, "ROLLBACK")
+            for session in (connection, *self._others):
+                query(session, "ROLLBACK")
         raise SourceChanged(f"the load did not begin in {ATTEMPTS} attempts: in the last one {disturbed}")
+
+    def _connect_others(self, tables: Sequence[SourceTable]) -> None:
+        """Opens as many further sessions as the tables are worth; fewer if the source refuses them."""
+        settings = self._source.snapshot
+        rows = sum(table.estimate for table in tables)
+        useful = max(1, -(-rows // settings.chunk_rows), len(tables) // TABLES_OF_A_READER)
+        while len(self._others) + 1 < min(useful, settings.connections):
+            try:
+                other = connect(self._source)
+            except ConnectorError as error:
+                LOG.warning(
+                    "the source refuses a further connection of the initial load: it reads with fewer",
+                    extra={"connections": len(self._others) + 1, "option": "source.snapshot.connections", "why": error},
+                )
+                return
+            self._others.append(other)
+            prepare_session(other, self._source)
 
     def batches(self) -> Iterator[TransactionBatch]:
         """The load as batches; each is a whole event.
@@ -127,64 +147,72 @@ class Snapshot:
             SourceChanged: DDL changed a table before it was read.
             ValueNotRepresentable: a text is not valid in its character set; with table and column.
         """
-        point = self._opened()[1]
+        connection, point = self._opened()
         yield self._event("begin", Kind.TRANSACTION, [])
-        by_schema: dict[str, list[SourceTable]] = {schema: [] for schema in self._schemas}
-        for table in self._tables:
-            by_schema.setdefault(table.layout.name.schema, []).append(table)
-        for schema, tables in by_schema.items():
-            defined = any("ddl" in self._filter.actions(*table.layout.name) for table in tables)
-            if not defined and self._filter.captures_schema_definitions(schema):
-                yield self._event(
-                    "table", Kind.DDL, [self._create_schema(schema, self._filter.published_schema(schema))]
-                )
-            for table in tables:
-                yield from self._table(table)
-        found = {"file": point.position.file, "pos": str(point.position.offset)}
+        tables = [table for table in self._tables if {"insert", "ddl"} & set(self._filter.actions(*table.layout.name))]
+        yield from self._empty_schemas()
+        readers = self._readers = Readers(self._source, self._filter, (connection, *self._others), self._sorted(tables))
+        done = Counter[TableName]()
+        began = self._clock.monotonic()
+        for found in readers:
+            name = found.table.layout.name
+            if isinstance(found, TableOpened):
+                yield from self._definition(found)
+                continue
+            done[name] += found.rows.count
+            yield self._event("rows", Kind.TRANSACTION, [found.rows])
+            self._progress(name, done[name], max(done[name], found.table.estimate))
+            self._keep_pace(done.total(), began)
+        file = {"file": point.position.file, "pos": str(point.position.offset)}
         if point.gtid_set is not None:
-            found["gtid_set"] = point.gtid_set
-        yield self._event("end", Kind.TRANSACTION, [], found)
+            file["gtid_set"] = point.gtid_set
+        yield self._event("end", Kind.TRANSACTION, [], file)
 
     def close(self) -> None:
-        """End the session. May be repeated."""
-        if self._connection is not None:
-            if self._connection.open:
-                self._connection._force_close()  # type: ignore[attr-defined]
-            self._connection = None
+        """End the sessions. May be repeated."""
+        if self._readers is not None:
+            self._readers.close()
+            self._readers = None
+        connections = [*self._others, *([self._connection] if self._connection is not None else [])]
+        self._others, self._connection = [], None
+        for connection in connections:
+            inner: Any = connection
+            if inner.open:
+                inner._force_close()
 
-    def _table(self, table: SourceTable) -> Iterator[TransactionBatch]:
-        connection, name = self._opened()[0], table.layout.name
-        actions = self._filter.actions(*name)
-        if not {"insert", "ddl"}.intersection(actions):
-            return
-        with self._unchanged(name):
-            query(connection, "SAVEPOINT before_table")
-            # From the first read on, DDL on this table waits, so the dictionary's definition stays valid until the end.
-            query(connection, f"SELECT 1 FROM {quoted(name.schema)}.{quoted(name.table)} LIMIT 0")
-            now = read_tables(connection, self._filter, name)
-            if [table.identity] != [found.identity for found in now]:
-                raise _changed(name)
-            create = query(connection, f"SHOW CREATE TABLE {quoted(name.schema)}.{quoted(name.table)}")
-        statement = self._filter.published_statement(
-            Statement(name.schema, str(create[0]["Create Table"])), lambda _: None
-        )
-        if "ddl" in actions and statement is not None:
-            create_schema = self._create_schema(name.schema, self._filter.published_name(name).schema)
-            yield self._event("table", Kind.DDL, [create_schema, statement])
-        if "insert" not in actions:
-            return
-        transform = self._filter.row_transform(table.layout)
-        done = 0
-        with self._unchanged(name):
-            for data, ends in table_rows(connection, table, EVENT_ROWS, max(1, self._source.batch_bytes // 2)):
-                done += len(ends)
-                rows = Rows(table.layout, Action.INSERT, data, ends)
-                if transform is not None:
-                    new_data, new_ends, _, _ = transform.rows(Action.INSERT, bytes(data), bytes(ends), b"", b"")
-                    rows = Rows(transform.layout, Action.INSERT, new_data, array("Q", new_ends))
-                yield self._event("rows", Kind.TRANSACTION, [rows])
-                self._progress(name, done, max(done, table.estimate))
-            query(connection, "ROLLBACK TO SAVEPOINT before_table")
+    def _sorted(self, tables: Sequence[SourceTable]) -> list[SourceTable]:
+        """The tables in the order of `source.snapshot.first`, then by name."""
+        first = [table_pattern(self._filter.fold(pattern.strip())) for pattern in self._source.snapshot.first]
+
+        def rank(table: SourceTable) -> int:
+            schema, name = (self._filter.fold(part) for part in table.layout.name)
+            return next((rank for rank, pattern in enumerate(first) if pattern.finds(schema, name)), len(first))
+
+        return sorted(tables, key=rank)
+
+    def _keep_pace(self, rows: int, began: float) -> None:
+        """Waits where the load is faster than `source.snapshot.max_rows_per_second`."""
+        most = self._source.snapshot.max_rows_per_second
+        if most is not None:
+            self._clock.sleep(max(0.0, began + rows / most - self._clock.monotonic()))
+
+    def _empty_schemas(self) -> Iterator[TransactionBatch]:
+        """The definitions of schemas that no table's event defines."""
+        defined = {
+            table.layout.name.schema for table in self._tables if "ddl" in self._filter.actions(*table.layout.name)
+        }
+        for schema in self._schemas:
+            if schema not in defined and self._filter.captures_schema_definitions(schema):
+                statement = self._create_schema(schema, self._filter.published_schema(schema))
+                yield self._event("table", Kind.DDL, [statement])
+
+    def _definition(self, opened: TableOpened) -> Iterator[TransactionBatch]:
+        name = opened.table.layout.name
+        if "ddl" in self._filter.actions(*name):
+            create = self._filter.published_statement(Statement(name.schema, opened.create), lambda _: None)
+            if create is not None:
+                schema = self._create_schema(name.schema, self._filter.published_name(name).schema)
+                yield self._event("table", Kind.DDL, [schema, create])
 
     def _create_schema(self, schema: str, published: str) -> Statement:
         return rename_tables(Statement(schema, self._schemas[schema]), lambda name: name, lambda _: published)
@@ -210,24 +238,9 @@ class Snapshot:
             raise RuntimeError("the snapshot is not open")
         return self._connection, self._point
 
-    @contextmanager
-    def _unchanged(self, name: TableName) -> Iterator[None]:
-        """Turns the server's "no such table" and "definition has changed" into `SourceChanged`."""
-        with speaking_to(self._source):
-            try:
-                yield
-            except pymysql.MySQLError as error:
-                if error.args and error.args[0] in CHANGED:
-                    raise _changed(name) from error
-                raise
-
     def _dictionary(self, connection: Connection) -> _Dictionary:
         tables = read_tables(connection, self._filter)
         return read_schemas(connection, self._filter), tables, read_definitions(connection, self._filter)
-
-
-def _changed(name: TableName) -> SourceChanged:
-    return SourceChanged("DDL changed a table while the initial load was reading: a new load has to begin", table=name)
 
 
 def _identities(dictionary: _Dictionary) -> tuple[object, ...]:

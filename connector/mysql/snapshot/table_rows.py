@@ -1,4 +1,4 @@
-"""Streams the rows of one table from the server into Avro.
+"""Streams rows of one table from the server into Avro.
 
 pymysql sends the statement and reads the column definitions; rows are read from its socket in chunks and decoded in
 compiled code. The connection is usable again after the last batch.
@@ -18,19 +18,21 @@ from pymysql.constants import CR
 from connector.errors import CorruptBinlog, ValueNotRepresentable
 from connector.mysql.server.connection import Connection
 from connector.mysql.snapshot.information_schema import SourceTable
+from connector.mysql.snapshot.key_ranges import KeyRange
 from connector.mysql.values.text_rows import ServerError, TextRows
 
 CHUNK: Final = 1 << 18
 
 
 def table_rows(
-    connection: Connection, table: SourceTable, max_rows: int, max_bytes: int
+    connection: Connection, table: SourceTable, within: KeyRange, max_rows: int, max_bytes: int
 ) -> Iterator[tuple[bytearray, array[int]]]:
-    """Reads a table in batches of Avro `Row` records and their ends.
+    """Reads a chunk of a table in batches of Avro `Row` records and their ends.
 
     Args:
         connection: idle; must not be used before the iterator is exhausted.
         table: the table.
+        within: the keys of the chunk.
         max_rows: maximum rows of a batch.
         max_bytes: a batch ends with the row that reaches them.
 
@@ -41,7 +43,7 @@ def table_rows(
     """
     inner = cast(Any, connection)
     inner.query("SET SESSION character_set_results = NULL")
-    inner.query(table.sql, unbuffered=True)
+    inner.query(table.sql(within), unbuffered=True)
     result = inner._result
     if result.field_count != len(table.kinds):
         raise CorruptBinlog("the source answers with other columns", table=table.layout.name, got=result.field_count)

@@ -3,16 +3,22 @@
 The protocol: a packet is a length of 3 bytes (little endian), a sequence number, and the payload; one of 2^24-1 bytes
 continues in the next packet. A row's payload is a length-encoded string per column, or 0xFB for NULL; 0xFE in a payload
 shorter than 9 bytes ends the rows, 0xFF is an error (MySQL Internals, "Text Resultset").
+
+Rows are decoded without the GIL: several connections are read at the same time.
 """
 
 from array import array
 
-from cpython.bytearray cimport PyByteArray_AsString, PyByteArray_Resize
-from libc.stdint cimport int64_t, uint64_t
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
+from cpython.bytes cimport PyBytes_AsString, PyBytes_Size
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport strtod
 from libc.string cimport memcpy, memset
 
-from connector.log.format.varint cimport write_varint
-from connector.mysql.memory cimport Out, release
+from connector.mysql.memory cimport (
+    BYTES_TAG, NULL_TAG, STRING_TAG, Cursor, Out, damaged, left, little, put_block, put_byte, put_count, put_double,
+    put_long, put_raw, release, take,
+)
 from connector.mysql.values.rows cimport RowCodec
 from connector.mysql.values.text cimport is_utf8
 
@@ -27,20 +33,10 @@ cdef enum:
     NO_VALUE = 0xFB
     LENGTH_2 = 0xFC
     LENGTH_3 = 0xFD
-    LENGTH_8 = 0xFE
     END = 0xFE
     ERROR = 0xFF
-    # The branches of the union on the wire: the index, zigzag.
-    AVRO_NULL = 0
-    AVRO_LONG = 2
-    AVRO_DOUBLE = 4
-    AVRO_STRING = 6
-    AVRO_BYTES = 8
-    NUMBER_TEXT = 64
-
-
-cdef extern from *:
-    double PyOS_string_to_double(const char *text, char **end, void *overflow) except? -1.0
+    NUMBER_TEXT = 512
+    KEPT = 1 << 23  # a buffer of more bytes is given back after a large row
 
 
 class ServerError(Exception):
@@ -64,22 +60,26 @@ cdef class TextRows:
 
     cdef readonly bint ended
     cdef bytes _kinds
+    cdef const uint8_t* _kind  # of each column, in `_kinds`
+    cdef Py_ssize_t _columns
     cdef bytes _pending
     cdef Py_ssize_t _at
     cdef int _sequence
-    cdef bytearray _out
-    cdef unsigned char* _to
-    cdef Py_ssize_t _size, _room
-    cdef object _ends
+    cdef Out _out  # the rows
+    cdef Out _ends  # the end of each, 8 bytes
+    cdef Out _joined  # a row that came in several packets
     cdef readonly Py_ssize_t column  # the column being decoded, for error messages
     cdef RowCodec _texts
-    cdef Out _text_out
 
     def __cinit__(self):
-        memset(&self._text_out, 0, sizeof(Out))
+        memset(&self._out, 0, sizeof(Out))
+        memset(&self._ends, 0, sizeof(Out))
+        memset(&self._joined, 0, sizeof(Out))
 
     def __dealloc__(self):
-        release(&self._text_out)
+        release(&self._out)
+        release(&self._ends)
+        release(&self._joined)
 
     def __init__(self, str kinds not None, int sequence, texts=()):
         self._kinds = kinds.encode("ascii")
@@ -89,19 +89,20 @@ cdef class TextRows:
         if [kind == "t" for kind in kinds] != [spec is not None for spec in specs]:
             raise ValueError(f"kinds {kinds!r} do not match the texts")
         self._texts = RowCodec([spec or (Kind.BYTES, 0, 0, False, None, ()) for spec in specs])
+        self._kind = <const uint8_t*>PyBytes_AsString(self._kinds)
+        self._columns = PyBytes_Size(self._kinds)
         self._pending = b""
         self._sequence = sequence & 0xFF
-        self._reset()
 
     @property
     def rows(self):
         """Rows that `drain` would return."""
-        return len(self._ends)
+        return self._ends.size // 8
 
     @property
     def size(self):
         """Bytes that `drain` would return."""
-        return self._size
+        return self._out.size
 
     def feed(self, bytes chunk not None):
         """Accepts bytes from the server."""
@@ -114,194 +115,182 @@ cdef class TextRows:
         Returns:
             The least number of missing bytes; 0: none are.
         """
-        cdef const unsigned char[::1] view = self._pending
-        cdef Py_ssize_t length, at
-        cdef bytes joined
-        while not self.ended and len(self._ends) < max_rows and self._size < max_bytes:
-            at = self._at
-            if view.shape[0] - at < HEADER:
-                return HEADER - (view.shape[0] - at)
-            length = view[at] | view[at + 1] << 8 | view[at + 2] << 16
-            if view.shape[0] - at < HEADER + length:
-                return HEADER + length - (view.shape[0] - at)
-            if length == FULL_PACKET:
-                missing = self._join(view)
-                if missing:
-                    return missing
-                continue
-            self._check_sequence(view[at + 3])
-            self._at = at + HEADER + length
-            self._packet(view[at + HEADER : self._at])
-        return 0
+        cdef bytes pending = self._pending
+        cdef Cursor chunk
+        chunk.data = <const uint8_t*>PyBytes_AsString(pending) + self._at
+        chunk.end = <const uint8_t*>PyBytes_AsString(pending) + PyBytes_Size(pending)
+        cdef Py_ssize_t missing
+        with nogil:
+            missing = self._packets(&chunk, max_rows, max_bytes)
+        return missing
 
     def drain(self):
         """Returns the rows decoded so far as (data, ends) and forgets them."""
-        cdef bytearray data = self._out
-        PyByteArray_Resize(data, self._size)
-        ends = self._ends
-        self._reset()
+        data = PyByteArray_FromStringAndSize(<char*>self._out.data, self._out.size)
+        ends = array("Q", (<char*>self._ends.data)[: self._ends.size] if self._ends.size else b"")
+        self._out.size = self._ends.size = 0
+        if self._out.capacity > KEPT:
+            release(&self._out)
+            release(&self._joined)
         return data, ends
 
-    cdef _reset(self):
-        self._out = bytearray()
-        self._to = <unsigned char*>0
-        self._size = 0
-        self._room = 0
-        self._ends = array("Q")
-
-    cdef Py_ssize_t _join(self, const unsigned char[::1] view) except -1:
-        """Decodes a row in several packets, or returns the number of missing bytes."""
-        cdef Py_ssize_t at = self._at, length = FULL_PACKET
-        cdef int packets = 0
-        parts = []
-        while length == FULL_PACKET:
-            if view.shape[0] - at < HEADER:
-                return HEADER - (view.shape[0] - at)
-            length = view[at] | view[at + 1] << 8 | view[at + 2] << 16
-            if view.shape[0] - at < HEADER + length:
-                return HEADER + length - (view.shape[0] - at)
-            if view[at + 3] != (self._sequence + packets) & 0xFF:
-                raise CorruptBinlog("packets from the source are out of order", expected=(self._sequence + packets) & 0xFF, got=view[at + 3])
-            parts.append(view[at + HEADER : at + HEADER + length])
-            at += HEADER + length
-            packets += 1
-        self._sequence = (self._sequence + packets) & 0xFF
-        self._at = at
-        self._packet(b"".join(parts))
+    cdef Py_ssize_t _packets(self, Cursor* chunk, Py_ssize_t max_rows, Py_ssize_t max_bytes) except -1 nogil:
+        """Decodes whole packets; returns the number of bytes that the next one lacks."""
+        cdef Cursor packet, row
+        cdef Py_ssize_t missing
+        while not self.ended and self._ends.size < 8 * max_rows and self._out.size < max_bytes:
+            packet = chunk[0]
+            missing = self._packet(&packet, &row)
+            if missing:
+                return missing
+            self._at += packet.data - chunk.data
+            chunk[0] = packet
+            self._answer(&row)
         return 0
 
-    cdef _check_sequence(self, int got):
-        if got != self._sequence:
-            raise CorruptBinlog("packets from the source are out of order", expected=self._sequence, got=got)
-        self._sequence = (self._sequence + 1) & 0xFF
+    cdef Py_ssize_t _packet(self, Cursor* packet, Cursor* row) except -1 nogil:
+        """Finds the next payload, which may have come in several packets; returns the number of bytes that it lacks."""
+        cdef const uint8_t* header
+        cdef Py_ssize_t length = FULL_PACKET
+        cdef int packets = 0
+        self._joined.size = 0
+        while length == FULL_PACKET:
+            if left(packet) < HEADER:
+                return HEADER - left(packet)
+            header = take(packet, HEADER)
+            length = <Py_ssize_t>little(header, 3)
+            if left(packet) < length:
+                return length - left(packet)
+            if header[3] != (self._sequence + packets) & 0xFF:
+                self._disordered((self._sequence + packets) & 0xFF, header[3])
+            row.data = take(packet, length)
+            row.end = row.data + length
+            packets += 1
+            if packets > 1 or length == FULL_PACKET:
+                put_raw(&self._joined, row.data, length)
+        if packets > 1:
+            row.data = self._joined.data
+            row.end = row.data + self._joined.size
+        self._sequence = (self._sequence + packets) & 0xFF
+        return 0
 
-    cdef _packet(self, const unsigned char[::1] payload):
-        if payload.shape[0] == 0:
-            raise CorruptBinlog("the source sent an empty row")
-        if payload[0] == ERROR and payload.shape[0] > 2:
-            raise ServerError(int(payload[1]) | int(payload[2]) << 8, bytes(payload[3:]).decode("utf-8", "replace"))
-        if payload[0] == END and payload.shape[0] < 9:
+    cdef int _disordered(self, int expected, int got) except -1 nogil:
+        with gil:
+            raise CorruptBinlog("packets from the source are out of order", expected=expected, got=got)
+
+    cdef int _answer(self, Cursor* answer) except -1 nogil:
+        cdef uint64_t end
+        if left(answer) == 0:
+            return damaged(b"the source sent an empty row")
+        if answer.data[0] == ERROR and left(answer) > 2:
+            with gil:
+                raise ServerError(
+                    int(answer.data[1]) | int(answer.data[2]) << 8,
+                    (<char*>answer.data)[3 : left(answer)].decode("utf-8", "replace"),
+                )
+        if answer.data[0] == END and left(answer) < 9:
             self.ended = True
-            return
-        try:
-            self._row(payload)
-        except (IndexError, ValueError) as error:
-            raise CorruptBinlog("a row from the source ends inside a value, or a number in it is invalid") from error
+            return 0
+        self._row(answer)
+        end = self._out.size
+        return put_raw(&self._ends, &end, 8)
 
-    cdef _row(self, const unsigned char[::1] row):
-        cdef Py_ssize_t at = 0, column, columns = len(self._kinds), length
-        cdef const unsigned char[::1] kinds = self._kinds
-        self._need(32)
-        self._byte(AVRO_NULL)  # no before image
-        self._byte(2)  # an after image, branch 1
-        self._long(columns)
-        for column in range(columns):
-            if row[at] == NO_VALUE:
-                at += 1
-                self._need(16)
-                self._byte(AVRO_NULL)
+    cdef int _row(self, Cursor* row) except -1 nogil:
+        cdef Py_ssize_t column, length
+        cdef const uint8_t* value
+        cdef Out* out = &self._out
+        put_byte(out, 0)  # no before image
+        put_byte(out, 2)  # an after image, branch 1
+        put_count(out, self._columns)
+        for column in range(self._columns):
+            length = _length(row)
+            if length < 0:
+                put_byte(out, NULL_TAG)
                 continue
-            length = self._length(row, &at)
-            if length > row.shape[0] - at:
-                raise CorruptBinlog("a value of the source is longer than its row", column=column, length=length)
-            self._need(length + 32)
-            if kinds[column] == b"t":
+            if length > left(row):
+                with gil:
+                    raise CorruptBinlog("a value of the source is longer than its row", column=column, length=length)
+            value = take(row, length)
+            if self._kind[column] == c"t":
                 self.column = column
-                self._charset_text(column, row, at, length)
-            elif kinds[column] == b"s":
-                self._text(AVRO_STRING, row, at, length)
-            elif kinds[column] == b"b":
-                self._text(AVRO_BYTES, row, at, length)
-            elif kinds[column] == b"i":
-                self._integer(row, at, length)
+                if length == 0 or (self._texts.codecs[column].kind == UTF8 and is_utf8(value, length)):
+                    put_block(out, STRING_TAG, value, length)
+                else:
+                    self._texts.text(&self._texts.codecs[column], <int>column, value, length, out)
+            elif self._kind[column] == c"s":
+                put_block(out, STRING_TAG, value, length)
+            elif self._kind[column] == c"b":
+                put_block(out, BYTES_TAG, value, length)
+            elif self._kind[column] == c"i":
+                _integer(out, value, length)
             else:
-                self._double(row, at, length)
-            at += length
-        if at != row.shape[0]:
-            raise CorruptBinlog("a row of the source has more values than columns", columns=columns)
-        self._byte(0)
-        self._ends.append(self._size)
+                _double(out, value, length)
+        if left(row):
+            with gil:
+                raise CorruptBinlog("a row of the source has more values than columns", columns=self._columns)
+        return put_byte(out, 0)
 
-    cdef Py_ssize_t _length(self, const unsigned char[::1] row, Py_ssize_t* at) except -1:
-        cdef int first = row[at[0]], width, shift
-        cdef uint64_t length = 0
-        at[0] += 1
-        if first < NO_VALUE:
-            return first
-        if first == ERROR:
-            raise CorruptBinlog("a value of the source has no length")
-        width = 2 if first == LENGTH_2 else 3 if first == LENGTH_3 else 8
-        for shift in range(width):
-            length |= <uint64_t>row[at[0] + shift] << (8 * shift)
-        at[0] += width
-        if length > <uint64_t>row.shape[0]:
-            raise CorruptBinlog("a value of the source is longer than its row", length=length)
-        return <Py_ssize_t>length
 
-    cdef _integer(self, const unsigned char[::1] row, Py_ssize_t at, Py_ssize_t length):
-        """An integer; beyond 63 bits as a string of digits."""
-        cdef uint64_t value = 0, limit = <uint64_t>1 << 63
-        cdef Py_ssize_t index = 0
-        cdef int digit
-        cdef bint negative = length > 0 and row[at] == c"-"
-        if negative:
-            index = 1
-        if index == length or length - index > 255:
-            raise CorruptBinlog("an integer of the source has no digits")
-        for index in range(index, length):
-            digit = row[at + index] - 48
-            if digit < 0 or digit > 9 or value > (<uint64_t>0xFFFFFFFFFFFFFFFF - <uint64_t>digit) // 10:
-                raise CorruptBinlog("an integer from the source is invalid", text=bytes(row[at : at + length]))
-            value = value * 10 + <uint64_t>digit
-        if value < limit or (negative and value == limit):
-            self._byte(AVRO_LONG)
-            self._long(-<int64_t>(value - 1) - 1 if negative and value else <int64_t>value)
-        elif negative:
-            raise CorruptBinlog("an integer from the source is invalid", text=bytes(row[at : at + length]))
-        else:
-            self._text(AVRO_STRING, row, at, length)
+cdef Py_ssize_t _length(Cursor* row) except? -2 nogil:
+    """The length of the next value; -1 for NULL."""
+    cdef int first, width
+    cdef uint64_t length
+    if left(row) == 0:
+        damaged(b"a row from the source ends inside a value")
+    first = take(row, 1)[0]
+    if first < NO_VALUE:
+        return first
+    if first == NO_VALUE:
+        return -1
+    if first == ERROR:
+        damaged(b"a value of the source has no length")
+    width = 2 if first == LENGTH_2 else 3 if first == LENGTH_3 else 8
+    if left(row) < width:
+        damaged(b"a row from the source ends inside a value")
+    length = little(take(row, width), width)
+    if length > <uint64_t>1 << 62:
+        damaged(b"a value of the source is longer than its row")
+    return <Py_ssize_t>length
 
-    cdef _double(self, const unsigned char[::1] row, Py_ssize_t at, Py_ssize_t length):
-        cdef char text[NUMBER_TEXT]
-        cdef double value
-        if length == 0 or length >= NUMBER_TEXT:
-            value = float(bytes(row[at : at + length]))
-        else:
-            memcpy(text, &row[at], length)
-            text[length] = 0
-            value = PyOS_string_to_double(text, <char**>0, <void*>0)
-        self._byte(AVRO_DOUBLE)
-        memcpy(self._to + self._size, &value, 8)
-        self._size += 8
 
-    cdef _text(self, int branch, const unsigned char[::1] row, Py_ssize_t at, Py_ssize_t length):
-        self._byte(branch)
-        self._long(length)
-        if length:
-            memcpy(self._to + self._size, &row[at], length)
-            self._size += length
+cdef int _integer(Out* out, const uint8_t* text, Py_ssize_t length) except -1 nogil:
+    """Writes an integer; beyond 63 bits as a string of digits."""
+    cdef uint64_t value = 0, limit = <uint64_t>1 << 63
+    cdef Py_ssize_t index = 0
+    cdef uint64_t digit
+    cdef bint negative = length > 0 and text[0] == c"-"
+    if negative:
+        index = 1
+    if index == length or length - index > 255:
+        return damaged(b"an integer of the source has no digits")
+    for index in range(index, length):
+        digit = <uint64_t>text[index] - 48
+        if digit > 9 or value > (<uint64_t>0xFFFFFFFFFFFFFFFF - digit) // 10:
+            return _no_integer(text, length)
+        value = value * 10 + digit
+    if value < limit or (negative and value == limit):
+        return put_long(out, -<int64_t>(value - 1) - 1 if negative and value else <int64_t>value)
+    if negative:
+        return _no_integer(text, length)
+    return put_block(out, STRING_TAG, text, length)
 
-    cdef _charset_text(self, Py_ssize_t column, const unsigned char[::1] row, Py_ssize_t at, Py_ssize_t length):
-        if length == 0 or (self._texts.codecs[column].kind == UTF8 and is_utf8(&row[at], length)):
-            self._text(AVRO_STRING, row, at, length)
-            return
-        self._text_out.size = 0
-        self._texts.text(&self._texts.codecs[column], <int>column, &row[at], length, &self._text_out)
-        self._need(self._text_out.size + 32)
-        memcpy(self._to + self._size, self._text_out.data, self._text_out.size)
-        self._size += self._text_out.size
 
-    cdef void _byte(self, unsigned char value) noexcept:
-        self._to[self._size] = value
-        self._size += 1
+cdef int _no_integer(const uint8_t* text, Py_ssize_t length) except -1 nogil:
+    with gil:
+        raise CorruptBinlog("an integer from the source is invalid", text=(<char*>text)[:length])
 
-    cdef void _long(self, int64_t value) noexcept:
-        self._size += write_varint(self._to + self._size, value)
 
-    cdef _need(self, Py_ssize_t more):
-        """Makes room for `more` bytes; the methods that write do not check."""
-        if self._room - self._size >= more:
-            return
-        self._room = max(2 * self._room, self._size + more, 1 << 16)
-        PyByteArray_Resize(self._out, self._room)
-        self._to = <unsigned char*>PyByteArray_AsString(self._out)
+cdef int _double(Out* out, const uint8_t* text, Py_ssize_t length) except -1 nogil:
+    """Writes a double; `strtod` rounds as the server does, and a locale whose point differs ends before the text's end."""
+    cdef char copy[NUMBER_TEXT]
+    cdef char* end
+    cdef double value
+    if length == 0 or length >= NUMBER_TEXT:
+        return damaged(b"a number from the source is invalid")
+    memcpy(copy, text, length)
+    copy[length] = 0
+    value = strtod(copy, &end)
+    if end != copy + length:
+        with gil:
+            raise CorruptBinlog("a number from the source is invalid", text=(<char*>text)[:length])
+    return put_double(out, value)

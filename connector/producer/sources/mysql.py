@@ -26,6 +26,7 @@ from connector.mysql.server.connection import session
 from connector.mysql.server.dump import replica_uuid
 from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.source_facts import SourceFacts, read_facts
+from connector.mysql.snapshot.estimate import TableEstimate, estimate_load
 from connector.mysql.snapshot.information_schema import definitions_at_position
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
@@ -148,6 +149,15 @@ class MySqlSource:
             snapshot.close()
             raise
         return snapshot
+
+    def estimate(self) -> tuple[list[TableEstimate], int]:
+        """Return what an initial load would read, and the seconds for which the source keeps its log (0: always).
+
+        Raises as `check`.
+        """
+        self.check(load=True)
+        kept = self._server.expire_seconds if self._server is not None else 0
+        return estimate_load(self._source, self._capture(), self._clock), kept
 
     def _loading(self, table: TableName, done: int, estimated: int) -> None:
         LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -270,8 +270,8 @@ def test_xa_transaction_prepared_at_the_snapshot_point_is_retried(
         attempts.append(len(attempts))
         prepared(source, name, f"at{len(attempts)}", len(attempts))
 
-    def each_is_decided(connection: Connection, *, load: bool) -> SnapshotPoint:
-        found = fix_snapshot_point(connection, load=load)
+    def each_is_decided(connection: Connection, *, load: bool, others: Sequence[Connection]) -> SnapshotPoint:
+        found = fix_snapshot_point(connection, load=load, others=others)
         run(source, name, f"XA COMMIT 'at{len(attempts)}'")
         if len(attempts) == 2:
             monkeypatch.setattr("connector.mysql.snapshot.snapshot.await_decided", await_decided)

@@ -103,3 +103,48 @@ def test_stop_between_events_ends_at_once() -> None:
     online = SimpleNamespace(encoder=SimpleNamespace(open=False))
     assert step_online(Producer(CONFIG, SimpleNamespace(), clock, stop), online) is ProducerState.ENDING
     assert clock.monotonic() == 100
+
+
+class Loading:
+    """An online producer that loads; its brokers are lost after so many events, of which they keep some."""
+
+    def __init__(self, log: list[Any], events: int, kept: int) -> None:
+        self.log, self.left, self.kept = log, events, len(log) + kept
+        self.control = SimpleNamespace(epochs=[SimpleNamespace(server_uuid="one")])
+        self.stream = SimpleNamespace(tables=None)
+        self.encoder = SimpleNamespace(encode=self.encode)
+        self.publisher = SimpleNamespace(
+            committed=SimpleNamespace(last_finished=len(log) - 1, snapshot=True),
+            put=self.put,
+            drain=lambda: SimpleNamespace(last_finished=len(log) - 1, resume=None),
+            resume=lambda: None,
+        )
+
+    def encode(self, batch: Any) -> list[Any]:
+        self.log.append(batch.number)
+        return [SimpleNamespace(seqno=len(self.log) - 1)]
+
+    def put(self, _: object) -> None:
+        self.left -= 1
+        if self.left == 0:
+            del self.log[self.kept :]
+            raise BrokerUnavailable("the brokers do not answer")
+
+
+def test_load_goes_on_after_the_last_event_in_kafka_once_the_brokers_are_back() -> None:
+    loads = []
+
+    def load() -> Any:
+        loads.append(None)
+        numbers = (SimpleNamespace(number=number, begin=None) for number in range(10))
+        return SimpleNamespace(position=(None, None), tables=None, batches=lambda: numbers, close=lambda: None)
+
+    producer = Producer(CONFIG, SimpleNamespace(load=load), SystemClock(), Event())
+    log: list[Any] = []
+    for events, kept in ((4, 2), (3, 0), (5, 4)):
+        producer._held, producer.state = Loading(log, events, kept), ProducerState.LOADING  # type: ignore[assignment]
+        assert producer._step() is ProducerState.GOING_ONLINE
+    producer._held, producer.state = Loading(log, 99, 0), ProducerState.LOADING  # type: ignore[assignment]
+    assert producer._step() is ProducerState.ONLINE
+    assert log == list(range(10))
+    assert len(loads) == 1
