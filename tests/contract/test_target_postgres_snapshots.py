@@ -165,6 +165,25 @@ def test_three_snapshots_are_kept_alive(place: SnapshotsPlace, orders: Applier) 
         values(place, seen[0])
 
 
+@pytest.mark.parametrize("ddl", ["ALTER TABLE orders MODIFY id BIGINT", "RENAME TABLE orders TO old, fresh TO orders"])
+def test_a_commit_with_ddl_ends_the_snapshots_before_it(place: SnapshotsPlace, ddl: str) -> None:
+    """By an older one a rewritten table would be empty, and a renamed one another."""
+    place.interval = PATIENCE
+    orders = Applier(place.open())
+    orders.sql("CREATE DATABASE shop", CREATE_ORDERS, CREATE_ORDERS.replace("orders", "fresh"))
+    orders.target.close()
+    orders = Applier(place.open())
+    orders.rows(net(ORDERS, inserts=ROWS))
+    orders.target.close()
+    orders = Applier(place.open())
+    older = snapshot_of(place, orders.position.seqno)
+    assert values(place, older) == {"first"}
+    orders.sql(ddl)
+    assert snapshot(place) is None
+    with pytest.raises((psycopg.errors.InvalidParameterValue, psycopg.errors.UndefinedObject)):
+        values(place, older)
+
+
 def test_without_a_living_applier_there_is_none(place: SnapshotsPlace, orders: Applier) -> None:
     snapshot_of(place, orders.position.seqno)
     orders.target.close()

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from connector.clock import SystemClock
-from connector.errors import ConfigError, Fenced, PreflightError, TargetDiffers
+from connector.errors import ConfigError, Fenced, PreflightError, TargetDiffers, TargetUnavailable
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.ids import Seqno
 from connector.targets.postgres import writers as writers_module
@@ -319,6 +319,54 @@ def test_a_channel_of_an_older_applier_is_fenced(place: WritersPlace, orders: Ap
         orders.commit()
     newer.rows(net(ORDERS, inserts=ROWS[:1]))
     assert place.read(ORDERS) == ROWS[:1]
+
+
+def test_a_writer_whose_commit_is_rolled_back_has_not_committed(
+    place: WritersPlace, orders: Applier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that was not looked at aborts a transaction: PostgreSQL then answers COMMIT with ROLLBACK."""
+    commit = Channel.commit
+
+    def aborted(channel: Channel) -> None:
+        if (channel.session.info.parameter_status("application_name") or "").endswith(" 1"):
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                channel.session.execute("SELECT 1/0")
+        commit(channel)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Channel, "commit", aborted)
+        with pytest.raises(TargetUnavailable, match="ROLLBACK"):
+            orders.rows(net(ORDERS, inserts=ROWS))
+    assert not consistent(place)
+    orders.target.close()
+    again = Applier(place.open(audit=True))
+    assert again.position.intent is not None
+    again.rows(net(ORDERS, inserts=ROWS))
+    assert place.query("SELECT count(*)::int FROM shop.orders") == [(len(ROWS),)]
+    assert consistent(place)
+
+
+def test_channels_of_a_position_that_was_deleted_have_committed_nothing(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    orders.rows(net(ORDERS, inserts=ROWS))
+    stood = orders.position.seqno
+    orders.target.close()
+    place.reader.execute("DROP SCHEMA shop CASCADE")
+    for name in ("thl_tables", "thl_applied", "thl_position"):
+        place.reader.execute(f"DELETE FROM thl.{name}".encode())
+    again = Applier(place.open(audit=True))
+    again.sql("CREATE DATABASE shop", CREATE_ORDERS)
+    while again.position.seqno < stood - 1:
+        again.sql(f"CREATE DATABASE more{again.position.seqno}")
+    crashes.before = set(range(WRITERS))
+    with pytest.raises(Crash):
+        again.rows(net(ORDERS, inserts=ROWS))
+    again.target.close()
+    crashes.before = set()
+    third = Applier(place.open(audit=True))
+    assert third.position.intent is None
+    assert third.position.seqno == stood - 1
 
 
 def test_a_commit_that_goes_back_is_not_divided(place: WritersPlace, orders: Applier) -> None:

@@ -19,7 +19,7 @@ from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.division import divide
 from connector.targets.postgres.errors import translated
-from connector.targets.postgres.merge import Step, run_steps
+from connector.targets.postgres.merge import Step, commit, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.target_schema import of_table
 
@@ -78,7 +78,7 @@ class Channel:
     def commit(self) -> None:
         """End the channel's transaction."""
         faults.point("target.before_channel")
-        self.session.execute("COMMIT")
+        commit(self.session)
         faults.point("target.after_channel")
 
     def forget(self) -> None:

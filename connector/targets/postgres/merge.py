@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from connector.errors import TargetDiffers
+from connector.errors import TargetDiffers, TargetUnavailable
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.postgres.names import column_name, column_names, table_name
 
@@ -74,6 +74,21 @@ def run_steps(session: psycopg.Connection, steps: Sequence[Step]) -> None:
             differs.tables = () if step.table is None else (step.table,)
             raise differs
         cursor.nextset()
+
+
+def commit(session: psycopg.Connection) -> None:
+    """Commit the session's transaction.
+
+    Raises:
+        TargetUnavailable: an earlier error, which was not looked at, had aborted it: COMMIT then rolls back.
+        psycopg.Error: the commit failed.
+    """
+    answer = session.execute("COMMIT").statusmessage
+    if answer != "COMMIT":
+        raise TargetUnavailable(
+            f"PostgreSQL answers COMMIT with {answer}: an error had aborted the transaction before",
+            hint="nothing of it was applied; thl apply tries again",
+        )
 
 
 def merge(

@@ -4,6 +4,9 @@ Plain readers may see a divided commit in part. So further sessions export a sna
 `thl_progress.snapshot`, and the two before it live on, so that a reader has time to take one over. Only a snapshot in
 which the position is consistent is published: the intent makes it inconsistent before any writer commits.
 
+A snapshot does not hold for a table that is rewritten or renamed after it: PostgreSQL shows a rewritten table as empty,
+and looks names up as they are now. So a commit with DDL ends all snapshots first, and none is exported meanwhile.
+
 A snapshot ends with the transaction that exported it, and with it an advisory lock, by which `thl_living_snapshots`
 knows the living ones. Vacuum keeps what they see. An applier that is stopped loses them after a while.
 """
@@ -12,8 +15,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
-from threading import Event, Thread
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
 from typing import Final
 
 import psycopg
@@ -82,6 +86,7 @@ class SnapshotExporter:
         self._free: deque[psycopg.Connection] = deque()
         self._living: deque[psycopg.Connection] = deque()  # whose transactions hold a snapshot, the oldest first
         self._ended = Event()
+        self._exporting = Lock()  # held while the sessions are used
         self._thread: Thread | None = None
 
     @property
@@ -101,19 +106,33 @@ class SnapshotExporter:
         if self._thread is not None:
             self._thread.join(JOIN_SECONDS)
 
+    @contextmanager
+    def withdrawn(self) -> Iterator[None]:
+        """End all snapshots, and export none within the context.
+
+        Raises:
+            psycopg.Error: a session does not answer.
+        """
+        with self._exporting:
+            self._end_all()
+            yield
+
     def _run(self) -> None:
         owned = True
         while owned and not self._ended.is_set():
             try:
-                self._open()
+                with self._exporting:
+                    self._open()
                 owned = self._export_until_ended()
             except (psycopg.Error, ConnectorError) as error:
                 fields = {"service": self._owner[0], "why": " ".join(str(error).split())}
                 LOG.warning("readers get no snapshot of the target: trying again", extra=fields)
                 self._ended.wait(RETRY_SECONDS)
             finally:
-                for session in self._sessions:
-                    session.close()
+                with self._exporting:
+                    self._living.clear()
+                    for session in self._sessions:
+                        session.close()
 
     def _open(self) -> None:
         self._sessions = []
@@ -129,30 +148,39 @@ class SnapshotExporter:
     def _export_until_ended(self) -> bool:
         """Return False once a newer applier has claimed the target."""
         while not self._ended.is_set():
-            session = self._free[0]
-            session.execute(_BEGIN)
-            found = session.execute(_LOOK, self._owner).fetchone()
-            if found is None:
+            with self._exporting:
+                seconds = self._export()
+            if seconds is None:
                 return False
-            consistent, open_intent, seqno, gtid_set = found
-            if consistent:
-                exported = session.execute(_EXPORT).fetchone()
-                self._living.append(self._free.popleft())
-                if exported is None:
-                    return False
-                snapshot, key, at, _ = exported
-                if not self._publish(snapshot, key, at, seqno, gtid_set):
-                    return False
-            else:
-                session.execute("ROLLBACK")
-                if open_intent:
-                    self._ended.wait(BETWEEN_SECONDS)
-                    continue
-                self._end_oldest(0)  # a load or a rewind may take hours, in which vacuum would wait
-            self._ended.wait(self._interval)
-        while self._living:
-            self._end_oldest(0)
+            self._ended.wait(seconds)
+        with self._exporting:
+            self._end_all()
         return True
+
+    def _export(self) -> float | None:
+        """Export a snapshot if the target is consistent.
+
+        Returns:
+            Seconds until the next one; None once a newer applier has claimed the target.
+        """
+        session = self._free[0]
+        session.execute(_BEGIN)
+        found = session.execute(_LOOK, self._owner).fetchone()
+        if found is None:
+            return None
+        consistent, open_intent, seqno, gtid_set = found
+        if not consistent:
+            session.execute("ROLLBACK")
+            if open_intent:
+                return BETWEEN_SECONDS
+            self._end_all()  # a load or a rewind may take hours, in which vacuum would wait
+            return self._interval
+        exported = session.execute(_EXPORT).fetchone()
+        self._living.append(self._free.popleft())
+        if exported is None:
+            return None
+        snapshot, key, at, _ = exported
+        return self._interval if self._publish(snapshot, key, at, seqno, gtid_set) else None
 
     def _publish(self, snapshot: str, key: int, at: int, seqno: int, gtid_set: str | None) -> bool:
         """Publish the newest snapshot, and end one that is too old; return False if a newer applier has claimed."""
@@ -166,3 +194,7 @@ class SnapshotExporter:
             oldest = self._living.popleft()
             oldest.execute("COMMIT")
             self._free.append(oldest)
+
+    def _end_all(self) -> None:
+        while self._living:
+            self._end_oldest(0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -47,7 +47,7 @@ from connector.targets.postgres.connection import connect
 from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, run
 from connector.targets.postgres.errors import connector_error, translated
 from connector.targets.postgres.literals import literal
-from connector.targets.postgres.merge import Step, run_steps
+from connector.targets.postgres.merge import Step, commit, run_steps
 from connector.targets.postgres.missing import NAMED, missing_rows, refused_table
 from connector.targets.postgres.names import NAMES, column_name, table_name
 from connector.targets.postgres.snapshots import SnapshotExporter, check_snapshots
@@ -300,12 +300,13 @@ class PostgresTarget:
         faults.point("target.before_merge")
         with translated():
             try:
-                if self._writers.staged or self._writers.making_whole:
-                    self._merge_shares(position, events)
-                else:
-                    self._merge(position, events)
-                faults.point("target.before_commit")
-                self._db.execute("COMMIT")
+                with self._snapshots.withdrawn() if self._schema.has_changed else nullcontext():
+                    if self._writers.staged or self._writers.making_whole:
+                        self._merge_shares(position, events)
+                    else:
+                        self._merge(position, events)
+                    faults.point("target.before_commit")
+                    commit(self._db)
             except (ConnectorError, psycopg.Error) as failure:
                 # A newer applier's claim matters more than any other failure.
                 self._writers.rollback()
@@ -414,7 +415,7 @@ class PostgresTarget:
         if self._pending:
             # Columns that may be NULL from now on, and indexes: no reader sees them, and the rows need them.
             self._run([Step("BEGIN"), steps.owned(), *steps.tables(self._schema)])
-            self._db.execute("COMMIT")
+            commit(self._db)
             self._pending.clear()
             self._schema.tables_committed()
         first = Step(_DEFERRED if self._indexes.kept else "SELECT")

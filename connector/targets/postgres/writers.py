@@ -95,7 +95,14 @@ class Writers:
         columns = ", ".join(bookkeeping.INTENT)
         row = run(f"SELECT {columns} FROM thl.thl_intent WHERE service = %s".encode(), (service,)).fetchone()
         consistent: bool | None = None
-        if row is not None:
+        if row is None:
+            # A position that was deleted by hand leaves the channels where they were.
+            run(
+                "UPDATE thl.thl_channels SET seqno = -1 WHERE service = %s AND seqno > "
+                "coalesce((SELECT p.seqno FROM thl.thl_position p WHERE p.service = %s), -1)",
+                (service, service),
+            )
+        else:
             channels = run("SELECT channel, seqno FROM thl.thl_channels WHERE service = %s", (service,)).fetchall()
             last = row[bookkeeping.INTENT.index("last_seqno")]
             self._intent, consistent = bookkeeping.intent_from(row, [one for one, seqno in channels if seqno == last])
