@@ -44,7 +44,9 @@ class PostgresReader:
 
     def __init__(self, url: str) -> None:
         try:
-            self._connection = psycopg.connect(url, autocommit=True, application_name="thl verify")
+            self._connection = psycopg.connect(
+                url, autocommit=True, application_name="thl verify", client_encoding="utf8"
+            )
         except psycopg.OperationalError as error:
             raise TargetUnavailable(f"the target does not answer: {error}") from error
         self._tables: dict[tuple[str, str], str] = {}

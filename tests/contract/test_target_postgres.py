@@ -163,6 +163,7 @@ def database(postgres_server: DatabaseServer) -> Iterator[str]:
 def place(database: str) -> Iterator[PostgresPlace]:
     made = PostgresPlace(database)
     yield made
+    made.run("ALTER DATABASE target_contract RESET ALL")
     for target in made.opened:
         target.close()
     for (schema,) in made.query("SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname !~ '^(pg_|information_)'"):
@@ -250,6 +251,33 @@ def test_refused_connection_is_not_retried(place: PostgresPlace, wrong: dict[str
         assert "secret" not in str(raised.value)
     finally:
         place.reader.execute("DROP ROLE thl_other")
+
+
+@pytest.mark.parametrize("given_by", ["database", "environment", "url"])
+def test_text_is_utf8_whatever_encoding_clients_have(
+    place: PostgresPlace, monkeypatch: pytest.MonkeyPatch, given_by: str
+) -> None:
+    text = "é€日"
+    if given_by == "database":
+        place.run("ALTER DATABASE target_contract SET client_encoding = 'LATIN1'")
+    elif given_by == "environment":
+        monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    else:
+        place.url += "?client_encoding=latin1"
+    applier = Applier(place.open())
+    applier.sql("CREATE DATABASE shop", "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
+    applier.rows(net(layout("shop.t", ["id int", "v varchar(9)"], ["id"]), inserts=[(1, text)]))
+    assert place.query("SELECT encode(convert_to(v, 'UTF8'), 'hex') FROM shop.t") == [(text.encode().hex(),)]
+
+
+def test_timeouts_of_the_database_do_not_end_sessions(place: PostgresPlace) -> None:
+    names = ["idle_session_timeout", "statement_timeout"]
+    if place.reader.info.server_version >= 170000:
+        names.append("transaction_timeout")
+    for name in names:
+        place.run(f"ALTER DATABASE target_contract SET {name} = '1s'")
+    target = place.open()
+    assert [target._db.execute(f"SHOW {name}".encode()).fetchone() for name in names] == [("0",)] * len(names)
 
 
 def test_killed_session_loses_staged_rows(place: PostgresPlace, applier: Applier) -> None:

@@ -23,14 +23,15 @@ from connector.log.transaction.xa import XID
 from connector.mysql.values.charsets import UTF8, decode_leniently, shown
 from connector.mysql.values.session_names import COLLATION_OPTIONS, named_option
 
+# What ends a statement. Its command is in lower case, as the client has it: after `\C binary` it knows no other.
 DELIMITER: Final = b"/*!*/;"
 BEFORE: Final = b"""# SQL of binary log files, from thl binlog. Execute it with: mysql --binary-mode --comments
 # (with --local-infile for LOAD DATA). The user needs BINLOG_ADMIN for rows, and SESSION_VARIABLES_ADMIN.
 # Where a statement used the time zone SYSTEM, the zone is that of the server that executes it.
 /*!50530 SET @@session.pseudo_slave_mode = 1*/;
-DELIMITER /*!*/;
+delimiter /*!*/;
 """
-AFTER: Final = b"""DELIMITER ;
+AFTER: Final = b"""delimiter ;
 /*!50530 SET @@session.pseudo_slave_mode = 0*/;
 """
 # Settings that stay until another statement has others: the server version since which a server knows them.
@@ -157,6 +158,8 @@ class SqlPrinter:
         if change.schema not in {"", self._session.schema} and "suppress_use" not in options:
             yield from _in_utf8(f"USE `{change.schema.replace('`', '``')}`", charset)
             self._session.schema = change.schema
+        elif not change.schema and self._session.schema:
+            yield b"# The session of this statement had no default schema; here it has the last one.\n"
         yield _ended(text if replay.LOAD_FROM not in options else self._loading(seqno, change, text, charset))
         if SCHEMAS.search(change.sql):
             self._session.schema = None  # the default schema may be gone
@@ -171,8 +174,10 @@ class SqlPrinter:
             value = settings[name] = options[name]
             if name == "character_set_client":
                 yield _ended(f"/*!\\C {value} */".encode())
-            text = f"SET @@session.{name} = {_setting(name, value, mariadb=mariadb)}"
-            yield _ended((f"/*!{version} {text}*/" if version else text).encode())
+            setting, comment = _setting(name, value, mariadb=mariadb)
+            text = f"SET @@session.{name} = {setting}"
+            # The comment stands outside: the client does not count comments within comments.
+            yield _ended(((f"/*!{version} {text}*/" if version else text) + comment).encode())
         for name in ONCE:
             if name in options:
                 yield _ended(f"SET @@session.{name} = {options[name]}".encode())
@@ -236,13 +241,14 @@ def _bytes_of(text: bytes, charset: str, characters: int) -> int:
     return size
 
 
-def _setting(name: str, value: str, *, mariadb: bool) -> str:
+def _setting(name: str, value: str, *, mariadb: bool) -> tuple[str, str]:
+    """A value as SQL, and a comment that says what its number means."""
     if name == "sql_mode" or (name in COLLATION_OPTIONS and value.isdecimal()):
         names = named_option(name, value, mariadb=mariadb)
-        return value if names in {"", value} else f"{value} /* {names} */"
+        return value, "" if names in {"", value} else f" /* {names} */"
     if name in QUOTED:
-        return "'" + named_option(name, value, mariadb=mariadb).replace("'", "''") + "'"
-    return value
+        return "'" + named_option(name, value, mariadb=mariadb).replace("'", "''") + "'", ""
+    return value, ""
 
 
 def _ended(text: bytes) -> bytes:
@@ -252,4 +258,4 @@ def _ended(text: bytes) -> bytes:
     number = 0
     while (other := b"/*%d*/;" % number) in text:
         number += 1
-    return b"DELIMITER " + other + b"\n" + text + b"\n" + other + b"\nDELIMITER " + DELIMITER + b"\n"
+    return b"delimiter " + other + b"\n" + text + b"\n" + other + b"\ndelimiter " + DELIMITER + b"\n"

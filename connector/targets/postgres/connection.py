@@ -18,7 +18,7 @@ WATCHED = "keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user
 
 
 def connect(url: str, name: str, patience: int = 10) -> psycopg.Connection:
-    """Open a session in autocommit. Parameters of the URL take precedence over the defaults here.
+    """Open a session in autocommit that speaks UTF-8. Other parameters of the URL take precedence over those here.
 
     Args:
         url: a URL of libpq.
@@ -30,6 +30,7 @@ def connect(url: str, name: str, patience: int = 10) -> psycopg.Connection:
         psycopg.Error: the server does not answer, or refuses the connection.
     """
     given = {**conninfo_to_dict(WATCHED), "connect_timeout": patience, "application_name": name, **parts_of(url)}
+    given["client_encoding"] = "utf8"  # COPY sends UTF-8, whatever the database, the role or PGCLIENTENCODING prefer
     conninfo = make_conninfo("", **{key: str(value) for key, value in given.items() if value is not None})
     return psycopg.connect(conninfo, autocommit=True)
 

@@ -71,7 +71,8 @@ SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'
 SET standard_conforming_strings = on; SET client_min_messages = 'warning'; SET statement_timeout = 0;
 SET synchronous_commit = on; SET temp_buffers = '64MB';
 SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
-SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog
+SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog;
+SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')
 """
 
 _DEFERRED = "SET CONSTRAINTS ALL DEFERRED"

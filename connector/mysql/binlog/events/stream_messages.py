@@ -80,8 +80,8 @@ def refusal(code: int, text: bytes) -> ConnectorError:
     if code == FATAL_READING:
         return PreflightError(
             f"the source cannot send its binary log from this position: {said}",
-            hint="SHOW BINARY LOGS lists the files that it still has; if the position is purged, begin a new log "
-            "(another `service`) with a snapshot",
+            hint="SHOW BINARY LOGS lists the files that it still has; if the position is purged, or they were "
+            "reset, begin a new log (another `service`) with a snapshot",
             code=code,
         )
     if code in DENIED:

@@ -30,7 +30,7 @@ def sql(*arguments: object, stdin: bytes = b"") -> bytes:
 
 def executed(text: bytes) -> list[bytes]:
     """The statements between the delimiters, without comments before them."""
-    body = text[text.index(b"DELIMITER /*!*/;\n") + 17 : text.rindex(b"DELIMITER ;\n")]
+    body = text[text.index(b"delimiter /*!*/;\n") + 17 : text.rindex(b"delimiter ;\n")]
     found = [re.sub(rb"^(?:# [^\n]*\n)+", b"", part) for part in body.split(b"\n/*!*/;\n")]
     assert found.pop() == b""
     return found
@@ -48,6 +48,17 @@ def rows_in(folder: Path, statements: list[bytes]) -> list[object]:
     path = folder / "binlog.000001"
     path.write_bytes(b"\xfebin" + first + head + begin + b"".join(rest) + end)
     return [after for _, _, after in row_changes(whole_file(path), "t")]
+
+
+def test_no_comment_stands_within_a_comment_of_a_version() -> None:
+    """The client would not see where it ends."""
+    log = LogWriter()
+    log.begin()
+    log.query(b"INSERT INTO t VALUES (1)", state=LATIN1 + b"\x12" + struct.pack("<H", 255))
+    log.commit()
+    text = sql("-", stdin=log.data)
+    set_collation = b"SET @@session.default_collation_for_utf8mb4 = 255"
+    assert b"/*!80011 " + set_collation + b"*/ /* utf8mb4_0900_ai_ci */\n" in text
 
 
 def test_a_transaction_of_rows_is_one_of_binlog_statements(tmp_path: Path) -> None:
@@ -125,7 +136,7 @@ def test_text_with_the_delimiter_has_another_one() -> None:
     log.query(b"INSERT INTO t VALUES ('/*!*/;', '/*0*/;')")
     text = sql("-", stdin=log.data)
     assert (
-        b"\nDELIMITER /*1*/;\nINSERT INTO t VALUES ('/*!*/;', '/*0*/;')\n/*1*/;\nDELIMITER /*!*/;\nCOMMIT\n/*!*/;\n"
+        b"\ndelimiter /*1*/;\nINSERT INTO t VALUES ('/*!*/;', '/*0*/;')\n/*1*/;\ndelimiter /*!*/;\nCOMMIT\n/*!*/;\n"
     ) in text
 
 
@@ -179,4 +190,4 @@ def test_recorded_files_are_printed_whole(file: Path) -> None:
     text = sql(file)
     assert text.count(b"\nCOMMIT\n") == text.count(b"\nBEGIN\n") > 3
     assert text.startswith(b"# SQL of binary log files")
-    assert text.endswith(b"DELIMITER ;\n/*!50530 SET @@session.pseudo_slave_mode = 0*/;\n")
+    assert text.endswith(b"delimiter ;\n/*!50530 SET @@session.pseudo_slave_mode = 0*/;\n")
