@@ -85,7 +85,7 @@ def _check_files(resume: SourcePosition, files: Mapping[str, int]) -> None:
         return
     raise HistoriesDiffer(
         "The source lost the end of a binary log that was already read",
-        hint="it crashed with sync_binlog other than 1, or its binary log was reset: begin a new service with a snapshot",
+        hint="it crashed with sync_binlog other than 1, or its log was reset: begin a new service with a snapshot",
         file=resume.file,
         size="no such file" if size is None else size,
         read_up_to=resume.offset,
