@@ -332,7 +332,7 @@ def _in_use_reporter() -> Callable[[LogFile], None]:
     def report(file: LogFile) -> None:
         if str(file) not in reported:
             reported.add(str(file))
-            click.echo(f"thl: {file} is marked as in use: its server is writing it, or died while it was", err=True)
+            click.echo(f"thl: {file} is marked as in use: its server is writing it, or died while writing", err=True)
 
     return report
 

@@ -92,8 +92,9 @@ class Relay(Section):
     dir: Path | None = Field(
         None,
         description="Folder of the relay; none: there is no relay. Every commit on the target waits until its events "
-        "are on the disk here. With `target.writers` above 1 a target that was left within a commit can then be made "
-        "consistent without Kafka. A folder that other users can write to is refused; each applier needs its own.",
+        "are on the disk here. With `target.writers` above 1 a target whose applier died between the parts of a commit "
+        "can then be made consistent without Kafka. A folder that other users can write to is refused; each applier "
+        "needs its own.",
     )
     max_file_bytes: Bytes = Field(
         10_485_760, description="Bytes from which on the next event begins another file; an event is never divided."

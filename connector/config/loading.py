@@ -346,6 +346,9 @@ def _refused(error: ValidationError, layers: Layers) -> ConfigError:
             if problem["type"] == "extra_forbidden"
             else problem["msg"].removeprefix("Value error, ")
         )
+        if not path:  # of several fields
+            lines.append(cause)
+            continue
         origin = layers.origin(path)
         fields[_shown(path)] = origin
         lines.append(f"{_shown(path)}: {cause}" + (f" (from {origin})" if origin else ""))

@@ -56,7 +56,7 @@ class Config(Section):
     @model_validator(mode="after")
     def _a_relay_needs_a_local_master(self) -> Config:
         if self.relay.dir is not None and not LOCAL.fullmatch(self.apply.master):
-            raise ValueError(f"relay.dir: only with apply.master local[N] there is a relay, not {self.apply.master}")
+            raise ValueError(f"a relay needs apply.master local[N], not {self.apply.master}; relay.dir empty: no relay")
         return self
 
     @model_validator(mode="after")

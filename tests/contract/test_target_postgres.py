@@ -270,6 +270,19 @@ def test_text_is_utf8_whatever_encoding_clients_have(
     assert place.query("SELECT encode(convert_to(v, 'UTF8'), 'hex') FROM shop.t") == [(text.encode().hex(),)]
 
 
+def test_a_table_of_another_service_is_refused_by_name(place: PostgresPlace, applier: Applier) -> None:
+    create = "CREATE TABLE shop.t (id INT PRIMARY KEY)"
+    applier.sql("CREATE DATABASE shop", create)
+    with psycopg.connect(place.url) as other:
+        other.execute("UPDATE thl.thl_tables SET service = 'other'")
+        other.execute("DROP TABLE shop.t")
+    applier.target.close()
+    again = Applier(place.open())
+    with pytest.raises(PreflightError, match="another service has a table of this name") as caught:
+        again.sql(create)
+    assert "a database for each service" in caught.value.hint
+
+
 def test_timeouts_of_the_database_do_not_end_sessions(place: PostgresPlace) -> None:
     names = ["idle_session_timeout", "statement_timeout"]
     if place.reader.info.server_version >= 170000:

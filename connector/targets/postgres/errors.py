@@ -31,6 +31,7 @@ _PASSING_CLASSES: Final = ("08", "40", "53", "57", "58", "72")
 _PASSING: Final = ("55P03", "25P03", "25P04", "25006", "55006", "XX000", "42P06", "42P07")
 # The same, if both services create it at the same time.
 _NAMES: Final = ("pg_namespace_nspname_index", "pg_type_typname_nsp_index", "pg_class_relname_nsp_index")
+_TABLES_OF_ALL_SERVICES: Final = "thl_tables_target_name_key"
 _LOCKS: Final = ("55P03", "40001", "40P01", "57014")
 # Messages of the server or libpq about connections that a retry will not open either.
 _REFUSED: Final = re.compile(
@@ -72,6 +73,11 @@ def connector_error(error: psycopg.Error) -> ConnectorError:
         return PreflightError(text, hint="target.url names the user, the password and the database")
     if state in ("0A000", "2BP01"):
         return TargetDiffers(text, hint=_DEPENDENTS)
+    if error.diag.constraint_name == _TABLES_OF_ALL_SERVICES:
+        return PreflightError(
+            f"another service has a table of this name in the database: {error.diag.message_detail}",
+            hint="a database for each service; for a new log of the same tables an empty one",
+        )
     if state[:2] in ("22", "54"):
         return ValueNotRepresentable(text)
     if state == "23502" and error.diag.table_name:

@@ -196,7 +196,7 @@ def _ways_out(layout: TableLayout, column: Column, value: object) -> str:
     if copy_kind(column) in (Kind.DATE, Kind.TIMESTAMP) and "00" in str(value)[:10].split("-")[1:]:
         ways += (
             ': for a whole table, zero_dates: ["*"] in its rule of source.filters.tables publishes NULL for such '
-            "dates, with a new `service`, which is another log with another initial load"
+            "dates, with a new `service`, which is another log with another initial load, and an empty target"
         )
     return ways
 

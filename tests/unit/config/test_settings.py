@@ -298,6 +298,13 @@ def test_heap_has_a_unit_and_is_what_spark_needs(heap: str, fits: bool) -> None:
             load(sets=[f"apply.heap={heap}"])
 
 
+def test_a_relay_on_a_cluster_is_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(None, {"THL_RELAY__DIR": "/relay", "THL_APPLY__MASTER": "spark://h:7077"})
+    expected = "a relay needs apply.master local[N], not spark://h:7077; relay.dir empty: no relay"
+    assert caught.value.message == expected
+
+
 def test_indexes_of_a_sqlite_target_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         load(a_file(tmp_path, "target: {url: 'sqlite:///t.db', indexes: unique}"))

@@ -250,7 +250,7 @@ def test_a_file_in_use_is_reported_once(tmp_path: Path, arguments: tuple[str, ..
     path.write_bytes(data)
     told = binlog(path, *arguments)
     assert told.code == 0
-    assert told.err == f"thl: {path} is marked as in use: its server is writing it, or died while it was\n"
+    assert told.err == f"thl: {path} is marked as in use: its server is writing it, or died while writing\n"
     path.write_bytes(log.data)
     assert binlog(path, *arguments).err == ""
 
