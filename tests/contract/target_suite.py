@@ -10,7 +10,15 @@ from typing import Protocol
 
 import pytest
 
-from connector.errors import ConfigError, ConnectorError, Fenced, TargetDiffers, TargetUnavailable, Unsupported
+from connector.errors import (
+    ConfigError,
+    ConnectorError,
+    Fenced,
+    PreflightError,
+    TargetDiffers,
+    TargetUnavailable,
+    Unsupported,
+)
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import ANY, AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import Epoch, LogId, Seqno
@@ -525,7 +533,7 @@ class TestNames:
         other = Applier.__new__(Applier)
         other.target = place.open()
         other.position = other.target.claim("other")
-        with pytest.raises(TargetDiffers):
+        with pytest.raises((TargetDiffers, PreflightError)):
             other.sql(CREATE_USERS)
         other.target.close()
         applier.rows(net(USERS, inserts=[(1, "ann", None)]))
