@@ -28,6 +28,7 @@
 - `private_files`: files and folders that no other user can read.
 - `retrying`: retries calls after named errors.
 - `clock`: the time.
+- `background`: runs a function in a thread while a context lasts.
 - `metrics`: all metrics, and their HTTP server.
 - `logs`: log lines as text or JSON.
 - `failpoints`: named points at which tests end a process.

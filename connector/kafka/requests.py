@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from functools import partial
+from threading import Event
 from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from connector.background import in_background
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged, PreflightError
 from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
@@ -67,17 +69,11 @@ def listening(
         listener: called with each request and answer, in the thread.
         role: as of `LogReader`.
     """
-    ended = Event()
-    thread = Thread(target=_listen, args=(config, start, listener, ended, role), name="requests", daemon=True)
-    thread.start()
-    try:
+    with in_background("requests", partial(_listen, config, start, listener, role), leave=None):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
-def _listen(config: Config, start: int, listener: Callable[[OfflineRequest], None], ended: Event, role: str) -> None:
+def _listen(config: Config, start: int, listener: Callable[[OfflineRequest], None], role: str, ended: Event) -> None:
     # Uncommitted: a producer's open transaction must not hide the requests after it.
     settings: dict[str, Property] = {"auto.offset.reset": "earliest", "enable.partition.eof": False}
     with KafkaConsumer(config.kafka, f"{config.topic}.{role}", committed=False, settings=settings) as consumer:

@@ -10,11 +10,12 @@ import io
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Final
 
 import fastavro
 
+from connector.background import in_background
 from connector.config.model import Config
 from connector.errors import ConfigError, ConnectorError
 from connector.log.format.header import HEARTBEAT
@@ -25,7 +26,6 @@ from connector.mysql.server.heartbeat_table import heartbeat_table, write_heartb
 from connector.schema import fragment_schema
 
 LOG: Final = logging.getLogger(__name__)
-LEAVE: Final = 1.0
 POLL: Final = 0.2
 ONLINE, INTERVAL = "online", "interval"  # names of the producer's own heartbeats
 
@@ -95,13 +95,12 @@ def heartbeats(config: Config, online: Callable[[], bool]) -> Iterator[None]:
     if interval is None:
         yield
         return
-    ended = Event()
     if config.source.semi_sync:
         heartbeat_table(config.source)
     else:
         _beat(config, ONLINE)
 
-    def at_intervals() -> None:
+    def at_intervals(ended: Event) -> None:
         if config.source.semi_sync:
             while not online():
                 if ended.wait(POLL):
@@ -110,13 +109,8 @@ def heartbeats(config: Config, online: Callable[[], bool]) -> Iterator[None]:
         while not ended.wait(interval):
             _beat(config, INTERVAL)
 
-    thread = Thread(target=at_intervals, name="heartbeats", daemon=True)
-    thread.start()
-    try:
+    with in_background("heartbeats", at_intervals):
         yield
-    finally:
-        ended.set()
-        thread.join(LEAVE)  # limited: a source that does not answer must not delay the producer's stop
 
 
 def _beat(config: Config, name: str) -> None:

@@ -9,10 +9,11 @@ import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event
 from typing import Final
 
 from connector import metrics
+from connector.background import in_background
 from connector.config.model import Config
 from connector.errors import ConnectorError
 from connector.mysql.server.connection import session
@@ -20,7 +21,6 @@ from connector.mysql.server.semi_sync import read_state, semi_sync_problem
 
 LOG: Final = logging.getLogger(__name__)
 EVERY: Final = 5.0  # seconds
-LEAVE: Final = 1.0
 
 
 class SemiSyncMonitor:
@@ -64,17 +64,12 @@ def watched_semi_sync(config: Config) -> Iterator[None]:
     if not config.source.semi_sync:
         yield
         return
-    monitor, ended = SemiSyncMonitor(config), Event()
+    monitor = SemiSyncMonitor(config)
     metrics.semi_sync_on.labels(config.service).set(math.nan)
 
-    def at_intervals() -> None:
+    def at_intervals(ended: Event) -> None:
         while not ended.wait(EVERY):
             monitor.look()
 
-    thread = Thread(target=at_intervals, name="semi-sync", daemon=True)
-    thread.start()
-    try:
+    with in_background("semi-sync", at_intervals):
         yield
-    finally:
-        ended.set()
-        thread.join(LEAVE)  # limited: a source that does not answer must not delay the producer's stop

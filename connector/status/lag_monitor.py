@@ -6,12 +6,14 @@ import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from functools import partial
+from threading import Event
 from typing import Final
 
 from prometheus_client import REGISTRY
 
 from connector import metrics
+from connector.background import in_background
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConnectorError
@@ -22,7 +24,6 @@ from connector.status.catch_up import CatchUp, Sample
 
 LOG: Final = logging.getLogger(__name__)
 EVERY: Final = 2.0  # seconds
-LEAVE: Final = 1.0  # seconds
 
 
 @contextmanager
@@ -36,14 +37,8 @@ def lag_monitor(config: Config, clock: Clock) -> Iterator[None]:
     if not config.metrics.port:
         yield
         return
-    ended = Event()
-    thread = Thread(target=_monitor, args=(config, clock, ended), name="lag-monitor", daemon=True)
-    thread.start()
-    try:
+    with in_background("lag-monitor", partial(_monitor, config, clock)):
         yield
-    finally:
-        ended.set()
-        thread.join(LEAVE)  # limited: unavailable brokers must not keep an applier from ending
 
 
 def _monitor(config: Config, clock: Clock, ended: Event) -> None:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from threading import Event
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from connector import metrics
+from connector.background import in_background
 from connector.clock import SystemClock
 from connector.config.model import Config, Metrics
 from connector.errors import BrokerUnavailable, TargetUnavailable
@@ -115,7 +117,7 @@ def test_ending_applier_does_not_wait_for_unavailable_brokers(
         return SimpleNamespace(last_finished=100)
 
     monkeypatch.setattr(reader, "position", position)
-    monkeypatch.setattr(module, "LEAVE", 0.1)
+    monkeypatch.setattr(module, "in_background", partial(in_background, leave=0.1))
     began = time.monotonic()
     with module.lag_monitor(CONFIG, SystemClock()):
         assert asked.wait(PATIENCE)
@@ -124,7 +126,7 @@ def test_ending_applier_does_not_wait_for_unavailable_brokers(
 
 
 def test_no_metrics_server_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Thread", lambda **_: pytest.fail("a thread was started"))
+    monkeypatch.setattr(module, "in_background", lambda *_: pytest.fail("a thread was started"))
     with module.lag_monitor(Config(service="watched"), SystemClock()):
         pass
 
