@@ -17,6 +17,7 @@ from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.settings import MYSQL_FAST
+from tests.support import mysql
 from tests.support.producing import PATIENCE, until
 
 NEVER = 3_600_000  # milliseconds: a commit that is not acknowledged lasts longer than a test
@@ -48,15 +49,7 @@ def enable(server: Mysqld, timeout: int = NEVER) -> None:
 
 
 def connect(server: Mysqld, **options: Any) -> pymysql.Connection[Any]:
-    return pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        autocommit=True,
-        read_timeout=PATIENCE,
-        **options,
-    )
+    return mysql.connect(server, read_timeout=PATIENCE, **options)
 
 
 def execute(server: Mysqld, *statements: str) -> None:
