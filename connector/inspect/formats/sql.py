@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain, count
 from typing import Any, BinaryIO, Final
 
 from connector.errors import escaped
@@ -83,7 +84,7 @@ class StatementPrinter:
             sql = shown_text(sql.decode("utf-8", "backslashreplace")).encode()
         shown = sql.decode("latin-1").rstrip("; \t\r\n")  # bytes as characters
         if ";" in shown:
-            delimiter = next(one for one in _DELIMITERS if one not in shown)
+            delimiter = next(one for one in chain(_DELIMITERS, map("//{}//".format, count())) if one not in shown)
             yield from (f"DELIMITER {delimiter}".encode(), sql, delimiter.encode(), b"DELIMITER ;")
         elif _LINE_COMMENT.search(shown):
             yield from (sql, b";")

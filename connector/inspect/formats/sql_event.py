@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from connector import private_files as private
 from connector.errors import ConfigError, escaped
 from connector.inspect.formats.tungsten import time_of
 from connector.log.ids import Kind, Outcome, Seqno
@@ -141,7 +142,7 @@ class SqlPrinter:
             raise TypeError("rows that are no BINLOG statement: the reader's filter does not say `replays`")
         options = change.options
         if replay.LOAD_BLOCK in options:
-            with self._file(seqno, options[replay.LOAD_FILE]).open("ab") as file:
+            with private.open_to_append(self._file(seqno, options[replay.LOAD_FILE])) as file:
                 file.write(base64.b64decode(options[replay.LOAD_BLOCK], validate=True))
             return
         self._statements += 1
@@ -190,7 +191,7 @@ class SqlPrinter:
         """LOAD DATA that reads the file from the folder."""
         options = change.options
         file = self._file(seqno, options[replay.LOAD_FILE])
-        file.touch()  # an empty file has no blocks
+        private.open_to_append(file).close()  # an empty file has no blocks
         word = WORDS[options[replay.LOAD_DUPLICATES]]
         start, end = (
             _bytes_of(text, charset, int(options[name])) for name in (replay.LOAD_FROM, replay.LOAD_TO)

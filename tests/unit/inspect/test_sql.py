@@ -166,6 +166,7 @@ def test_a_schema_is_named_in_utf8_whatever_the_last_client_had() -> None:
         ("one -- two", "one -- two\n;\n"),
         ("BEGIN a; b; END", "DELIMITER //\nBEGIN a; b; END\n//\nDELIMITER ;\n"),
         ("a; // $$ b", "DELIMITER ;;\na; // $$ b\n;;\nDELIMITER ;\n"),
+        ("a;;// $$ @@@ \\\\\\ ~~~~ b", "DELIMITER //0//\na;;// $$ @@@ \\\\\\ ~~~~ b\n//0//\nDELIMITER ;\n"),
         ("CREATE TABLE t (a INT) START TRANSACTION", "CREATE TABLE t (a INT);\n"),
     ],
 )

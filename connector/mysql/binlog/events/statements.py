@@ -72,8 +72,8 @@ class Statements:
         values = ONE_SHOT.findall(found.statement.sql) if found.statement.sql.startswith("SET ONE_SHOT ") else ()
         for name, value in values:
             self.pending[name.lower()] = value.strip("'")
-            if name.upper() == "CHARACTER_SET_CLIENT":
-                self.charset = charset_of(int(value))
+            if name.upper() == "CHARACTER_SET_CLIENT":  # a number here, in later versions a name
+                self.charset = self.pending["character_set_client"] = charset_of(int(value))
         return bool(values)
 
     def _create_file(self, body: bytes) -> None:

@@ -164,9 +164,19 @@ def test_load_data_of_an_old_log_reads_the_file_of_the_folder(tmp_path: Path) ->
     found = executed(sql("-", "--load-folder", folder, stdin=log.data))
     (file,) = folder.iterdir()
     assert file.read_bytes() == b"1|2\n3|4\n"
+    assert file.stat().st_mode & 0o777 == 0o600
     quoted = str(file).replace("'", "''")
     start = f"LOAD DATA LOCAL INFILE '{quoted}' REPLACE INTO TABLE `t` FIELDS"
     assert [text for text in found if text.startswith(start.encode())] == [found[-2]]
+
+
+def test_character_set_that_4_1_logs_by_its_number_is_that_of_the_text() -> None:
+    log = OldLog()
+    log.query(b"SET ONE_SHOT CHARACTER_SET_CLIENT=8,COLLATION_CONNECTION=8")
+    log.query(b"INSERT INTO t VALUES ('caf\xe9')")
+    found = executed(sql("-", stdin=log.data))
+    assert b"SET @@session.character_set_client = latin1" in found
+    assert b"INSERT INTO t VALUES ('caf\xe9')" in found
 
 
 def test_statement_whose_file_is_not_in_the_log_is_marked() -> None:
