@@ -204,18 +204,18 @@ class Readers:
         return shared.next(connection)
 
     def _read_chunks(self, connection: Connection, shared: _Shared, first: KeyRange) -> None:
-        table, chunk = shared.table, first
+        table = shared.table
         transform = self._filter.row_transform(table.layout)
-        left: KeyRange | None = chunk
+        chunk: KeyRange | None = first
         with _unchanged(table.layout.name):
-            while left is not None:
-                for data, ends in table_rows(connection, table, left, self._event_rows, self._event_bytes):
+            while chunk is not None:
+                for data, ends in table_rows(connection, table, chunk, self._event_rows, self._event_bytes):
                     rows = Rows(table.layout, Action.INSERT, data, ends)
                     if transform is not None:
                         new_data, new_ends, _, _ = transform.rows(Action.INSERT, bytes(data), bytes(ends), b"", b"")
                         rows = Rows(transform.layout, Action.INSERT, new_data, array("Q", new_ends))
                     self._found.put(RowsRead(table, rows), len(rows.data))
-                left = shared.next(connection)
+                chunk = shared.next(connection)
 
 
 def _shut_down(connection: Connection) -> None:
