@@ -6,15 +6,13 @@ was written for an event that is given up is cut off again.
 
 from __future__ import annotations
 
-import logging
 import os
 from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from itertools import islice
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -24,28 +22,14 @@ from connector.clock import Clock
 from connector.errors import ConfigError
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment, SpooledRecords
-from connector.log.epochs.fork import overlaps
 from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
-from connector.relay.folder import (
-    OPTION,
-    Lock,
-    RelayFile,
-    damaged,
-    gapless,
-    later_paths,
-    open_private,
-    path_of,
-    relay_files,
-    sync_folder,
-)
-from connector.relay.frames import Broken, FileHead, file_head, file_head_record, frames, passed_over_record
-from connector.relay.reader import BUFFER, FileScan, PassedOver
+from connector.relay.cut_back import cut_back
+from connector.relay.folder import OPTION, Lock, open_private, path_of, sync_folder
+from connector.relay.frames import FileHead, file_head_record, passed_over_record
 from connector.relay.record import add_record, add_records
-
-LOG: Final = logging.getLogger(__name__)
 
 WRITE_BYTES: Final = 1 << 20  # bytes of records that are gathered in memory
 
@@ -114,103 +98,15 @@ class RelayWriter:
         with self._failing():
             self._wait()
             self._forget()
-            files = relay_files(self._folder, torn=True)
-            self._check_log(files, history.log_id, position.service)
             self._log_id, self._service, self._gtid_set = history.log_id, position.service, gtid_set
-            known = position.seqno if position.intent is None else position.intent.last
-            if files and position.seqno + 1 < gapless(files)[0].first:
-                known = position.seqno
-            known = self._proved(files, history, position.seqno, known)
-            while files and files[-1].head.seqno > known:
-                files.pop()
-            self._check_torn(files, position.seqno)
-            for path in later_paths(self._folder, files[-1].number if files else 0):
-                LOG.info("the relay has later events than the target: they are deleted", extra={"file": str(path)})
-                path.unlink()
-            self._files = deque((file.number, file.first) for file in files)
-            self._last, self._epoch = position.seqno, position.epoch
             self._applied = position.seqno
-            if files:
-                self._continue(files[-1], known, position.seqno)
-
-    def _check_log(self, files: Sequence[RelayFile], log_id: LogId, service: str) -> None:
-        other = next((file for file in files if (file.head.log_id, file.head.service) != (log_id, service)), None)
-        if other is not None:
-            raise ConfigError(
-                "the relay is of another log",
-                hint=f"let {OPTION} name an empty folder",
-                file=str(other.path),
-                log_id=other.head.log_id,
-                service=other.head.service,
-                expected=f"{log_id} of service {service}",
-            )
-
-    def _proved(self, files: Sequence[RelayFile], history: History, applied: Seqno, upto: Seqno) -> Seqno:
-        """Return the last event, up to one, before any that is trapped or, where none is applied, of another epoch.
-
-        This reads the files that may have such events alone: an archive is as large as its disk.
-        """
-        trapped = history.trapped
-        for at, file in enumerate(files):
-            end = files[at + 1].head.seqno if at + 1 < len(files) else upto
-            if end <= applied and not overlaps(trapped, file.first, end):
-                continue
-            with suppress(Broken), file.path.open("rb", buffering=BUFFER) as opened:
-                for found in FileScan(file).events(opened):
-                    if isinstance(found, PassedOver):
-                        continue
-                    seqno, epoch = found.last.seqno, found.last.epoch
-                    if seqno > upto:
-                        break
-                    if overlaps(trapped, seqno, seqno) or (seqno > applied and history.covering(seqno).epoch != epoch):
-                        fields = {"seqno": seqno, "epoch": epoch, "file": str(file.path)}
-                        LOG.warning("the log goes on without events of the relay: they are deleted", extra=fields)
-                        return Seqno(seqno - 1)
-        return upto
-
-    def _check_torn(self, files: Sequence[RelayFile], applied: Seqno) -> None:
-        """Refuse a last file without a first record if it may have had events that the target has applied."""
-        for path in later_paths(self._folder, files[-1].number if files else 0):
-            try:
-                with path.open("rb") as opened:
-                    for frame in islice(frames(opened), 1):
-                        file_head(frame)
-            except Broken as error:
-                if not files or _last_of(files[-1]) < applied:
-                    raise damaged(path, error) from error
-
-    def _continue(self, file: RelayFile, upto: Seqno, applied: Seqno) -> None:
-        """Continue the last file after an event, or begin another one where events are missing between.
-
-        Args:
-            file: the file.
-            upto: the event; what follows it, or is not whole, is cut off.
-            applied: the last event that the target has committed.
-        """
-        scan = FileScan(file)
-        last, epoch, end = scan.seqno, scan.epoch, 0
-        try:
-            with file.path.open("rb", buffering=BUFFER) as opened:
-                for _ in scan.events(opened):
-                    if scan.seqno > upto:
-                        break
-                    last, epoch, end = scan.seqno, scan.epoch, scan.end
-        except Broken as error:
-            if last < applied:
-                raise damaged(file.path, error, last, epoch) from error
-        end = end or scan.begin
-        if (size := file.path.stat().st_size) > end:
-            fields = {"file": str(file.path), "last": last, "bytes": size - end}
-            LOG.info("the relay is cut after the last event to keep", extra=fields)
-            os.truncate(file.path, end)
-        if last < applied:
-            fields = {"missing": f"{last + 1}..{applied}", "folder": str(self._folder)}
-            LOG.warning("the relay lacks events: it was off when they were applied", extra=fields)
-            return
-        self._last, self._epoch = last, epoch
-        self._file = open_private(file.path)
-        self._unsynced.append(self._file)
-        self._size = self._whole = end
+            end = cut_back(self._folder, position, history)
+            self._files = deque((file.number, file.first) for file in end.files)
+            self._last, self._epoch = end.seqno, end.epoch
+            if end.offset is not None:
+                self._file = open_private(end.files[-1].path)
+                self._unsynced.append(self._file)
+                self._size = self._whole = end.offset
 
     def add_range(self, messages: Messages, first: int, end: int) -> None:
         """Write some of these messages, each a whole event, from index `first` to before `end`."""
@@ -394,15 +290,6 @@ class RelayWriter:
                 service=self._service or None,
                 seqno=self._applied + 1,
             ) from error
-
-
-def _last_of(file: RelayFile) -> Seqno:
-    """Return the last whole event of a file before any damage; the one before the file if it has none."""
-    scan = FileScan(file)
-    with suppress(Broken), file.path.open("rb", buffering=BUFFER) as opened:
-        for _ in scan.events(opened):
-            pass
-    return scan.seqno
 
 
 def _records_of(segment: Segment) -> memoryview:
