@@ -51,7 +51,7 @@ def finish_intent(config: Config, target: TargetDatabase, position: TargetPositi
     intent = position.intent
     if intent is None:
         return position
-    fields = {"service": config.service, "seqno": f"{intent.first}..{intent.last}"}
+    fields = {"service": config.service, "seqno": intent.span}
     LOG.warning("an applier was ended within a commit of several writers: making it whole", extra=fields)
     agreed = handshake(config, position)
     topic = config.topic

@@ -154,7 +154,7 @@ class RelayApplier:
 
     def _proved(self, position: TargetPosition) -> Relay:
         """Return the relay, which continues where the target is."""
-        needed = f"{position.seqno + 1}.." if position.intent is None else _span(position.intent)
+        needed = f"{position.seqno + 1}.." if position.intent is None else position.intent.span
         try:
             relay = Relay(self._folder)
             self._prove(relay, position)
@@ -190,7 +190,7 @@ class RelayApplier:
             )
 
 
-def finish_intent(config: Config, clock: Clock, stop: Callable[[], Event]) -> TargetPosition | None:
+def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Event]) -> TargetPosition | None:
     """Make a target consistent that an applier left within a commit of several writers, if no broker answers.
 
     Args:
@@ -214,7 +214,7 @@ def finish_intent(config: Config, clock: Clock, stop: Callable[[], Event]) -> Ta
         return None  # the applier tries again
     if intent is None or (error := unreachable(config)) is None:
         return None
-    fields = {"service": config.service, "needed": "{}..{}".format(*intent)}
+    fields = {"service": config.service, "needed": intent.span}
     why = {"why": error.message}
     LOG.warning("the target is within a commit, and no broker answers: the relay makes it whole", extra=fields | why)
     try:
@@ -291,11 +291,7 @@ def _prove_intent(relay: Relay, position: TargetPosition, intent: Intent) -> Non
     if (last, epoch) != (intent.last, intent.epoch):
         has = "none of them" if last == position.seqno else f"them up to event {last} of epoch {epoch}"
         raise LogDamaged(
-            f"the target needs events {_span(intent)} up to epoch {intent.epoch}; the relay has {has}",
+            f"the target needs events {intent.span} up to epoch {intent.epoch}; the relay has {has}",
             hint="nothing was changed; start thl apply where a broker of kafka.bootstrap answers",
             folder=str(relay.folder),
         )
-
-
-def _span(intent: Intent) -> str:
-    return f"{intent.first}..{intent.last}"

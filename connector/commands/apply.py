@@ -140,7 +140,7 @@ def apply(
 
     from connector import metrics
     from connector.applier.applier import Applier
-    from connector.applier.from_relay import RelayApplier, finish_intent
+    from connector.applier.from_relay import RelayApplier, finish_intent_from_relay
     from connector.clock import SystemClock
     from connector.errors import TargetUnavailable
     from connector.fetching.class_archive import find_options
@@ -165,7 +165,7 @@ def apply(
         return
     with suppress(TargetUnavailable):  # which the applier tries again
         open_target(config.target, clock).close()  # before Spark, which takes seconds to start
-    if (finished := finish_intent(config, clock, stop_at_signals)) is not None:
+    if (finished := finish_intent_from_relay(config, clock, stop_at_signals)) is not None:
         click.echo(_finished(config, finished), err=True)
         return
     warn_of_missing_log(config)

@@ -11,6 +11,7 @@ from typing import Self
 
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
+from connector.log.transaction.position import Intent
 from connector.relay.folder import Lock, RelayFile, sync_folder, unusable
 from connector.relay.reader import Relay, WholeEvent
 
@@ -62,13 +63,13 @@ class Purge:
     ) -> None:
         self._lock.close()
 
-    def steps(self, low: Seqno | None, high: Seqno | None, needed: tuple[int, int] | None) -> list[Step]:
+    def steps(self, low: Seqno | None, high: Seqno | None, needed: Intent | None) -> list[Step]:
         """Return what would be deleted; the newest file is never deleted, but may be cut.
 
         Args:
             low: the first event to delete; None: the oldest.
             high: the last one; None: the newest.
-            needed: the first and last event of an intent, which stay; None if there is none.
+            needed: the target's intent, whose events stay; None if there is none.
 
         Raises:
             ConfigError: an event is needed, or events would be missing between others.
@@ -85,11 +86,11 @@ class Purge:
             found = self._at_the_beginning(newest if high is None else high)
         else:
             found = self._at_the_end(low, newest)
-        if needed is not None and any(step.first <= needed[1] and needed[0] <= step.last for step in found):
+        if needed is not None and any(step.first <= needed.last and needed.first <= step.last for step in found):
             raise ConfigError(
                 "the target needs these events: it is within a commit of several writers",
                 hint="start thl apply once, which makes it whole",
-                needed="{}..{}".format(*needed),
+                needed=needed.span,
             )
         return found
 

@@ -126,7 +126,7 @@ def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> 
         return target
     clock.sleep(WHOLE_SECONDS)
     later = read_target(config.target.url.get_secret_value(), config.service)
-    if later is None or later.intent is None or later.intent.last_seqno == target.intent.last_seqno:
+    if later is None or later.intent is None or later.intent.last == target.intent.last:
         return later or target
     causes = tuple(word for word in later.because if word != "channels")
     return replace(later, intent=None, because=causes, consistent=not {"load", "rewind"} & set(causes))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from connector.errors import escaped
-from connector.status.target import OpenIntent
+from connector.log.transaction.position import Intent
 
 
 class ServiceState(StrEnum):
@@ -109,7 +109,7 @@ class ApplierStatus:
     consistent: bool = False
     inconsistent_because: tuple[str, ...] = ()
     channels: tuple[int, ...] = ()
-    open_intent: OpenIntent | None = None
+    open_intent: Intent | None = None
     restarts: int = 0
     offline_requested_by: str = ""
     offline_reason: str = ""
@@ -208,8 +208,14 @@ def _named(end: ProducerStatus | ApplierStatus) -> dict[str, object]:
 
 
 def _as_json(value: object) -> object:
-    if isinstance(value, OpenIntent):
-        return {_spelling(name): item for name, item in asdict(value).items()}
+    if isinstance(value, Intent):
+        return {
+            "firstSeqno": value.first,
+            "lastSeqno": value.last,
+            "epoch": value.epoch,
+            "writers": value.writers,
+            "committed": sorted(value.committed),
+        }
     return value
 
 

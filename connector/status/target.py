@@ -12,6 +12,8 @@ import psycopg
 
 from connector.config.target_url import sqlite_file, target_kind
 from connector.errors import TargetUnavailable
+from connector.log.transaction.position import Intent
+from connector.targets.bookkeeping import intent_from, intent_query
 from connector.targets.postgres.connection import connect
 
 _COLUMNS = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_time, applied_at, token"
@@ -29,29 +31,6 @@ UNION ALL SELECT 'load' FROM thl_position WHERE service = ?1 AND NOT consistent
 UNION ALL SELECT DISTINCT 'quarantine' FROM thl_excluded WHERE service = ?1
 UNION ALL SELECT DISTINCT 'skipped' FROM thl_inconsistent WHERE service = ?1
 """
-
-
-@dataclass(frozen=True, slots=True)
-class OpenIntent:
-    """A commit of several writers that is not whole yet.
-
-    Args:
-        first_seqno, last_seqno: its events.
-        epoch: of the last one.
-        writers: the number of writers that it is divided among.
-        committed: the writers, from 0 on, that have made their part.
-    """
-
-    first_seqno: int
-    last_seqno: int
-    epoch: int
-    writers: int
-    committed: tuple[int, ...]
-
-    def __str__(self) -> str:
-        """The intent for people."""
-        made = ", ".join(map(str, self.committed)) or "none"
-        return f"events {self.first_seqno}..{self.last_seqno} by {self.writers} writers, committed: {made}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +55,7 @@ class TargetRow:
     token: int
     because: tuple[str, ...] = ()
     channels: tuple[int, ...] = ()
-    intent: OpenIntent | None = None
+    intent: Intent | None = None
     unreadable: tuple[str, ...] = ()
 
 
@@ -144,11 +123,6 @@ def _with_writers(connection: psycopg.Connection, service: str, found: Any) -> T
     run, of = connection.execute, (service,)
     causes = run("SELECT because FROM thl.thl_inconsistent_because WHERE service = %s ORDER BY 1", of).fetchall()
     channels = run("SELECT channel, seqno FROM thl.thl_channels WHERE service = %s ORDER BY 1", of).fetchall()
-    columns = "first_seqno, last_seqno, epoch, writers"
-    begun = run(f"SELECT {columns} FROM thl.thl_intent WHERE service = %s".encode(), of).fetchone()
-    intent = None
-    if begun is not None:
-        first, last, epoch, writers = begun
-        committed = tuple(number for number, seqno in channels if seqno == last)
-        intent = OpenIntent(first, last, epoch, writers, committed)
+    begun = run(intent_query("%s").encode(), of).fetchall()
+    intent = intent_from(begun)[0] if begun else None
     return _row(found, causes, channels=tuple(seqno for _, seqno in channels), intent=intent)

@@ -139,14 +139,24 @@ def intent_values(intent: Intent, position: TargetPosition, *, consistent: bool)
     )
 
 
-def intent_from(row: Sequence[object], committed: Iterable[int]) -> tuple[Intent, bool]:
-    """The intent in the columns `INTENT`, and whether the target was consistent before it.
+def intent_query(parameter: str) -> str:
+    """The query for the intent of a service, which `intent_from` reads.
 
     Args:
-        row: the columns.
-        committed: the writers that have made their part.
+        parameter: `?` or `%s`, which stands for the service.
     """
-    log_id, first, last, epoch, _, consistent, writers, hash_version, undivided = row
+    columns = ", ".join(f"i.{column}" for column in INTENT)
+    made = "thl.thl_channels AS c ON c.service = i.service AND c.seqno = i.last_seqno"
+    return f"SELECT {columns}, c.channel FROM thl.thl_intent AS i LEFT JOIN {made} WHERE i.service = {parameter}"
+
+
+def intent_from(rows: Sequence[Sequence[object]]) -> tuple[Intent, bool]:
+    """The intent, and whether the target was consistent before it.
+
+    Args:
+        rows: the columns `INTENT`, with the number of a writer that has made its part; None: none has.
+    """
+    log_id, first, last, epoch, _, consistent, writers, hash_version, undivided, _ = rows[0]
     intent = Intent(
         log_id=LogId(str(log_id)),
         first=Seqno(int(str(first))),
@@ -155,7 +165,7 @@ def intent_from(row: Sequence[object], committed: Iterable[int]) -> tuple[Intent
         writers=int(str(writers)),
         hash_version=int(str(hash_version)),
         undivided=frozenset(TableName(*name) for name in json.loads(str(undivided))),
-        committed=frozenset(committed),
+        committed=frozenset(int(str(row[-1])) for row in rows if row[-1] is not None),
     )
     return intent, bool(consistent)
 

@@ -13,7 +13,8 @@ from typing import Protocol, Self
 
 from connector.log.compact.net_changes import ANY
 from connector.log.transaction.layout import TableName
-from connector.targets.bookkeeping import EXCLUDED, excluded_from
+from connector.log.transaction.position import Intent
+from connector.targets.bookkeeping import EXCLUDED, excluded_from, intent_from, intent_query
 from connector.targets.operations import Value
 from connector.targets.target_schema import Excluded
 
@@ -128,13 +129,12 @@ class SignalTable:
             return set()
         return {_number(seqno) for (seqno,) in self._run("SELECT seqno FROM {thl_skipped} WHERE service = ?", service)}
 
-    def intent(self, service: str) -> tuple[int, int] | None:
-        """The first and the last event of a commit that several writers have made in part; None if there is none."""
+    def intent(self, service: str) -> Intent | None:
+        """The commit that several writers have made in part; None if there is none."""
         if not self._session.has("thl_intent"):
             return None
-        for first, last in self._run("SELECT first_seqno, last_seqno FROM {thl_intent} WHERE service = ?", service):
-            return _number(first), _number(last)
-        return None
+        begun = self._run(intent_query("?"), service)
+        return intent_from(begun)[0] if begun else None
 
     def inconsistent(self, service: str) -> list[Inconsistent]:
         """The tables that may differ from the source's, ordered by name."""

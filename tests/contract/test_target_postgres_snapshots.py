@@ -17,8 +17,8 @@ from connector.errors import PreflightError
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres import snapshots as snapshots_module
 from connector.targets.postgres import writers as writers_module
-from connector.targets.postgres.channels import Channel
 from connector.targets.postgres.target import PostgresTarget
+from connector.targets.postgres.writer import Writer
 from connector.verify import postgres as verify_module
 from connector.verify.postgres import PostgresReader
 from connector.verify.values import ComparedColumn, ValueForm
@@ -102,17 +102,17 @@ class Between:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.look: Callable[[], None] | None = None
-        self._committed = Channel.commit
+        self._committed = Writer.commit
 
-        def commit(channel: Channel) -> None:
-            self._commit(channel)
+        def commit(writer: Writer) -> None:
+            self._commit(writer)
 
-        monkeypatch.setattr(Channel, "commit", commit)
+        monkeypatch.setattr(Writer, "commit", commit)
 
-    def _commit(self, channel: Channel) -> None:
-        name = channel.session.info.parameter_status("application_name") or ""
+    def _commit(self, writer: Writer) -> None:
+        name = writer.session.info.parameter_status("application_name") or ""
         if name.endswith(" 1"):
-            self._committed(channel)
+            self._committed(writer)
             try:
                 if self.look is not None:
                     self.look()
@@ -120,7 +120,7 @@ class Between:
                 self.look = None
         else:
             until(lambda: self.look is None, "the first writer's commit")
-            self._committed(channel)
+            self._committed(writer)
 
 
 @pytest.fixture

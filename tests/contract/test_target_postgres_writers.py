@@ -16,8 +16,8 @@ from connector.errors import ConfigError, Fenced, PreflightError, TargetDiffers,
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.ids import Seqno
 from connector.targets.postgres import writers as writers_module
-from connector.targets.postgres.channels import Channel
 from connector.targets.postgres.target import PostgresTarget
+from connector.targets.postgres.writer import Writer
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_again import ORDERS, random_records
 from tests.contract.target_ddl import *  # noqa: F403
@@ -75,26 +75,26 @@ class Crash(BaseException):
 
 
 class Crashes:
-    """Ends the process at a channel's COMMIT: before it, or after it and before the applier knows."""
+    """Ends the process at a writer's COMMIT: before it, or after it and before the applier knows."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.before: set[int] = set()
         self.after: set[int] = set()
         self.later = 0  # commits of each writer before that
-        monkeypatch.setattr(Channel, "commit", self._commit(Channel.commit))
+        monkeypatch.setattr(Writer, "commit", self._commit(Writer.commit))
 
     def _commit(self, commit: object) -> object:
-        counts: dict[Channel, int] = {}
+        counts: dict[Writer, int] = {}
 
-        def crashing(channel: Channel) -> None:
-            number = int(channel.session.info.parameter_status("application_name").rpartition(" ")[2]) - 1
-            counts[channel] = counts.get(channel, 0) + 1
-            if counts[channel] <= self.later:
-                commit(channel)  # type: ignore[operator]
+        def crashing(writer: Writer) -> None:
+            number = int(writer.session.info.parameter_status("application_name").rpartition(" ")[2]) - 1
+            counts[writer] = counts.get(writer, 0) + 1
+            if counts[writer] <= self.later:
+                commit(writer)  # type: ignore[operator]
                 return
             if number in self.before:
                 raise Crash
-            commit(channel)  # type: ignore[operator]
+            commit(writer)  # type: ignore[operator]
             if number in self.after:
                 raise Crash
 
@@ -285,7 +285,7 @@ def test_rows_that_get_another_key_after_their_table_was_divided(place: WritersP
     assert len(place.query("SELECT DISTINCT xmin::text FROM shop.orders WHERE id NOT BETWEEN 3 AND 9")) == 1
 
 
-def test_a_newer_applier_waits_for_channels_that_are_about_to_commit(
+def test_a_newer_applier_waits_for_writers_that_are_about_to_commit(
     place: WritersPlace, orders: Applier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the older one, which was stopped behind them, is fenced."""
@@ -300,7 +300,7 @@ def test_a_newer_applier_waits_for_channels_that_are_about_to_commit(
                     pass
 
         monkeypatch.setattr(writers_module.faults, "point", claimed)
-        with suppress(Fenced):  # between the channels' commits and the position
+        with suppress(Fenced):  # between the writers' commits and the position
             orders.rows(net(ORDERS, inserts=ROWS))
         newer: Applier = claims[0].result()  # type: ignore[attr-defined]
     if newer.position.intent is not None:
@@ -312,7 +312,7 @@ def test_a_newer_applier_waits_for_channels_that_are_about_to_commit(
     assert place.read(ORDERS) == ROWS
 
 
-def test_a_channel_of_an_older_applier_is_fenced(place: WritersPlace, orders: Applier) -> None:
+def test_a_writer_of_an_older_applier_is_fenced(place: WritersPlace, orders: Applier) -> None:
     orders.target.stage([net(ORDERS, inserts=ROWS)], last=True)
     newer = Applier(place.open(audit=True))
     with pytest.raises(Fenced):
@@ -325,16 +325,16 @@ def test_a_writer_whose_commit_is_rolled_back_has_not_committed(
     place: WritersPlace, orders: Applier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An error that was not looked at aborts a transaction: PostgreSQL then answers COMMIT with ROLLBACK."""
-    commit = Channel.commit
+    commit = Writer.commit
 
-    def aborted(channel: Channel) -> None:
-        if (channel.session.info.parameter_status("application_name") or "").endswith(" 1"):
+    def aborted(writer: Writer) -> None:
+        if (writer.session.info.parameter_status("application_name") or "").endswith(" 1"):
             with pytest.raises(psycopg.errors.DivisionByZero):
-                channel.session.execute("SELECT 1/0")
-        commit(channel)
+                writer.session.execute("SELECT 1/0")
+        commit(writer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Channel, "commit", aborted)
+        patch.setattr(Writer, "commit", aborted)
         with pytest.raises(TargetUnavailable, match="ROLLBACK"):
             orders.rows(net(ORDERS, inserts=ROWS))
     assert not consistent(place)

@@ -91,6 +91,16 @@ class Intent:
     undivided: frozenset[TableName]
     committed: frozenset[int] = frozenset()
 
+    @property
+    def span(self) -> str:
+        """Its first and last event: `7..9`."""
+        return f"{self.first}..{self.last}"
+
+    def __str__(self) -> str:
+        """The intent for people."""
+        made = ", ".join(map(str, sorted(self.committed))) or "none"
+        return f"events {self.span} by {self.writers} writers, committed: {made}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetPosition:

@@ -9,8 +9,8 @@
 - `copy_numbers`: numbers in COPY's format; compiled.
 - `copy_text`: text in COPY's format; compiled.
 - `copy_times`: dates and times in COPY's format; compiled.
-- `writers`: commits of several writers, and the intent that makes them one.
-- `channels`: the sessions of these writers.
+- `divided_commit`: commits of several writers, and the intent that makes them one.
+- `writer`: the sessions of these writers.
 - `undivided`: tables whose changes go by one connection.
 - `snapshots`: exports snapshots for readers beside several writers.
 - `merge`: the statements from staging to a table.

@@ -3,7 +3,7 @@
 Rows go to TEMP tables of the session at once (`staging`); DDL waits for the commit. The commit is one transaction: it
 writes the position under the token of `claim`, which also makes a newer applier wait; then it applies everything in
 order and compares each statement's row count with the log; then COMMIT. A small commit is a COPY per table and two
-round trips. With several writers a large commit of rows is divided among further sessions (`writers`).
+round trips. With several writers a large commit of rows is divided among further sessions (`divided_commit`).
 
 Fencing: a newer claim changes the token, so the older applier does not find its position and its transaction fails. A
 newer applier waits for the running commit of an older one. If that one is stopped inside its commit, the server ends
@@ -45,6 +45,7 @@ from connector.targets.postgres.build_indexes import IndexBuilder, Mode
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.connection import connect
 from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, run
+from connector.targets.postgres.divided_commit import DividedCommit
 from connector.targets.postgres.errors import connector_error, translated
 from connector.targets.postgres.literals import literal
 from connector.targets.postgres.merge import Step, commit, run_steps
@@ -53,7 +54,6 @@ from connector.targets.postgres.names import NAMES, column_name, table_name
 from connector.targets.postgres.snapshots import SnapshotExporter, check_snapshots
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.postgres.types import postgres_type
-from connector.targets.postgres.writers import Writers
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, is_refusal, of_table
@@ -121,7 +121,7 @@ class PostgresTarget:
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
         self._staging = Staging(self._db, len(self._columns))
         self._indexes = IndexBuilder(self._db, indexes, self._check_token)
-        self._writers = Writers(
+        self._divided = DividedCommit(
             self._db, lambda number: self._open_session(f"writer {number + 1}"), writers, len(self._columns)
         )
         self._snapshots = SnapshotExporter(
@@ -143,7 +143,7 @@ class PostgresTarget:
         with translated(), self._db.transaction():
             self._db.execute("SELECT set_config('application_name', %s, false)", (f"thl {service}",))
             self._db.execute("SELECT pg_advisory_xact_lock(hashtext('thl'))")
-            self._writers.lock(service)
+            self._divided.lock(service)
             missing = ensure_bookkeeping(self._db)
             bookkeeping.check_schema_version(service, schema_version(self._db, service, missing))
             columns = ", ".join(bookkeeping.POSITION)
@@ -162,7 +162,7 @@ class PostgresTarget:
             position = bookkeeping.position_from(service, row, head and head[0])
             if self._snapshots.on:
                 check_snapshots(missing)
-            intent, consistent = self._writers.claim(service, self.token, missing)
+            intent, consistent = self._divided.claim(service, self.token, missing)
             if consistent is not None:
                 position = replace(position, intent=intent, consistent=consistent)
             self._position = position
@@ -179,7 +179,7 @@ class PostgresTarget:
             self._schema.claimed(self._add_metadata_columns(tables, excluded))
         faults.point("target.after_claim")
         with translated():
-            self._writers.open()
+            self._divided.open()
             if self._snapshots.on:
                 self._snapshots.start(service, self.token)
             self._indexes.start(self._schema.applied(), position.seqno, consistent=position.consistent)
@@ -206,7 +206,7 @@ class PostgresTarget:
                     self._pending.append(table)
                     self._last[net.layout] = table
             if shared:
-                self._writers.stage(shared)
+                self._divided.stage(shared)
 
     def _prepare(self, net: NetChanges) -> NetChanges:
         """Compare changes with their table, add what the table needs for them, and complete their inserts."""
@@ -223,9 +223,9 @@ class PostgresTarget:
 
     def _divides(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
         """True if several writers stage these changes: a commit is divided or not as its first changes are."""
-        if self._writers.staged or self._writers.making_whole:
+        if self._divided.staged or self._divided.making_whole:
             return True
-        return not (self._pending or self._schema.has_changed) and self._writers.takes(changes, last=last)
+        return not (self._pending or self._schema.has_changed) and self._divided.takes(changes, last=last)
 
     def _first_rows(self, name: TableName) -> int:
         """The place of a table's first staged rows: PostgreSQL creates no index while a deferred check is pending."""
@@ -263,7 +263,7 @@ class PostgresTarget:
         for item in self._pending:
             if isinstance(item, Staged):
                 item.metadata = metadata
-        self._writers.set_metadata(metadata)
+        self._divided.set_metadata(metadata)
         self._last.clear()  # later rows may be of other transactions
 
     def begin_snapshot(self) -> None:
@@ -302,7 +302,7 @@ class PostgresTarget:
         with translated():
             try:
                 with self._snapshots.withdrawn() if self._schema.has_changed else nullcontext():
-                    if self._writers.staged or self._writers.making_whole:
+                    if self._divided.staged or self._divided.making_whole:
                         self._merge_shares(position, events)
                     else:
                         self._merge(position, events)
@@ -310,7 +310,7 @@ class PostgresTarget:
                     commit(self._db)
             except (ConnectorError, psycopg.Error) as failure:
                 # A newer applier's claim matters more than any other failure.
-                self._writers.rollback()
+                self._divided.rollback()
                 with suppress(psycopg.Error):
                     self._db.execute("ROLLBACK")
                     self._check_token()
@@ -329,7 +329,7 @@ class PostgresTarget:
             faults.point("target.after_commit")
             if self._schema.has_changed:
                 self._staging.forget()
-            self._writers.committed(tables=self._schema.has_changed)
+            self._divided.committed(tables=self._schema.has_changed)
         indexed = self._tables_to_index(position)
         self._schema.committed()
         self._position = position
@@ -345,7 +345,7 @@ class PostgresTarget:
             for item in self._pending:
                 if isinstance(item, Staged):
                     self._staging.drop(item)
-            self._writers.discard()
+            self._divided.discard()
         self._pending.clear()
         self._left_out.clear()
         self._last.clear()
@@ -355,7 +355,7 @@ class PostgresTarget:
     def close(self) -> None:
         """End the sessions, and their staging tables with them."""
         self._snapshots.close()
-        self._writers.close()
+        self._divided.close()
         self._db.close()
 
     def _add_metadata_columns(self, tables: Sequence[Table], excluded: Mapping[TableName, Excluded]) -> TargetSchema:
@@ -420,10 +420,10 @@ class PostgresTarget:
             self._pending.clear()
             self._schema.tables_committed()
         first = Step(_DEFERRED if self._indexes.kept else "SELECT")
-        self._writers.commit(steps, self._position, position, first, [*self._bookkeeping(position, events)])
+        self._divided.commit(steps, self._position, position, first, [*self._bookkeeping(position, events)])
 
     def _steps(self) -> CommitSteps:
-        return CommitSteps(self._service, self.token, self._clock.now(), channels=self._writers.known)
+        return CommitSteps(self._service, self.token, self._clock.now(), channels=self._divided.known)
 
     def _bookkeeping(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> Iterator[Step]:
         steps = self._steps()
@@ -438,7 +438,7 @@ class PostgresTarget:
         """Look for something in a commit that failed, in every session that has a part of it; nothing of it stays."""
         own = [item if isinstance(item, Staged) else item[0] for item in self._pending]
         found: list[T] = []
-        for session, work in ((self._db, own), *self._writers.work()):
+        for session, work in ((self._db, own), *self._divided.work()):
             with suppress(ConnectorError, psycopg.Error), session.transaction(force_rollback=True):
                 session.execute(_DEFERRED)
                 found += filter(None, [find(session, work)])

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from connector.errors import ConfigError
-from connector.log.ids import Seqno
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.position import Intent
 from connector.relay.purge import Purge
 from connector.relay.reader import Relay
 from tests.support.memory_target import MemoryTarget
@@ -25,9 +26,18 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+def intent(first: int, last: int) -> Intent:
+    return Intent(log_id=LogId("log"), first=Seqno(first), last=Seqno(last), epoch=Epoch(1), writers=2, hash_version=1,
+                  undivided=frozenset())  # fmt: skip
+
+
 def purged(folder: Path, low: int | None, high: int | None, needed: tuple[int, int] | None = None) -> list[str]:
     with Purge(folder) as purge:
-        steps = purge.steps(None if low is None else Seqno(low), None if high is None else Seqno(high), needed)
+        steps = purge.steps(
+            None if low is None else Seqno(low),
+            None if high is None else Seqno(high),
+            None if needed is None else intent(*needed),
+        )
         if steps:
             purge.delete(steps)
         return [step.text for step in steps]

@@ -1,11 +1,12 @@
 """Commits of several writers (`target.writers`), and the intent that makes them one.
 
-A large commit without DDL is divided among `Channels`. They merge their shares; then one transaction of the applier's
-own session writes the intent; then each channel commits; then a last transaction writes the position and ends the
-intent. Until then a reader may see shares of the commit. A claim that finds an intent of which some channels have
-committed has the applier stage the same events again, divided in the same way, for the channels that have not.
+A large commit without DDL is divided among `Writers`. They merge their shares; then one transaction of the applier's
+own session writes the intent; then each writer commits, with its row of `thl_channels`; then a last transaction writes
+the position and ends the intent. Until then a reader may see shares of the commit. A claim that finds an intent of
+which some writers have committed has the applier stage the same events again, divided in the same way, for those that
+have not.
 
-A claim locks the rows of `thl_channels` first, and so waits for channels that are about to commit; the intent and the
+A claim locks the rows of `thl_channels` first, and so waits for writers that are about to commit; the intent and the
 position are written under its token, so an older applier's are refused.
 """
 
@@ -24,18 +25,18 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.division import HASH_VERSION, divisible
-from connector.targets.postgres.channels import Channels
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.undivided import undivided_in_catalog
+from connector.targets.postgres.writer import Writers
 
 DIVIDED_ROWS: Final = 4_000  # below, a commit of one connection takes less time than the further transactions
 _NEEDED: Final = frozenset({"thl.thl_intent", "thl.thl_channels", "thl.thl_position.schema_version"})
 
 
-class Writers:
-    """The writers of a target beside the applier's own session.
+class DividedCommit:
+    """Divides large commits of a target among writers, and makes each one whole by its intent.
 
     Args:
         session: the applier's own session.
@@ -53,13 +54,13 @@ class Writers:
         self._metadata = metadata
         self._service = ""
         self._intent: Intent | None = None  # that of an earlier applier, which this one makes whole
-        self._channels: Channels | None = None
+        self._writers: Writers | None = None
         self._undivided: set[TableName] = set()  # tables that this commit does not divide
         self._looked_at: set[TableName] = set()  # in the catalog, for this commit
         self.known = False  # whether the target has `thl_channels`
 
     def lock(self, service: str) -> None:
-        """Wait for an older applier's channels, and keep them from committing; the first statement of a claim."""
+        """Wait for an older applier's writers, and keep them from committing; the first statement of a claim."""
         self.known = self._session.execute("SELECT to_regclass('thl.thl_channels')").fetchone() != (None,)
         if self.known:
             self._session.execute("SELECT FROM thl.thl_channels WHERE service = %s FOR UPDATE", (service,))
@@ -92,10 +93,9 @@ class Writers:
         self.known = True
         run = self._session.execute
         run("UPDATE thl.thl_channels SET token = %s WHERE service = %s", (token, service))
-        columns = ", ".join(bookkeeping.INTENT)
-        row = run(f"SELECT {columns} FROM thl.thl_intent WHERE service = %s".encode(), (service,)).fetchone()
+        begun = run(bookkeeping.intent_query("%s").encode(), (service,)).fetchall()
         consistent: bool | None = None
-        if row is None:
+        if not begun:
             # A position that was deleted by hand leaves the channels where they were.
             run(
                 "UPDATE thl.thl_channels SET seqno = -1 WHERE service = %s AND seqno > "
@@ -103,9 +103,7 @@ class Writers:
                 (service, service),
             )
         else:
-            channels = run("SELECT channel, seqno FROM thl.thl_channels WHERE service = %s", (service,)).fetchall()
-            last = row[bookkeeping.INTENT.index("last_seqno")]
-            self._intent, consistent = bookkeeping.intent_from(row, [one for one, seqno in channels if seqno == last])
+            self._intent, consistent = bookkeeping.intent_from(begun)
             if not self._intent.committed:
                 run("DELETE FROM thl.thl_intent WHERE service = %s", (service,))
                 run(
@@ -118,13 +116,13 @@ class Writers:
                     "another version of the connector was ended within a commit of several writers",
                     hint="start that version once: it makes the commit whole",
                     service=service,
-                    seqno=f"{self._intent.first}..{self._intent.last}",
+                    seqno=self._intent.span,
                     hash_version=self._intent.hash_version,
                     known=HASH_VERSION,
                 )
         run(
             "INSERT INTO thl.thl_channels SELECT %s, n, -1, %s FROM generate_series(0, %s) n ON CONFLICT DO NOTHING",
-            (service, token, self._writers - 1 if self._writers > 1 else -1),
+            (service, token, self._writer_count - 1 if self._writer_count > 1 else -1),
         )
         return self._intent, consistent
 
@@ -136,18 +134,18 @@ class Writers:
         return self._session.execute(query, (service,)).fetchone() is not None
 
     @property
-    def _writers(self) -> int:
+    def _writer_count(self) -> int:
         return self._count if self._intent is None else self._intent.writers
 
     def open(self) -> None:
         """Open the sessions, after the claim."""
-        if self._writers > 1:
-            self._channels = Channels(self._opened, self._writers, self._metadata)
+        if self._writer_count > 1:
+            self._writers = Writers(self._opened, self._writer_count, self._metadata)
 
     @property
     def staged(self) -> bool:
         """True if rows were staged since the last commit."""
-        return self._channels is not None and self._channels.staged
+        return self._writers is not None and self._writers.staged
 
     @property
     def making_whole(self) -> bool:
@@ -156,23 +154,23 @@ class Writers:
 
     def takes(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
         """Return whether the first changes of a commit of rows alone are to be divided."""
-        if self._channels is None or self._count == 1:
+        if self._writers is None or self._count == 1:
             return False
         rows = sum(len(net) for net in changes if divisible(net.layout))
         return bool(rows) and (not last or rows >= DIVIDED_ROWS)
 
     def stage(self, changes: Sequence[NetChanges]) -> None:
-        """Divide changes, in the order in which to apply them; the channels stage them."""
-        channels = self._open_channels
+        """Divide changes, in the order in which to apply them; the writers stage them."""
+        writers = self._open_writers
         if self._intent is not None:
             undivided = self._intent.undivided
             if moved := next((net for net in changes if _moves(net) and net.layout.name not in undivided), None):
                 raise LogDamaged(
                     "events that were applied in part are not as they were: keys change in rows without all columns",
-                    seqno=f"{self._intent.first}..{self._intent.last}",
+                    seqno=self._intent.span,
                     table=moved.layout.name,
                 )
-            channels.stage(changes, undivided, self._intent.committed)
+            writers.stage(changes, undivided, self._intent.committed)
             return
         if new := {net.layout.name for net in changes} - self._looked_at:
             self._undivided |= undivided_in_catalog(self._session, new)
@@ -183,19 +181,19 @@ class Writers:
             elif _moves(net) and net.layout.name not in self._undivided:
                 # These rows keep values of the old rows, which may be another writer's.
                 self._undivided.add(net.layout.name)
-                channels.gather(net.layout.name)
-        channels.stage(changes, frozenset(self._undivided), frozenset())
+                writers.gather(net.layout.name)
+        writers.stage(changes, frozenset(self._undivided), frozenset())
 
     @property
-    def _open_channels(self) -> Channels:
-        if self._channels is None:
+    def _open_writers(self) -> Writers:
+        if self._writers is None:
             raise ValueError("nothing is divided with one writer")
-        return self._channels
+        return self._writers
 
     def set_metadata(self, values: tuple[str, ...]) -> None:
         """Set the metadata columns of all staged rows."""
-        if self._channels is not None:
-            self._channels.set_metadata(values)
+        if self._writers is not None:
+            self._writers.set_metadata(values)
 
     def commit(
         self, steps: CommitSteps, before: TargetPosition, position: TargetPosition, first: Step, rest: Sequence[Step]
@@ -205,15 +203,15 @@ class Writers:
         Args:
             steps: makes the statements.
             before, position: the positions before and after the commit.
-            first: the first step of each channel's transaction after its lock.
+            first: the first step of each writer's transaction after its lock.
             rest: the steps that end the commit, with the position.
         """
-        channels, last = self._open_channels, position.seqno
+        writers, last = self._open_writers, position.seqno
         if self._intent is not None and last != self._intent.last:
             raise ValueError(f"the commit that was begun ends with event {self._intent.last}, not {last}")
         if last <= before.seqno:
             raise ValueError(f"a commit from event {before.seqno} back to {last} is not divided")
-        channels.merge(lambda number: [steps.channel(number, last), first])
+        writers.merge(lambda number: [steps.channel(number, last), first])
         faults.point("target.before_intent")
         if self._intent is None:
             intent = Intent(
@@ -221,13 +219,13 @@ class Writers:
                 first=Seqno(before.seqno + 1),
                 last=last,
                 epoch=position.epoch,
-                writers=len(channels),
+                writers=len(writers),
                 hash_version=HASH_VERSION,
                 undivided=frozenset(self._undivided),
             )
             run_steps(self._session, [Step("BEGIN"), *steps.intent(intent, before, position), Step("COMMIT")])
         faults.point("target.after_intent")
-        channels.commit()
+        writers.commit()
         faults.point("target.before_position")
         run_steps(self._session, [Step("BEGIN"), *rest, *steps.whole()])
 
@@ -236,30 +234,30 @@ class Writers:
         self._intent = None
         self._undivided.clear()
         self._looked_at.clear()
-        if self._channels is not None:
-            self._channels.forget(tables=tables)
+        if self._writers is not None:
+            self._writers.forget(tables=tables)
 
     def work(self) -> Iterator[tuple[psycopg.Connection, Sequence[Staged]]]:
         """Yield each writer's session with its staging tables."""
-        for channel in self._channels or ():
-            yield channel.session, channel.staged
+        for writer in self._writers or ():
+            yield writer.session, writer.staged
 
     def rollback(self) -> None:
-        """End the channels' transactions after an error."""
-        if self._channels is not None:
-            self._channels.rollback()
+        """End the writers' transactions after an error."""
+        if self._writers is not None:
+            self._writers.rollback()
 
     def discard(self) -> None:
         """Drop what is staged."""
         self._undivided.clear()
         self._looked_at.clear()
-        if self._channels is not None:
-            self._channels.discard()
+        if self._writers is not None:
+            self._writers.discard()
 
     def close(self) -> None:
-        """End the channels' sessions."""
-        if self._channels is not None:
-            self._channels.close()
+        """End the writers' sessions."""
+        if self._writers is not None:
+            self._writers.close()
 
 
 def _moves(net: NetChanges) -> bool:

@@ -1,7 +1,7 @@
 """Several writers of one PostgreSQL target: sessions that stage, merge and commit their shares of a commit at once.
 
-A share has all net changes of its keys, so that no order is needed between shares. Each channel's transaction locks and
-moves the channel's row of `thl_channels`, under the token of the applier's claim. All channels merge before the first
+A share has all net changes of its keys, so that no order is needed between shares. Each writer's transaction locks and
+moves the writer's row of `thl_channels`, under the token of the applier's claim. All writers merge before the first
 one commits: an error up to there undoes the whole.
 """
 
@@ -23,10 +23,10 @@ from connector.targets.postgres.merge import Step, commit, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.target_schema import of_table
 
-AWAKE_SECONDS: Final = 3.0  # between two statements of a channel that has merged and waits for others
+AWAKE_SECONDS: Final = 3.0  # between two statements of a writer that has merged and waits for others
 
 
-class Channel:
+class Writer:
     """One writer.
 
     Args:
@@ -50,15 +50,15 @@ class Channel:
                 self.staged.append(table)
                 self._last[net.layout] = table
 
-    def take_over(self, other: Channel, table: TableName) -> None:
-        """Take over the rows of a table that another channel has staged, behind those staged here."""
+    def take_over(self, other: Writer, table: TableName) -> None:
+        """Take over the rows of a table that another writer has staged, behind those staged here."""
         moved = [one for one in other.staged if one.layout.name == table]
         self.staged += [self.staging.copied(one, other.session) for one in moved]
         for one in moved:
             other.staging.drop(one)
             other.staged.remove(one)
-        for channel in (self, other):
-            channel.forget_last(table)
+        for writer in (self, other):
+            writer.forget_last(table)
 
     def forget_last(self, table: TableName) -> None:
         """Stage later rows of a table behind all that are staged, in a staging table of their own."""
@@ -71,12 +71,12 @@ class Channel:
         self._last.clear()  # later rows may be of other transactions
 
     def merge(self, first: Sequence[Step]) -> None:
-        """Run everything of the channel's transaction but COMMIT, and check what COMMIT would."""
+        """Run everything of the writer's transaction but COMMIT, and check what COMMIT would."""
         merged = [step for table in self.staged for step in self.staging.merged(table)]
         run_steps(self.session, [Step("BEGIN"), *first, *merged, Step("SET CONSTRAINTS ALL IMMEDIATE")])
 
     def commit(self) -> None:
-        """End the channel's transaction."""
+        """End the writer's transaction."""
         faults.point("target.before_channel")
         commit(self.session)
         faults.point("target.after_channel")
@@ -93,7 +93,7 @@ class Channel:
         self.forget()
 
 
-class Channels:
+class Writers:
     """The writers of one target.
 
     Args:
@@ -107,47 +107,47 @@ class Channels:
 
     def __init__(self, opened: Callable[[int], psycopg.Connection], count: int, metadata: int) -> None:
         self._pool = ThreadPoolExecutor(count, "thl-writer")
-        self._channels: list[Channel] = []
+        self._writers: list[Writer] = []
         try:
             for number in range(count):
-                self._channels.append(Channel(opened(number), metadata))
+                self._writers.append(Writer(opened(number), metadata))
         except BaseException:
             self.close()
             raise
 
     def __len__(self) -> int:
         """The number of writers."""
-        return len(self._channels)
+        return len(self._writers)
 
-    def __iter__(self) -> Iterator[Channel]:
-        """Yield each channel."""
-        return iter(self._channels)
+    def __iter__(self) -> Iterator[Writer]:
+        """Yield each writer."""
+        return iter(self._writers)
 
     @property
     def staged(self) -> bool:
         """True if rows were staged since the last commit."""
-        return any(channel.staged for channel in self._channels)
+        return any(writer.staged for writer in self._writers)
 
     @property
-    def busy(self) -> dict[int, Channel]:
-        """The channels that have rows to commit, by their number."""
-        return {number: channel for number, channel in enumerate(self._channels) if channel.staged}
+    def busy(self) -> dict[int, Writer]:
+        """The writers that have rows to commit, by their number."""
+        return {number: writer for number, writer in enumerate(self._writers) if writer.staged}
 
     def gather(self, table: TableName) -> None:
-        """Have the first channel stage all rows of a table that are staged."""
-        first, *others = self._channels
+        """Have the first writer stage all rows of a table that are staged."""
+        first, *others = self._writers
         for other in others:
             first.take_over(other, table)
 
     def stage(self, changes: Iterable[NetChanges], undivided: frozenset[TableName], without: frozenset[int]) -> None:
-        """Divide changes among the channels, which stage their shares at once.
+        """Divide changes among the writers, which stage their shares at once.
 
         Args:
             changes: in the order in which to apply them.
-            undivided: tables all of whose changes go to the first channel.
-            without: channels whose shares are dropped: they have committed them before.
+            undivided: tables all of whose changes go to the first writer.
+            without: writers whose shares are dropped: they have committed them before.
         """
-        shares: list[list[NetChanges]] = [[] for _ in self._channels]
+        shares: list[list[NetChanges]] = [[] for _ in self._writers]
         for net in changes:
             if net.layout.name in undivided:
                 shares[0].append(net)
@@ -156,26 +156,26 @@ class Channels:
                 if share is not None:
                     mine.append(share)
         self._each(
-            lambda number, channel: channel.stage(shares[number]),
+            lambda number, writer: writer.stage(shares[number]),
             [number for number, mine in enumerate(shares) if mine and number not in without],
         )
 
     def set_metadata(self, values: tuple[str, ...]) -> None:
         """Set the metadata columns of all staged rows."""
-        for channel in self._channels:
-            channel.set_metadata(values)
+        for writer in self._writers:
+            writer.set_metadata(values)
 
     def merge(self, first: Callable[[int], Sequence[Step]]) -> None:
-        """Merge all staged rows, each channel in an open transaction.
+        """Merge all staged rows, each writer in an open transaction.
 
         Args:
-            first: the first steps of a channel's transaction.
+            first: the first steps of a writer's transaction.
         """
-        self._each(lambda number, channel: channel.merge(first(number)), list(self.busy))
+        self._each(lambda number, writer: writer.merge(first(number)), list(self.busy))
 
     def commit(self) -> None:
         """Commit the open transactions at once."""
-        self._each(lambda _, channel: channel.commit(), list(self.busy))
+        self._each(lambda _, writer: writer.commit(), list(self.busy))
 
     def forget(self, *, tables: bool) -> None:
         """The staged rows are committed.
@@ -183,36 +183,36 @@ class Channels:
         Args:
             tables: layouts have changed: drop the idle staging tables.
         """
-        for channel in self._channels:
-            channel.forget()
+        for writer in self._writers:
+            writer.forget()
             if tables:
-                channel.staging.forget()
+                writer.staging.forget()
 
     def rollback(self) -> None:
-        """End the open transactions; a channel whose session has ended has none."""
-        for channel in self._channels:
+        """End the open transactions; a writer whose session has ended has none."""
+        for writer in self._writers:
             with suppress(psycopg.Error):
-                channel.session.execute("ROLLBACK")
+                writer.session.execute("ROLLBACK")
 
     def discard(self) -> None:
         """Drop the staged rows."""
-        for channel in self._channels:
-            channel.discard()
+        for writer in self._writers:
+            writer.discard()
 
     def close(self) -> None:
         """End the sessions."""
-        for channel in self._channels:
-            channel.session.close()
+        for writer in self._writers:
+            writer.session.close()
         self._pool.shutdown()
 
-    def _each(self, do: Callable[[int, Channel], None], numbers: Sequence[int]) -> None:
-        """Call for some channels at once; raise the first error when all have ended.
+    def _each(self, do: Callable[[int, Writer], None], numbers: Sequence[int]) -> None:
+        """Call for some writers at once; raise the first error when all have ended.
 
         Raises:
-            ConnectorError, psycopg.Error: of one of the channels.
+            ConnectorError, psycopg.Error: of one of the writers.
         """
-        running: dict[Future[None], Channel] = {
-            self._pool.submit(do, number, self._channels[number]): self._channels[number] for number in numbers
+        running: dict[Future[None], Writer] = {
+            self._pool.submit(do, number, self._writers[number]): self._writers[number] for number in numbers
         }
         waiting = set(running)
         while waiting:
