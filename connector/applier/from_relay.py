@@ -34,8 +34,8 @@ from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.reading.stored_order import StoredOrder
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay.folder import Lock
-from connector.relay.frames import Fragment
-from connector.relay.reader import PassedOver, Relay, WholeEvent
+from connector.relay.frames import RelayFragment
+from connector.relay.reader import PassedOver, RelayReader, WholeEvent
 from connector.retrying import Stopped, retry
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.target import TargetDatabase
@@ -152,11 +152,11 @@ class RelayApplier:
                 self._position = core.position
             self._done = intent is None or core.position.intent is not None
 
-    def _proved(self, position: TargetPosition) -> Relay:
+    def _proved(self, position: TargetPosition) -> RelayReader:
         """Return the relay, which continues where the target is."""
         needed = f"{position.seqno + 1}.." if position.intent is None else position.intent.span
         try:
-            relay = Relay(self._folder)
+            relay = RelayReader(self._folder)
             self._prove(relay, position)
             if position.intent is not None:
                 _prove_intent(relay, position, position.intent)
@@ -165,7 +165,7 @@ class RelayApplier:
             raise
         return relay
 
-    def _prove(self, relay: Relay, position: TargetPosition) -> None:
+    def _prove(self, relay: RelayReader, position: TargetPosition) -> None:
         if relay.service != self._config.service:
             raise ConfigError(
                 "the relay is of another service", hint="--set service=…", found=relay.service, folder=str(self._folder)
@@ -254,11 +254,11 @@ class _Nothing:
 
 
 def _batches(
-    relay: Relay, position: TargetPosition, order: StoredOrder[Message, Messages | Segment], most: int
+    relay: RelayReader, position: TargetPosition, order: StoredOrder[Message, Messages | Segment], most: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages after a position, in batches of about so many bytes."""
     last = None if position.intent is None else position.intent.last
-    waiting: list[Fragment] = []
+    waiting: list[RelayFragment] = []
     size = 0
     for found in relay.fragments(Seqno(position.seqno + 1), last):
         if isinstance(found, PassedOver) or size >= most:
@@ -274,13 +274,13 @@ def _batches(
         yield _batch(waiting)
 
 
-def _batch(fragments: list[Fragment]) -> pa.RecordBatch:
+def _batch(fragments: list[RelayFragment]) -> pa.RecordBatch:
     return message_batch(
         [one.partition for one in fragments], [one.offset for one in fragments], [one.value for one in fragments]
     )
 
 
-def _prove_intent(relay: Relay, position: TargetPosition, intent: Intent) -> None:
+def _prove_intent(relay: RelayReader, position: TargetPosition, intent: Intent) -> None:
     """Refuse a relay that lacks an event of an intent, before anything of it is staged."""
     last, epoch = position.seqno, position.epoch
     for found in relay.events(Seqno(position.seqno + 1), intent.last):

@@ -43,14 +43,14 @@ def purge(config: Config, from_seqno: int | None, to_seqno: int | None, relay: P
     if from_seqno is None and to_seqno is None:
         raise click.UsageError("--from-seqno or --to-seqno is needed")
     with open_signal_table(config.target) as signals, Purge(folder) as purged:
-        steps = purged.steps(
+        deletions = purged.deletions(
             None if from_seqno is None else Seqno(from_seqno),
             None if to_seqno is None else Seqno(to_seqno),
             signals.intent(config.service),
         )
-        for step in steps:
-            click.echo(step.text)
-        if not steps:
+        for deletion in deletions:
+            click.echo(deletion.text)
+        if not deletions:
             click.echo("nothing to delete", err=True)
         elif yes or click.confirm("Delete this?", default=False):
-            purged.delete(steps)
+            purged.delete(deletions)

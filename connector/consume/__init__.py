@@ -34,13 +34,14 @@ to read the log without this package.
 from __future__ import annotations
 
 from connector.consume.consumer import Consumer
-from connector.consume.decoding import Row, RowChanges, Statement, Value
+from connector.consume.decoding import Row, RowChanges, Value
 from connector.consume.event import Event
 from connector.consume.position import ConsumerPosition
 from connector.consume.relay import RelayConsumer
 from connector.consume.start import Start
 from connector.errors import BrokerUnavailable, ConnectorError, HistoriesDiffer, LogDamaged, ShardsChanged
 from connector.log.ids import Action, Kind, Outcome
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import Column
 
 __all__ = [

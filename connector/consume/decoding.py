@@ -25,6 +25,7 @@ from connector.log.format.framing import FINGERPRINT
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Action, Epoch, Kind, Outcome, Seqno, ShardId
 from connector.log.rules import Rule, broken, damaged
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import Column
 from connector.schema import change_schema, decoded, fragment_schema
 
@@ -36,21 +37,6 @@ Value = None | int | float | str | bytes
 _KINDS: Final = {kind.name.lower(): kind for kind in Kind}
 _OUTCOMES: Final = {outcome.name.lower(): outcome for outcome in Outcome}
 _ACTIONS: Final = {action.name.lower(): action for action in Action}
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement that the source executed: DDL, or a change logged as a statement.
-
-    Args:
-        schema: the session's default schema, "" if it had none.
-        sql: the statement's text.
-        options: the session's settings at its execution.
-    """
-
-    schema: str
-    sql: str
-    options: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

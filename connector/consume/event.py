@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from connector.consume.decoding import MessageDecoder, RowChanges, Statement
+from connector.consume.decoding import MessageDecoder, RowChanges
 from connector.consume.fragments import Fragments
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import EPOCH
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Epoch, Kind, Outcome, Seqno, ShardId
+from connector.log.transaction.batch import Statement
 
 
 @dataclass(frozen=True, slots=True)

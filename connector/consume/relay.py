@@ -13,7 +13,7 @@ from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import ConfigError, HistoriesDiffer
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
-from connector.relay.reader import PassedOver, Relay
+from connector.relay.reader import PassedOver, RelayReader
 
 EVENT_BYTES: Final = 8 << 20
 
@@ -50,7 +50,7 @@ class RelayConsumer:
         schemas: Iterable[dict[str, Any]] = (),
         event_bytes: int = EVENT_BYTES,
     ) -> None:
-        self._relay = Relay(Path(folder))
+        self._relay = RelayReader(Path(folder))
         self._topic = f"relay.{self._relay.service}"
         self._decoder = MessageDecoder(self._topic, schemas)
         self._event_bytes = event_bytes

@@ -14,7 +14,7 @@ from connector.inspect.events.log import Listed, listed
 from connector.inspect.formats.tungsten import time_of
 from connector.log.ids import Epoch, Seqno
 from connector.relay.folder import warn_of_checksum
-from connector.relay.reader import PassedOver, Relay, WholeEvent
+from connector.relay.reader import PassedOver, RelayReader, WholeEvent
 
 
 def relay_events(folder: Path, topic: str, choice: Choice, *, checksums: bool = True) -> Iterator[Listed]:
@@ -30,7 +30,7 @@ def relay_events(folder: Path, topic: str, choice: Choice, *, checksums: bool = 
         ConfigError: the folder has no relay, or it does not have the one event that is named.
         LogDamaged: an event is missing before a later one, or a file is damaged.
     """
-    relay = Relay(folder, checksums=checksums)
+    relay = RelayReader(folder, checksums=checksums)
     low, high = choice.bounds(lambda: (relay.oldest, relay.newest))
     found = False
     for event in relay.events(Seqno(max(low or 0, relay.oldest)), None if high is None else Seqno(high)):
@@ -93,7 +93,7 @@ def relay_entries(folder: Path) -> Iterator[RelayEntry]:
         ConfigError: the folder has no relay.
         LogDamaged: an event is missing before a later one, or a file is damaged.
     """
-    relay = Relay(folder)
+    relay = RelayReader(folder)
     for file in relay.files:
         first = last = None
         for event in relay.of_file(file):

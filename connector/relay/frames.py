@@ -57,7 +57,7 @@ class Frame(NamedTuple):
     wrong: bool = False
 
 
-class Fragment(NamedTuple):
+class RelayFragment(NamedTuple):
     """A fragment's record: the fields of its header, and the message."""
 
     seqno: Seqno
@@ -125,7 +125,7 @@ def frames(file: BinaryIO, at: int = 0, *, checksums: bool = True) -> Iterator[F
         at += size
 
 
-def fragment_of(frame: Frame) -> Fragment:
+def fragment_of(frame: Frame) -> RelayFragment:
     """Return the fragment of a record.
 
     Raises:
@@ -143,7 +143,7 @@ def fragment_of(frame: Frame) -> Fragment:
     except (struct.error, UnicodeDecodeError) as error:
         raise Broken(frame.begin, f"a fragment's header is wrong ({error})") from error
     source_id, event_id, shard = texts
-    return Fragment(
+    return RelayFragment(
         Seqno(seqno),
         fragno,
         last_frag,

@@ -13,11 +13,11 @@ from connector.errors import ConfigError
 from connector.log.ids import Seqno
 from connector.log.transaction.position import Intent
 from connector.relay.folder import Lock, RelayFile, sync_folder, unusable
-from connector.relay.reader import Relay, WholeEvent
+from connector.relay.reader import RelayReader, WholeEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Deletion:
     """Deletes a file, or its end.
 
     Args:
@@ -33,7 +33,7 @@ class Step:
 
     @property
     def text(self) -> str:
-        """The step in words."""
+        """The deletion in words."""
         kept = "" if self.at is None else f" from byte {self.at} on"
         return f"{self.file.name}{kept}: events {self.first}..{self.last}"
 
@@ -51,9 +51,9 @@ class Purge:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        Relay(folder)  # a lock is not put into any other folder
+        RelayReader(folder)  # a lock is not put into any other folder
         self._lock = Lock(folder)
-        self._relay = Relay(folder)
+        self._relay = RelayReader(folder)
 
     def __enter__(self) -> Self:
         return self
@@ -63,7 +63,7 @@ class Purge:
     ) -> None:
         self._lock.close()
 
-    def steps(self, low: Seqno | None, high: Seqno | None, needed: Intent | None) -> list[Step]:
+    def deletions(self, low: Seqno | None, high: Seqno | None, needed: Intent | None) -> list[Deletion]:
         """Return what would be deleted; the newest file is never deleted, but may be cut.
 
         Args:
@@ -86,7 +86,7 @@ class Purge:
             found = self._at_the_beginning(newest if high is None else high)
         else:
             found = self._at_the_end(low, newest)
-        if needed is not None and any(step.first <= needed.last and needed.first <= step.last for step in found):
+        if needed is not None and any(one.first <= needed.last and needed.first <= one.last for one in found):
             raise ConfigError(
                 "the target needs these events: it is within a commit of several writers",
                 hint="start thl apply once, which makes it whole",
@@ -94,38 +94,39 @@ class Purge:
             )
         return found
 
-    def delete(self, steps: list[Step]) -> None:
-        """Do the steps, the last file first where the end is deleted.
+    def delete(self, deletions: list[Deletion]) -> None:
+        """Do them, the last file first where the end is deleted.
 
         Raises:
             ConfigError: the folder refuses it.
         """
         try:
-            for step in sorted(steps, key=lambda step: step.file.number, reverse=steps[0].first > self._relay.oldest):
-                if step.at is None:
-                    step.file.path.unlink()
+            end_first = deletions[0].first > self._relay.oldest
+            for one in sorted(deletions, key=lambda one: one.file.number, reverse=end_first):
+                if one.at is None:
+                    one.file.path.unlink()
                 else:
-                    os.truncate(step.file.path, step.at)
+                    os.truncate(one.file.path, one.at)
             sync_folder(self._folder)
         except OSError as error:
             raise unusable(self._folder, error) from error
 
-    def _at_the_beginning(self, high: Seqno) -> list[Step]:
+    def _at_the_beginning(self, high: Seqno) -> list[Deletion]:
         files = self._relay.files
         return [
-            Step(file, file.first, following.head.seqno, None)
+            Deletion(file, file.first, following.head.seqno, None)
             for file, following in pairwise(files)
             if following.head.seqno <= high
         ]
 
-    def _at_the_end(self, low: Seqno, newest: Seqno) -> list[Step]:
-        found: list[Step] = []
+    def _at_the_end(self, low: Seqno, newest: Seqno) -> list[Deletion]:
+        found: list[Deletion] = []
         last = newest
         for file in reversed(self._relay.files):
             if low > file.first:
                 events = (one for one in self._relay.of_file(file) if isinstance(one, WholeEvent))
                 at = next((event.begin for event in events if event.last.seqno >= low), None)
-                return found if at is None else [*found, Step(file, low, last, at)]
-            found.append(Step(file, file.first, last, None))
+                return found if at is None else [*found, Deletion(file, low, last, at)]
+            found.append(Deletion(file, file.first, last, None))
             last = file.head.seqno
         return found

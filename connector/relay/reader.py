@@ -14,16 +14,16 @@ from typing import BinaryIO, Final, NamedTuple
 from connector.errors import ConfigError, LogDamaged
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.relay.folder import OPTION, RelayFile, damaged, locked, relay_files, warn_of_checksum
-from connector.relay.frames import FRAGMENT, PASSED_OVER, Broken, Fragment, Frame, fragment_of, frames, passed_over
+from connector.relay.frames import FRAGMENT, PASSED_OVER, Broken, Frame, RelayFragment, fragment_of, frames, passed_over
 
 BUFFER: Final = 1 << 20  # bytes
 
 
-class Stored(NamedTuple):
+class LocatedFragment(NamedTuple):
     """A fragment of a whole event, and the file that has it."""
 
     file: RelayFile
-    fragment: Fragment
+    fragment: RelayFragment
 
 
 class PassedOver(NamedTuple):
@@ -42,14 +42,14 @@ class WholeEvent:
     """
 
     file: RelayFile
-    first: Fragment
-    last: Fragment
+    first: RelayFragment
+    last: RelayFragment
     begin: int
     end: int
     wrong: tuple[int, ...] = ()
 
 
-class Relay:
+class RelayReader:
     """The events of a folder, as they are when this is made.
 
     Args:
@@ -123,7 +123,7 @@ class Relay:
                     following = Seqno(found.last.seqno + 1)
                 yield found
 
-    def fragments(self, first: Seqno, last: Seqno | None = None) -> Iterator[Stored | PassedOver]:
+    def fragments(self, first: Seqno, last: Seqno | None = None) -> Iterator[LocatedFragment | PassedOver]:
         """Yield the fragments of whole events, one after the other in memory; arguments and errors as of `events`."""
         for found in self.events(first, last):
             if isinstance(found, PassedOver):
@@ -131,16 +131,16 @@ class Relay:
             else:
                 yield from self.of_event(found)
 
-    def of_event(self, event: WholeEvent) -> Iterator[Stored]:
+    def of_event(self, event: WholeEvent) -> Iterator[LocatedFragment]:
         """Yield the fragments of an event."""
         if event.first is event.last:
-            yield Stored(event.file, event.first)
+            yield LocatedFragment(event.file, event.first)
             return
         with _opened(event.file.path) as file:
             for frame in frames(file, event.begin, checksums=self._checksums):
                 if frame.begin >= event.end:
                     return
-                yield Stored(event.file, fragment_of(frame))
+                yield LocatedFragment(event.file, fragment_of(frame))
 
     def epoch_of(self, seqno: Seqno) -> Epoch | None:
         """Return the epoch of an event, also of one that is only named as the one before a file; None: not known.
@@ -190,7 +190,7 @@ class FileScan:
 
     Args:
         file: the file.
-        checksums: as of `Relay`.
+        checksums: as of `RelayReader`.
 
     Attributes:
         seqno, epoch: the last whole event so far, or the one before the file.
@@ -213,7 +213,7 @@ class FileScan:
         """
         records = frames(opened, checksums=self._checksums)
         self.begin = self.end = next(records).end
-        first: tuple[Frame, Fragment] | None = None
+        first: tuple[Frame, RelayFragment] | None = None
         fragno = 0
         wrong: list[int] = []
         for frame in records:
@@ -243,7 +243,7 @@ class FileScan:
                 )
                 first, wrong = None, []
 
-    def _check(self, first: Fragment, fragment: Fragment, fragno: int, at: int) -> None:
+    def _check(self, first: RelayFragment, fragment: RelayFragment, fragno: int, at: int) -> None:
         if fragment.seqno != self.seqno + 1 or fragment.fragno != fragno:
             raise Broken(at, f"fragment {fragno} of event {self.seqno + 1} does not come next")
         if fragment.epoch < self.epoch or fragment.epoch != first.epoch:

@@ -59,7 +59,7 @@ WORDS: Final = {"error": "", "ignore": " IGNORE", "replace": " REPLACE"}
 
 
 @dataclass(slots=True)
-class Session:
+class PrintedSession:
     """What the session that executes the printed SQL has after the last printed transaction."""
 
     settings: dict[str, str] = field(default_factory=dict)
@@ -76,8 +76,8 @@ class SqlPrinter:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._printed = Session()
-        self._session = Session()
+        self._printed = PrintedSession()
+        self._session = PrintedSession()
         self._begin: TransactionStart | None = None
         self._statements = 0
         self._files: list[Path] = []  # of the transaction

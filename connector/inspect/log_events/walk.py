@@ -102,7 +102,7 @@ def walk(
             raise
 
 
-class Source(Protocol):
+class _Bytes(Protocol):
     """Bytes in order."""
 
     def receive(self, into: memoryview, timeout: float) -> int:
@@ -112,7 +112,7 @@ class Source(Protocol):
 class _Cut:
     """Takes bytes from a source in any sizes."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: _Bytes) -> None:
         self._source = source
         self._buffer = bytearray()
         self._chunk = memoryview(bytearray(CHUNK))
@@ -133,7 +133,7 @@ class _Cut:
 
 
 class _Walk:
-    def __init__(self, file: LogFile, source: Source, largest: int, leave_out: LeaveOut | None) -> None:
+    def __init__(self, file: LogFile, source: _Bytes, largest: int, leave_out: LeaveOut | None) -> None:
         self._leave_out = leave_out
         self._file = file
         self._bytes = _Cut(source)

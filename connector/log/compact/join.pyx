@@ -64,7 +64,7 @@ cdef object one_of(list nets, str topic):
     if len(nets) == 1:
         return nets[0]
     cdef TableChanges table = new_table(nets[0].layout, b"")
-    cdef Rows rows = Rows(nets)
+    cdef RowImages rows = RowImages(nets)
     try:
         if table.key.shape[0]:
             rows.find_several(table)
@@ -74,7 +74,7 @@ cdef object one_of(list nets, str topic):
         raise damaged(error, hint="nothing was applied of these events", topic=topic) from error
 
 
-cdef class Rows:
+cdef class RowImages:
     """The rows of some net changes of one table, each as an image, in the order in which to apply them.
 
     Args:
@@ -124,9 +124,9 @@ cdef class Rows:
     cdef int compact(self, TableChanges table) except -1:
         """Compact the rows to be compacted."""
         cdef Py_ssize_t row = 0
-        cdef Copies copies
+        cdef ImageCopies copies
         for action, images in self.images():
-            copies = Copies(1)
+            copies = ImageCopies(1)
             copies.count(images, self.again, row)
             copies.add(images, self.again, row)
             add_images(table, action, copies.images())
@@ -136,9 +136,9 @@ cdef class Rows:
     cdef object joined(self, object compacted, long long changes):
         """The net changes: rows as they were, and after them those that were compacted."""
         cdef Py_ssize_t row = 0
-        cdef Copies copies
+        cdef ImageCopies copies
         lasts = compacted.inserts, compacted.updates, compacted.deletes
-        chosen = Copies(0), Copies(0), Copies(0)
+        chosen = ImageCopies(0), ImageCopies(0), ImageCopies(0)
         for action, images in self.images():
             copies = chosen[action]
             copies.count(images, self.again, row)
@@ -152,12 +152,12 @@ cdef class Rows:
             row += len(images)
         for copies, last in zip(chosen, lasts):
             copies.add_all(last)
-        inserts, updates, deletes = [(<Copies>copies).images() for copies in chosen]
+        inserts, updates, deletes = [(<ImageCopies>copies).images() for copies in chosen]
         return NetChanges(compacted.layout, inserts, updates, deletes, changes)
 
 
-cdef class Copies:
-    """Copies of images: all are counted before the first is added.
+cdef class ImageCopies:
+    """ImageCopies of images: all are counted before the first is added.
 
     Args:
         chosen: the images to copy are those whose rows have this number.

@@ -12,6 +12,6 @@
 - `continuous`: continuous mode: each message as it arrives.
 - `load_monitor`: finds the log busy or idle, which decides the mode.
 - `batch_sizer`: decides the number of messages in a micro-batch.
-- `handover`: the bounded queue from Spark's thread to the applier's.
+- `batch_queue`: the bounded queue from Spark's thread to the applier's.
 - `socket_sink`: sends messages from a Python worker of Spark to this process.
 """

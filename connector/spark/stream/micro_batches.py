@@ -26,15 +26,15 @@ from connector.log.compact.metadata_columns import metadata_columns
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering, gone, root_cause
+from connector.spark.stream.batch_queue import BatchQueue, QueueClosed
 from connector.spark.stream.batch_sizer import MOST, BatchSizer
-from connector.spark.stream.handover import Closed, Handover
 from connector.spark.stream.kafka_source import offsets_stream, task_ranges
 from connector.spark.stream.parts import Batch
 from connector.spark.stream.python_workers import PythonWorkers
 from connector.spark.stream.range_task import JVM_BYTES, RangeTask, TaskRange, shared
 from connector.spark.stream.task_result import FAILED, ResultPiece, deserialized, failure_of, joined_pieces
 
-HANDOVER_BYTES: Final = 64 << 20  # maximum bytes of queued batches
+QUEUE_BYTES: Final = 64 << 20  # maximum bytes of queued batches
 SHARES: Final = 16  # of what is read at once: below one a further task does not pay
 
 
@@ -100,7 +100,7 @@ class MicroBatches:
         self._sizer = sizer
         self._interleaved = compaction.interleaved
         self._begun: set[int] = set()  # partitions of which something was read
-        self._handover = Handover(queue_batches, HANDOVER_BYTES)
+        self._queue = BatchQueue(queue_batches, QUEUE_BYTES)
         # Executors on other machines do not see this one's files.
         self._folder = Path(tempfile.mkdtemp(dir=session.folder)) if session.slots else None
         self._task = RangeTask(
@@ -127,14 +127,14 @@ class MicroBatches:
             BrokerUnavailable: Spark could not read.
             SparkGone: the session's JVM has ended, or one message is too large for it.
         """
-        batch = self._handover.get(timeout)
+        batch = self._queue.get(timeout)
         if batch is None:
             self._query.check()
         return batch
 
     def stop(self) -> None:
         """Stop the query; a batch that waits for room is dropped."""
-        self._handover.close()
+        self._queue.close()
         self._query.stop()
         if self._folder is not None:
             checkpoint.remove(self._folder)
@@ -144,11 +144,11 @@ class MicroBatches:
         try:
             for batch in self._slices(self._joined(task_ranges(frame))):
                 if batch.parts:
-                    self._handover.put(batch)
-        except Closed:
+                    self._queue.put(batch)
+        except QueueClosed:
             return
         except BaseException as error:  # noqa: BLE001 (the applier gets it in full)
-            self._handover.fail(_failure(error))
+            self._queue.fail(_failure(error))
             # Spark searches the text of a query's last error with a regular expression that needs stack for each
             # character: a long text overflows the stack, and prints a thousand lines on the terminal.
             raise Reported from None
@@ -204,7 +204,7 @@ class MicroBatches:
     def _read_here(self, tasks: Iterable[Sequence[TaskRange]]) -> list[ResultPiece]:
         """Do what tasks would do; the first error ends it."""
         kafka, topic = self._task.kafka, self._task.topic
-        with closing(RangeReader(kafka, topic, SystemClock(), lambda: self._handover.closed)) as reader:
+        with closing(RangeReader(kafka, topic, SystemClock(), lambda: self._queue.closed)) as reader:
             return [piece for task in tasks for bounds in task for piece in self._task.pieces(bounds, reader)]
 
 

@@ -22,7 +22,7 @@ import yaml
 from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.fetching.jars import spark_kafka_jars
-from connector.relay.reader import Relay
+from connector.relay.reader import RelayReader
 from tests.support.apply_process import COLUMNS, REPOSITORY, THL, Process, Scene
 from tests.support.clock import PATIENCE
 from tests.support.fragments import change, record, statement
@@ -284,7 +284,7 @@ def test_a_relay_that_cannot_serve_is_refused_and_the_target_does_not_change(
         made.query("SELECT * FROM thl.thl_intent"),
         made.query(CHANNELS),
     )
-    newest = Relay(made.relay).files[-1].path
+    newest = RelayReader(made.relay).files[-1].path
     content = bytearray(newest.read_bytes())
     match damage:
         case "no folder":

@@ -24,7 +24,7 @@ from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent
-from connector.relay.reader import Relay
+from connector.relay.reader import RelayReader
 from tests.support.fragments import batch, encoded, marker, record, statement
 from tests.support.memory_target import MemoryTarget
 from tests.support.partitioned_log import PartitionedLog
@@ -365,7 +365,7 @@ def test_an_archive_with_events_that_a_fork_traps_is_cut_before_them(
     relay.close()
     (warning,) = [record for record in caplog.records if "without events of the relay" in record.message]
     assert warning.__dict__["seqno"] == 15
-    assert Relay(folder).newest == 27
+    assert RelayReader(folder).newest == 27
     target = MemoryTarget()
     with pytest.raises(LogDamaged, match=r"lacks events 15\.\.24"):
         applied(folder, target)

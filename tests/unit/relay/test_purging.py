@@ -10,7 +10,7 @@ from connector.errors import ConfigError
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent
 from connector.relay.purge import Purge
-from connector.relay.reader import Relay
+from connector.relay.reader import RelayReader
 from tests.support.memory_target import MemoryTarget
 from tests.support.relay import names, seqnos, writer
 from tests.unit.applier.test_core import Rig, history, insert, log, record, table
@@ -33,18 +33,18 @@ def intent(first: int, last: int) -> Intent:
 
 def purged(folder: Path, low: int | None, high: int | None, needed: tuple[int, int] | None = None) -> list[str]:
     with Purge(folder) as purge:
-        steps = purge.steps(
+        deletions = purge.deletions(
             None if low is None else Seqno(low),
             None if high is None else Seqno(high),
             None if needed is None else intent(*needed),
         )
-        if steps:
-            purge.delete(steps)
-        return [step.text for step in steps]
+        if deletions:
+            purge.delete(deletions)
+        return [deletion.text for deletion in deletions]
 
 
 def test_the_beginning_goes_in_whole_files(folder: Path) -> None:
-    files = Relay(folder).files
+    files = RelayReader(folder).files
     cut = files[2].first + 1
     purged(folder, None, cut)
     assert names(folder) == [file.name for file in files[2:]]

@@ -21,7 +21,7 @@ from connector.log.compact.scan import Scanner
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay import writer as writer_module
-from connector.relay.reader import Relay
+from connector.relay.reader import RelayReader
 from connector.relay.record import add_record, add_records
 from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
@@ -82,7 +82,7 @@ def test_the_relay_has_the_messages_as_they_are_on_kafka(relay: RelayWriter, fol
     made.accept(table([encoded(marker(1, 0, -1, log_id=LOG_ID)), *sent[:25]]))
     made.accept(table(sent[25:], offset=FIRST + 25))
     assert values(folder) == sent
-    found = [one.fragment for one in Relay(folder).fragments(Seqno(0))]  # type: ignore[union-attr]
+    found = [one.fragment for one in RelayReader(folder).fragments(Seqno(0))]  # type: ignore[union-attr]
     assert [(one.partition, one.offset) for one in found] == [(0, FIRST + n) for n in range(40)]
     assert {(one.source_id, one.shard, one.epoch) for one in found} == {("db:3306", "shop", 1)}
     assert found[7].event_id == "binlog.000001:0000000000001007;7"
@@ -121,10 +121,11 @@ def test_a_file_ends_only_between_transactions(
     for n, value in enumerate(fragments):
         made.accept(table([value], offset=FIRST + 20 + n))
     made.accept(table(events(21, 30), offset=FIRST + 50))
-    files = Relay(folder).files
+    files = RelayReader(folder).files
     assert len(files) > 4
     found = {
-        file.name: [one.fragment for one in Relay(folder).fragments(Seqno(0)) if one.file == file] for file in files
+        file.name: [one.fragment for one in RelayReader(folder).fragments(Seqno(0)) if one.file == file]
+        for file in files
     }  # type: ignore[union-attr]
     assert all(some[0].fragno == 0 and some[-1].last_frag for some in found.values())
     (large,) = [some for some in found.values() if any(one.seqno == 20 for one in some)]
@@ -160,7 +161,7 @@ def test_committed_files_are_deleted_and_the_newest_stays(folder: Path) -> None:
         values_ = log(*(record(n, [insert(n)]) for n in range(5))) if not first else events(first, first + 5)
         made.accept(table(values_, offset=FIRST + first if first else 0))
     relay.close()
-    (file,) = Relay(folder).files
+    (file,) = RelayReader(folder).files
     assert file.number > 3
     assert seqnos(folder)[-1] == 39
 
@@ -279,7 +280,7 @@ def test_files_with_uncommitted_events_stay(folder: Path) -> None:
     relay.add_range(messages, 0, 40)
     relay.sync_soon()
     relay.sync()
-    files = Relay(folder).files
+    files = RelayReader(folder).files
     relay.committed(Seqno(files[3].head.seqno))
     assert names(folder) == [file.name for file in files[3:]]
     relay.committed(Seqno(files[4].head.seqno - 1))
@@ -345,7 +346,7 @@ def test_a_relay_that_was_off_continues_in_a_file_of_its_own(folder: Path) -> No
     relay = writer(folder)
     rig(target, relay).accept(table(events(6, 9), offset=FIRST + 6))
     relay.close()
-    assert [file.head.seqno for file in Relay(folder).files] == [-1, 5]
+    assert [file.head.seqno for file in RelayReader(folder).files] == [-1, 5]
     with pytest.raises(LogDamaged, match=r"lacks events 3\.\.5"):
         seqnos(folder)
     assert len(values(folder, 6)) == 3

@@ -16,8 +16,8 @@ from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.segment import Unread
 from connector.spark.stream import micro_batches
+from connector.spark.stream.batch_queue import BatchQueue
 from connector.spark.stream.batch_sizer import BatchSizer
-from connector.spark.stream.handover import Handover
 from connector.spark.stream.micro_batches import MicroBatches, Reported
 from connector.spark.stream.range_task import TaskRange
 from connector.spark.stream.task_result import FAILED, ResultPiece, failure_as_bytes, in_pieces
@@ -42,7 +42,7 @@ def stream(pieces: list[ResultPiece]) -> MicroBatches:
     job = SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=lambda: pieces))
     context = SimpleNamespace(parallelize=lambda *_: job)
     made = MicroBatches.__new__(MicroBatches)
-    made._handover = Handover(2, 1 << 20)
+    made._queue = BatchQueue(2, 1 << 20)
     made._session = SimpleNamespace(tasks=1, spark=SimpleNamespace(sparkContext=context))  # type: ignore[assignment]
     made._workers = SimpleNamespace(starting=False)  # type: ignore[assignment]
     made._sizer = BatchSizer(100, 1 << 20)
@@ -58,7 +58,7 @@ def accepted(pieces: list[ResultPiece], monkeypatch: pytest.MonkeyPatch, *, clos
     monkeypatch.setattr(micro_batches, "task_ranges", lambda _: [TaskRange(0, 0, 10)])
     made = stream(pieces)
     if closed:
-        made._handover.close()
+        made._queue.close()
     made._accept(None, 0)  # type: ignore[arg-type]
     return made
 
@@ -73,7 +73,7 @@ def reported(failure: BaseException) -> BaseException:
     with pytest.raises(Reported):
         made._accept(Frame(failure), 0)  # type: ignore[arg-type]
     with pytest.raises(BaseException) as raised:
-        made._handover.get(0)
+        made._queue.get(0)
     return raised.value
 
 
@@ -82,7 +82,7 @@ def test_a_failed_batch_reaches_the_applier_in_full_and_spark_in_short() -> None
     with pytest.raises(Reported) as raised:
         made._accept(Frame(FAILURE), 0)  # type: ignore[arg-type]
     with pytest.raises(ValueError) as given:
-        made._handover.get(0)
+        made._queue.get(0)
     assert given.value is FAILURE
     # Spark's expression takes some stack for every character of it.
     assert len("".join(traceback.format_exception(raised.value))) < 4_000
@@ -108,16 +108,16 @@ def test_a_failed_task_ends_the_stream_with_its_error_whatever_others_have_read(
     with pytest.raises(Reported):
         made._accept(None, 0)  # type: ignore[arg-type]
     with pytest.raises(ConfigError) as raised:
-        made._handover.get(0)
+        made._queue.get(0)
     assert (raised.value.message, raised.value.hint, raised.value.where) == ("no room", "make some", {"folder": "/x"})
 
 
 def test_what_tasks_have_made_is_queued_but_not_a_batch_without_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     part = Unread(0, 0, 10, 4, 500)
-    batch = accepted(pieces_of(part), monkeypatch)._handover.get(0)
+    batch = accepted(pieces_of(part), monkeypatch)._queue.get(0)
     assert batch is not None
     assert list(batch.parts) == [part]
-    assert accepted([], monkeypatch)._handover.get(0) is None
+    assert accepted([], monkeypatch)._queue.get(0) is None
 
 
 @pytest.mark.parametrize(("folder", "lengths"), [(None, [20, 20, 20, 20, 20]), (Path("results"), [100])])
@@ -134,7 +134,7 @@ def test_a_task_on_a_cluster_reads_no_more_than_it_may_return(folder: Path | Non
 
 
 def test_a_batch_of_a_stream_that_was_stopped_is_dropped_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert accepted(pieces_of(Unread(0, 0, 10, 4, 500)), monkeypatch, closed=True)._handover.get(0) is None
+    assert accepted(pieces_of(Unread(0, 0, 10, 4, 500)), monkeypatch, closed=True)._queue.get(0) is None
 
 
 def test_a_stopped_stream_leaves_no_folder_of_results(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_while_workers_start_this_process_reads(monkeypatch: pytest.MonkeyPatch)
     for first in (0, 5):
         monkeypatch.setattr(micro_batches, "task_ranges", lambda _, first=first: [TaskRange(0, first, first + 5)])
         made._accept(None, 0)
-        assert [part.messages for part in made._handover.get(0).parts] == [1 if made._workers.starting else 7]
+        assert [part.messages for part in made._queue.get(0).parts] == [1 if made._workers.starting else 7]
         made._workers.starting = False
     assert made._task.read == [TaskRange(0, 0, 5, first=True, large=True)]
 
@@ -181,7 +181,7 @@ def test_what_this_process_cannot_read_ends_the_stream_at_once(monkeypatch: pyte
     with pytest.raises(Reported):
         made._accept(None, 0)
     with pytest.raises(ConfigError) as raised:
-        made._handover.get(0)
+        made._queue.get(0)
     assert raised.value is NO_ROOM
     assert [one.partition for one in made._task.read] == [0, 1]
 
@@ -193,5 +193,5 @@ def test_reading_here_ends_with_the_stream(monkeypatch: pytest.MonkeyPatch) -> N
     made._accept(None, 0)
     (reader,) = made._task.readers
     assert not reader._abandoned()
-    made._handover.close()
+    made._queue.close()
     assert reader._abandoned()

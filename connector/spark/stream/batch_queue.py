@@ -8,11 +8,11 @@ from collections import deque
 from connector.spark.stream.parts import Batch
 
 
-class Closed(Exception):
+class QueueClosed(Exception):
     """Raised to the reader when the applier has closed the queue."""
 
 
-class Handover:
+class BatchQueue:
     """A queue of batches from a reader to an applier.
 
     The reader waits while the queue is full. Its failure overtakes queued batches: the applier ends at once, and the
@@ -36,12 +36,12 @@ class Handover:
         """Put a batch; waits for room.
 
         Raises:
-            Closed: the applier has closed the queue.
+            QueueClosed: the applier has closed the queue.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._room(batch.size))
             if self._closed:
-                raise Closed
+                raise QueueClosed
             self._waiting.append(batch)
             self._held += batch.size
             self._changed.notify_all()
@@ -70,7 +70,7 @@ class Handover:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Drop the queued batches; a reader that waits for room gets `Closed`."""
+        """Drop the queued batches; a reader that waits for room gets `QueueClosed`."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
