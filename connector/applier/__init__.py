@@ -5,7 +5,8 @@
 - `core`: turns batches of messages into commits on the target.
 - `partition_buffers`: messages that wait for their turn.
 - `sequencer_feed`: gives the sequencer what comes next: messages of a partition, or segments of all.
-- `commit_batch`: the content of the next commit, and its events, counted.
+- `open_commit`: the next commit: collects the changes of its events, and stages them on the target.
+- `commit_batch`: its events, counted.
 - `segment_changes`: the net changes of its segments, joined.
 - `next_position`: the target's position, and the one that the next commit writes.
 - `stop_condition`: `--to-seqno`, `--to-event`, `--to-gtid`, `--to-time`, `--to-heartbeat`.

@@ -1,19 +1,15 @@
-"""The content of the next commit, and its events, counted without an object for each."""
+"""The events of the next commit, counted without an object for each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from heapq import merge
 from typing import Final
 
-from connector.log.compact.metadata_columns import Value
 from connector.log.compact.net_changes import AppliedEvent
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.header import FragmentHeader
-from connector.log.ids import Seqno
-from connector.log.transaction.batch import Statement
 
 OBSERVED: Final = 32  # number of evenly spaced events per commit whose latencies are observed
 
@@ -78,24 +74,3 @@ class CommitBatch:
             else:
                 messages, first, end = part
                 yield messages.commit_times(first, end)
-
-
-@dataclass(slots=True)
-class OpenCommit:
-    """The content of the next commit so far.
-
-    Args:
-        events: the whole events.
-        rows: number of rows of the unfinished event.
-        statements: the statements of the unfinished DDL event, which the target does not have yet.
-        staged: true if rows are in the target's staging.
-        metadata: the metadata columns' values in the staged rows of the unfinished event.
-        unfinished: the unfinished event.
-    """
-
-    events: CommitBatch = field(default_factory=CommitBatch)
-    rows: int = 0
-    statements: list[Statement] = field(default_factory=list)
-    staged: bool = False
-    metadata: list[Value] | None = None
-    unfinished: Seqno | None = None

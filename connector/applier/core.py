@@ -12,41 +12,36 @@ After an error nothing is promised: the caller closes the target and starts agai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from connector import failpoints as faults
 from connector import metrics
-from connector.applier.commit_batch import CommitBatch, OpenCommit
+from connector.applier.commit_batch import CommitBatch
 from connector.applier.next_position import NextPosition
+from connector.applier.open_commit import OpenCommit
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.quarantine import Quarantine, RefusedCommit
-from connector.applier.segment_changes import SegmentChanges
 from connector.applier.sequencer_feed import SequencerFeed
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import Relation, StopCondition, ToSeqno, cut
 from connector.clock import Clock
-from connector.errors import ConnectorError, LogDamaged, TargetDiffers, ValueNotRepresentable
-from connector.log.compact.compact import Compactor
+from connector.errors import LogDamaged
 from connector.log.compact.metadata_columns import MetadataColumns
-from connector.log.compact.net_changes import Ddl, once_more
 from connector.log.compact.scan import Messages
-from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, Segment
+from connector.log.compact.segment import Segment
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
-from connector.log.format.row_parts import RowParts
 from connector.log.ids import NO_SEQNO, Kind, LogId, Outcome, Seqno
 from connector.log.reading.event_range import EventRange
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.reading.stored_order import StoredOrder
 from connector.log.transaction.position import TargetPosition
-from connector.relay.writer import RelayWriter
+from connector.relay.event_store import EventStore, NoRelay
 from connector.spark.stream.parts import Part
 from connector.targets.target import TargetDatabase
 
 RELEASE_BYTES: Final = 32 << 20  # bytes of a batch that the sequencer gets before events are applied
-STAGE_BYTES: Final = 4 << 20  # bytes of an unfinished event from which on it is staged instead of kept in memory
 WAITING_BYTES: Final = 256 << 20  # waiting bytes of all partitions beyond which partitions that are ahead are paused
 
 
@@ -84,19 +79,17 @@ class ApplyCore:
         until: StopCondition | None = None,
         skips: Skips | None = None,
         columns: MetadataColumns | None = None,
-        relay: RelayWriter | None = None,
+        relay: EventStore | None = None,
         quarantine: Quarantine | None = None,
     ) -> None:
-        self._relay = relay
+        self._relay = NoRelay() if relay is None else relay
         self._quarantine = quarantine or Quarantine()
-        self.refused: RefusedCommit | None = None
         self._least = NO_SEQNO
         if position.intent is not None:
             # An earlier applier has made this commit in part: it is made whole, with all of its events and no others.
             self._least = position.intent.last
             until, skips = ToSeqno(self._least), None
         self._next = NextPosition(position, log_id, gtid_set)
-        self._columns = columns
         self._target = target
         self._sequencer = sequencer
         self._topic = topic
@@ -107,10 +100,7 @@ class ApplyCore:
         self._buffers = buffers
         self._feed = SequencerFeed(sequencer, buffers, self._needed_one_by_one)
         self._full: frozenset[int] = frozenset()
-        self._compactor = Compactor(topic, columns)
-        self._segments = SegmentChanges(topic, columns)
-        self._row_parts = RowParts(topic)
-        self._open = OpenCommit()
+        self._open = OpenCommit(target, position, topic, columns)
         self._applied_events = metrics.applied_events.labels(position.service)
         self._applied_rows = metrics.applied_rows.labels(position.service)
         self._applied_seqno = metrics.applied_seqno.labels(position.service)
@@ -123,6 +113,11 @@ class ApplyCore:
     def position(self) -> TargetPosition:
         """The target's position: that of the last commit."""
         return self._next.current
+
+    @property
+    def refused(self) -> RefusedCommit | None:
+        """The commit that the target has refused."""
+        return self._open.refused
 
     def accept(self, parts: Iterable[Part], *, more: bool = False) -> None:
         """Apply the events that these parts complete.
@@ -202,7 +197,6 @@ class ApplyCore:
 
     def _apply_range(self, seqno: Seqno, messages: Messages) -> None:
         """Apply whole events, from this one on, in as many commits as their rows need."""
-        compactor = self._compactor
         at, end = 0, len(messages)
         if self._until is not None:
             end, self.done = cut(self._until, messages, at, end)
@@ -211,32 +205,26 @@ class ApplyCore:
             upto = replayed if at < replayed < end else end
             if self._skips and (skip := self._skips.next(Seqno(seqno + at)) - seqno) < upto:
                 if skip == at:
-                    if self._relay is not None:
-                        self._relay.add_range(messages, at, at + 1)
+                    self._relay.add_range(messages, at, at + 1)
                     self._leave_out(_single(messages.message(at)))
                     at += 1
                     continue
                 upto = skip
             upto = min(upto, at + self._quarantine.room(Seqno(seqno + at), self._open.events.count))
-            first, at = at, compactor.add_range(messages, at, upto, COMMIT_ROWS, COMMIT_BYTES)
-            if self._relay is not None:
-                self._relay.add_range(messages, first, at)
-            self._open.events.add_range(messages, first, at)
+            first, at = at, self._open.add_range(messages, at, upto)
+            self._relay.add_range(messages, first, at)
             self._next.add_range(messages, first, at)
-            if self._commit_full or at == replayed or self._commit_small:
+            if self._open.full or at == replayed or self._commit_small:
                 self._commit()
 
     def _apply_segments(self, segments: Sequence[Segment]) -> None:
         """Apply whole events that tasks have compacted, all or none."""
-        if self._relay is not None:
-            self._relay.add_segments(segments)
-        for segment in segments:
-            self._segments.add(self._compactor, segment)
-        self._open.events.add_segments(segments)
+        self._relay.add_segments(segments)
+        self._open.add_segments(segments)
         self._next.add_segments(segments)
         last = max(segment.header.seqno for segment in segments)
         self.done = isinstance(self._until, ToSeqno) and last == self._until.seqno
-        if self._commit_full or last == self.position.rewound_from:
+        if self._open.full or last == self.position.rewound_from:
             self._commit()
 
     def _apply_event(self, release: Release[Message]) -> None:
@@ -248,9 +236,8 @@ class ApplyCore:
                 self._forget()
             self.done = True
             return
-        if self._relay is not None:
-            for message in release.bodies:
-                self._relay.add_message(message)
+        for message in release.bodies:
+            self._relay.add_message(message)
         if header.seqno in self._skips:
             self._leave_out(release)
             self.done = release.complete and relation is Relation.LAST
@@ -265,13 +252,13 @@ class ApplyCore:
             if not release.first:
                 self._forget()
         else:
-            self._collect(release)
+            self._open.collect(release)
         if not release.complete:
-            self._stage_unfinished(header)
+            self._open.stage_unfinished(header)
             return
         self._complete(header)
         self.done = relation is Relation.LAST
-        if own_commit or header.seqno == self.position.rewound_from or self._commit_full or self._commit_small:
+        if own_commit or header.seqno == self.position.rewound_from or self._open.full or self._commit_small:
             self._commit()
 
     @property
@@ -280,78 +267,17 @@ class ApplyCore:
         last = self._open.events.last
         return last is not None and self._quarantine.ends(last.seqno, self._open.events.count)
 
-    @property
-    def _commit_full(self) -> bool:
-        """True if the next commit has enough rows or bytes."""
-        rows, size = self._compactor.rows + self._segments.rows, self._compactor.size + self._segments.size
-        return rows >= COMMIT_ROWS or size >= COMMIT_BYTES
-
-    def _collect(self, release: Release[Message]) -> None:
-        """Collect the changes of an event's fragments; the target gets a DDL event's statements at its end."""
-        header = release.header
-        ddl = header.kind is Kind.DDL
-        held = self._compactor.size + sum(message.size for message in release.bodies)
-        for message in release.bodies:
-            if not release.complete and held < STAGE_BYTES:
-                message.own()  # it outlives its batch
-            whole = self._row_parts.whole(message)
-            if whole is None:
-                continue
-            if ddl:
-                self._collect_statements(whole)
-            self._open.rows = self._compactor.add(whole, self._open.rows)
-        if ddl and release.complete:
-            self._define(header)
-
-    def _collect_statements(self, message: Message) -> None:
-        """Collect a DDL fragment's statements; rows after them (CREATE TABLE … SELECT) need the new tables."""
-        collected = self._open
-        collected.statements += message.statements(self._topic)
-        if message.header.rows > collected.rows:
-            self._define(message.header)
-
-    def _define(self, header: FragmentHeader) -> None:
-        """Execute the collected statements on the target."""
-        collected = self._open
-        if not collected.statements:
-            return
-        faults.point("apply.before_stage")
-        ddl = Ddl(seqno=header.seqno, statements=tuple(collected.statements), commit_time=header.commit_time or 0)
-        with self._located():
-            self._target.ddl(ddl)
-        faults.point("apply.after_stage")
-        collected.statements = []
-        collected.staged = True
-
-    def _stage_unfinished(self, header: FragmentHeader) -> None:
-        """Stage the changes of an unfinished event once they are large."""
-        if self._compactor.size < STAGE_BYTES or self._open.events.last is not None:
-            return  # what is staged, and gets other metadata columns at its end, is of one event
-        self._stage(last=False)
-        if self._columns is not None and self._open.metadata is None:
-            self._open.metadata = self._columns.values(header)
-
     def _complete(self, header: FragmentHeader) -> None:
         """Add a whole event to the next commit."""
         if _begins_snapshot(header):
             self._target.begin_snapshot()
             self._open.staged = True
             self._next.begin_snapshot()
-        self._correct_metadata(header)
         self._finish(header)
-
-    def _correct_metadata(self, header: FragmentHeader) -> None:
-        """Correct the metadata columns of staged rows if the event's end has other values."""
-        staged, self._open.metadata = self._open.metadata, None
-        if self._columns is not None and staged is not None and staged != (values := self._columns.values(header)):
-            self._target.set_metadata(values)
 
     def _finish(self, header: FragmentHeader) -> None:
         """Count a whole event of the next commit."""
-        collected = self._open
-        collected.events.add(header)
-        collected.rows = 0
-        collected.unfinished = None
+        self._open.finish(header)
         self._next.add(header)
 
     def _leave_out(self, release: Release[Message]) -> None:
@@ -361,7 +287,7 @@ class ApplyCore:
         for message in release.bodies:
             self._skips.note(message, self._topic)
         if release.complete:
-            with self._located():
+            with self._open.located():
                 done = release.header.seqno == self._skips.done
                 tables = self._target.done_by_hand(self._skips.ddl(release.header)) if done else None
             self._target.leave_out(self._skips.left_out(release.header, tables))
@@ -369,77 +295,31 @@ class ApplyCore:
             self._finish(release.header)
             self._commit()
 
-    def _stage(self, *, last: bool) -> None:
-        with self._located():
-            changes = self._segments.drain() + self._compactor.drain()
-        if not changes:
-            return
-        if self.position.rewound_from != NO_SEQNO:
-            changes = [once_more(net) for net in changes]
-        faults.point("apply.before_stage")
-        with self._located():
-            self._target.stage(changes, last=last)
-        faults.point("apply.after_stage")
-        self._open.staged = True
-
     def _commit(self) -> None:
         """Commit all collected whole events; do nothing if there are none."""
-        collected = self._open
-        header = collected.events.last
+        events = self._open.events
+        header = events.last
         if header is None or header.seqno < self._least:
             return
-        if self._relay is not None:
-            self._relay.sync_soon()  # while the target stages
-        self._stage(last=True)
+        self._relay.sync_soon()  # while the target stages
+        self._open.stage(last=True)
         position = self._next.after(header, self._sequencer.resumable(header.seqno))
-        if self._relay is not None:
-            self._relay.sync()
+        self._relay.sync()
         faults.point("apply.before_commit")
-        with self._located():
-            self._target.commit(position, collected.events)
+        with self._open.located():
+            self._target.commit(position, events)
         faults.point("apply.after_commit")
-        if self._relay is not None:
-            self._relay.committed(position.seqno)
+        self._relay.committed(position.seqno)
         self._next.current = position
-        self._open = OpenCommit()
-        self._count(collected.events)
-
-    @contextmanager
-    def _located(self) -> Iterator[None]:
-        """Add the service and the events to an error of the target, and the option if an event can be skipped."""
-        try:
-            yield
-        except ConnectorError as error:
-            self.refused = self._refused(error)
-            first, last = self.position.seqno + 1, self._open.events.last
-            seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"
-            error.where = {"service": self.position.service, "seqno": seqno, **error.where}
-            if isinstance(error, TargetDiffers | ValueNotRepresentable) and "--done-seqno" not in error.hint:
-                skip = "to skip an event, which leaves its tables inconsistent: thl apply --skip-seqno"
-                skip += f" {first} --reason …" if seqno == first else f" N --reason … (thl list shows {seqno})"
-                error.hint = f"{error.hint}; {skip}" if error.hint else skip
-            raise
-
-    def _refused(self, error: ConnectorError) -> RefusedCommit | None:
-        """The commit that the target refuses; None if a part of it is made, so that all of its events are needed."""
-        events, unfinished = self._open.events, self._open.unfinished
-        if self.position.intent is not None:
-            return None
-        if events.last is None:
-            return None if unfinished is None else RefusedCommit(error, unfinished, 1)
-        return RefusedCommit(error, events.last.seqno, events.count + (unfinished is not None))
+        self._open.begin(position)
+        self._count(events)
 
     def _forget(self) -> None:
         """Drop the unfinished event, which is void; no other event is collected then."""
         if self._open.events.last is not None:
             raise self._changed("void")
-        self._compactor.drain()
-        self._row_parts.forget()
-        if self._relay is not None:
-            self._relay.void()
-        if self._open.staged:
-            self._target.discard()
-        self._open = OpenCommit()
+        self._relay.void()
+        self._open.drop()
 
     def _changed(self, what: str) -> LogDamaged:
         """The error of a commit that cannot be made whole, because its events are not those of its first part."""

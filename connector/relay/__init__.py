@@ -4,6 +4,7 @@
 - `spool`: records on their way from a task to the driver.
 - `frames`: a record's bytes, read.
 - `folder`: the folder: its lock, and its files with their first records.
+- `event_store`: the seam between the apply core and the writer; a store of nothing.
 - `cut_back`: cuts the files back to the target's position, where the writer continues.
 - `writer`: writes what is applied next, before it is committed on the target.
 - `reader`: reads whole events in the order of the log.

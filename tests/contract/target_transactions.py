@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connector.applier import core as core_module
+from connector.applier import open_commit
 from connector.applier.undo import compact_inverse
 from connector.errors import ConfigError, TargetDiffers
 from connector.log.compact.compact import Compactor
@@ -136,7 +136,7 @@ def histories(random: Random, events: int) -> Iterator[tuple[list[dict[str, Any]
 @pytest.fixture(params=[1, 200, 1 << 20])
 def staged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How much of an unfinished event is kept before it goes to the target."""
-    monkeypatch.setattr(core_module, "STAGE_BYTES", request.param)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", request.param)
     return int(request.param)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from connector.applier import core as core_module
+from connector.applier import open_commit
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.clock import SystemClock
@@ -185,7 +185,7 @@ def churn(source: Source, draw: random.Random, steps: int, images: Sequence[str]
 
 
 def test_random_changes_are_applied_under_every_row_image(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_module, "STAGE_BYTES", 200_000)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 200_000)
     draw = random.Random(source.config.target.url.get_secret_value()[:4])
     source.run(*TABLES)
     swaps = churn(source, draw, 400, ["MINIMAL", "MINIMAL", "MINIMAL", "NOBLOB", "FULL"], json=True)

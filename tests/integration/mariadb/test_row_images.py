@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connector.applier import core as core_module
+from connector.applier import open_commit
 from connector.clock import SystemClock
 from connector.config.apply import Target
 from connector.config.model import Config
@@ -45,7 +45,7 @@ def rows_of(path: Path) -> dict[str, list[Any]]:
 def test_random_changes_are_applied_under_partial_row_images(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core_module, "STAGE_BYTES", 200_000)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 200_000)
     draw = random.Random(5)
     source.run(*(sql.replace("VIRTUAL", "STORED") for sql in TABLES))
     churn(source, draw, 300, IMAGES, json=False)

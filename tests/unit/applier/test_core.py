@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from connector import metrics
-from connector.applier import core as core_module
+from connector.applier import open_commit
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.quarantine import Quarantine
@@ -228,7 +228,7 @@ def test_an_unfinished_event_is_invisible_and_read_again_from_its_first_fragment
 
 
 def test_a_large_unfinished_event_goes_to_the_staging(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_module, "STAGE_BYTES", 1)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 1)
     target = MemoryTarget()
     rig = Rig(target, history([0], 1))
     parts = [record(0, [insert(n)], last_frag=n == 3, fragno=n, rows=n + 1) for n in range(4)]
@@ -241,7 +241,7 @@ def test_a_large_unfinished_event_goes_to_the_staging(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("stage_bytes", [1, 1 << 20])
 def test_fragments_of_an_event_that_is_given_up_are_dropped(monkeypatch: pytest.MonkeyPatch, stage_bytes: int) -> None:
-    monkeypatch.setattr(core_module, "STAGE_BYTES", stage_bytes)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", stage_bytes)
     target = MemoryTarget()
     rig = Rig(target, history([0], 0))
     rig.accept(table(log(record(0, [insert(1)]), record(1, [insert(2)], last_frag=False))))
@@ -348,7 +348,7 @@ def test_a_wrong_row_count_in_a_header_is_damage() -> None:
 
 
 def test_a_commit_is_bounded_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_module, "COMMIT_ROWS", 2)
+    monkeypatch.setattr(open_commit, "COMMIT_ROWS", 2)
     monkeypatch.setattr(segment_builder, "COMMIT_ROWS", 2)
     target = MemoryTarget()
     Rig(target, history([0], 4)).accept(table(log(*(record(n, [insert(n)]) for n in range(5)))))
@@ -456,7 +456,7 @@ def test_any_batches_and_crashes_leave_the_state_of_the_log_at_the_target_s_seqn
     values, firsts, states = made
     known = history(firsts, len(states) - 1)
     target = MemoryTarget()
-    core_module.STAGE_BYTES, kept = data.draw(st.sampled_from([1, 1 << 20])), core_module.STAGE_BYTES  # type: ignore[misc]
+    open_commit.STAGE_BYTES, kept = data.draw(st.sampled_from([1, 1 << 20])), open_commit.STAGE_BYTES  # type: ignore[misc]
     try:
         # At the start the newer epochs may be known already, or are learnt from their markers.
         rig, at = Rig(target, data.draw(st.sampled_from([known, history([0], len(states) - 1)]))), 0
@@ -471,7 +471,7 @@ def test_any_batches_and_crashes_leave_the_state_of_the_log_at_the_target_s_seqn
                 rig = Rig(target, known)
                 at = target.position.offsets[0] if target.position else 0
     finally:
-        core_module.STAGE_BYTES = kept  # type: ignore[misc]
+        open_commit.STAGE_BYTES = kept  # type: ignore[misc]
     assert target.position is not None
     assert target.position.seqno == len(states) - 1
     assert Counter(event.seqno for event in target.events) == Counter(range(len(states)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connector.applier import core as core_module
+from connector.applier import open_commit
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import ToSeqno
 from connector.errors import LogDamaged
@@ -57,7 +57,7 @@ def test_its_events_are_one_commit_however_they_are_read(step: int) -> None:
 
 
 def test_it_is_not_cut_where_a_commit_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_module, "COMMIT_ROWS", 2)
+    monkeypatch.setattr(open_commit, "COMMIT_ROWS", 2)
     target = half(last=8)
     Rig(target, history([0], 9)).accept(table(rows(1, 10), offset=FIRST))
     assert target.log == ["stage", "commit 8"]
@@ -73,7 +73,7 @@ def test_the_stop_condition_and_skips_are_for_what_comes_after_it() -> None:
 @pytest.mark.parametrize("threshold", [0, 1 << 20])
 def test_an_event_in_fragments_and_its_void_predecessor(threshold: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was void in the log is not a part of the commit; what was whole before it is."""
-    monkeypatch.setattr(core_module, "STAGE_BYTES", threshold)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", threshold)
     target = half(last=3)
     rig = Rig(target, history([0, 2], 9))
     values = [
@@ -102,7 +102,7 @@ def test_an_event_that_becomes_void_meanwhile_is_another_log(monkeypatch: pytest
 
 
 def test_a_large_event_alone_is_staged_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_module, "STAGE_BYTES", 0)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 0)
     target = half(last=1)
     rig = Rig(target, history([0], 1))
     for fragno in range(3):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connector.applier import core as core_module
+from connector.applier import open_commit
 from connector.applier.stop_condition import StopCondition, ToEvent, ToGtid, ToHeartbeat, ToSeqno, ToTime
 from connector.commands.grammar.bounds import gtid
 from connector.errors import ConfigError
@@ -41,7 +41,7 @@ def test_messages_in_any_batches_end_exactly_at_the_stop_condition(
     seqno = data.draw(st.integers(0, len(states) - 1))
     until = data.draw(st.sampled_from(stop_conditions(seqno)))
     target = MemoryTarget()
-    core_module.STAGE_BYTES, kept = data.draw(st.sampled_from([1, 1 << 20])), core_module.STAGE_BYTES  # type: ignore[misc]
+    open_commit.STAGE_BYTES, kept = data.draw(st.sampled_from([1, 1 << 20])), open_commit.STAGE_BYTES  # type: ignore[misc]
     try:
         rig, at = Rig(target, history(firsts, len(states) - 1), until=until), 0
         while at < len(values) and not rig.core.done:
@@ -49,7 +49,7 @@ def test_messages_in_any_batches_end_exactly_at_the_stop_condition(
             rig.accept(table(values[at : at + step], offset=at))
             at += step
     finally:
-        core_module.STAGE_BYTES = kept  # type: ignore[misc]
+        open_commit.STAGE_BYTES = kept  # type: ignore[misc]
     assert target.position is not None
     assert target.position.seqno == seqno
     assert {row[0]: row[1] for row in target.tables.get("shop.orders", Keyed([0])).rows.values()} == states[seqno]
@@ -70,7 +70,7 @@ def test_a_range_of_events_is_cut_by_each_stop_condition() -> None:
 
 
 def test_a_large_event_beyond_the_stop_condition_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_module, "STAGE_BYTES", 1)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 1)
     parts = [record(1, [insert(10 + n)], last_frag=n == 2, fragno=n, rows=n + 1) for n in range(3)]
     for until in stop_conditions(0):
         target = MemoryTarget()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connector.applier import core as core_module
+from connector.applier import open_commit
 from connector.applier.from_relay import RelayApplier
 from connector.applier.stop_condition import ToSeqno
 from connector.clock import SystemClock
@@ -170,7 +170,7 @@ def test_partitions_fragments_and_epochs_come_as_from_kafka(
 
 
 def test_a_large_event_is_staged_in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core_module, "STAGE_BYTES", 0)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 0)
     fragments = [record(1, [insert(n)], fragno=n, last_frag=n == 49, rows=n + 1) for n in range(50)]
     source = filled(folder, *log(record(0), *fragments))
     target = MemoryTarget()

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from connector.applier import open_commit
 from connector.errors import ConfigError, LogDamaged
 from connector.log.compact.scan import Scanner
 from connector.log.ids import Epoch, LogId, Seqno
@@ -31,7 +32,6 @@ from tests.support.clock import Slept
 from tests.support.fragments import batch, encoded, marker, record, registered
 from tests.support.memory_target import MemoryTarget
 from tests.support.relay import EVER, SMALL, names, seqnos, values, writer
-from tests.unit.applier import test_core
 from tests.unit.applier.test_core import LOG_ID, Rig, history, insert, log, table
 
 FIRST = 1  # offset of the first event
@@ -113,7 +113,7 @@ def test_the_disk_has_everything_before_the_target_commits(folder: Path, monkeyp
 def test_a_file_ends_only_between_transactions(
     relay: RelayWriter, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(test_core.core_module, "STAGE_BYTES", 0)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 0)
     monkeypatch.setattr(writer_module, "WRITE_BYTES", 64)
     made = rig(MemoryTarget(), relay)
     made.accept(table(log(*(record(n, [insert(n)]) for n in range(20)))))
@@ -241,7 +241,7 @@ def test_a_rewound_target_finds_its_events_once(folder: Path, retention: float) 
 def test_an_event_that_is_given_up_is_cut_off(
     relay: RelayWriter, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(test_core.core_module, "STAGE_BYTES", 0)
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 0)
     monkeypatch.setattr(writer_module, "WRITE_BYTES", 64)
     made = Rig(MemoryTarget(), history([0], 9), relay=relay)
     made.accept(table(log(*(record(n, [insert(n)]) for n in range(2)))))

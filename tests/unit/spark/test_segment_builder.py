@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connector.applier import core as core_module
+from connector.applier import open_commit
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.partition_buffers import Ranges as RangesProtocol
@@ -300,7 +300,7 @@ def test_rows_of_messages_before_a_segment_count_for_the_commit(monkeypatch: pyt
     assert len(segments(parts)) == 2
     target = MemoryTarget()
     made = begun(target)
-    monkeypatch.setattr(core_module, "COMMIT_ROWS", 3)
+    monkeypatch.setattr(open_commit, "COMMIT_ROWS", 3)
     made.accept(parts)
     assert [one for one in target.log if one != "stage"] == ["commit 0", "commit 2", "commit 4"]
 

@@ -1,0 +1,188 @@
+"""The next commit: collects the changes of its events, and stages them on the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from connector import failpoints as faults
+from connector.applier.commit_batch import CommitBatch
+from connector.applier.quarantine import RefusedCommit
+from connector.applier.segment_changes import SegmentChanges
+from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
+from connector.log.compact.compact import Compactor
+from connector.log.compact.metadata_columns import MetadataColumns, Value
+from connector.log.compact.net_changes import Ddl, once_more
+from connector.log.compact.scan import Messages
+from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, Segment
+from connector.log.format.header import FragmentHeader
+from connector.log.format.message import Message
+from connector.log.format.row_parts import RowParts
+from connector.log.ids import NO_SEQNO, Kind, Seqno
+from connector.log.reading.event_sequencer import Release
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.position import TargetPosition
+from connector.targets.target import TargetDatabase
+
+STAGE_BYTES: Final = 4 << 20  # bytes of an unfinished event from which on it is staged instead of kept in memory
+
+
+class OpenCommit:
+    """The next commit on a target, as far as its events have come.
+
+    Args:
+        target: the claimed target.
+        position: the target's position.
+        topic: the event topic, for errors.
+        columns: the metadata columns that the target was opened with.
+
+    Attributes:
+        events: the whole events.
+        unfinished: the unfinished event.
+        staged: true if the target has a part of the commit.
+        refused: the commit that the target has refused.
+    """
+
+    def __init__(
+        self, target: TargetDatabase, position: TargetPosition, topic: str, columns: MetadataColumns | None
+    ) -> None:
+        self._target = target
+        self._topic = topic
+        self._columns = columns
+        self._compactor = Compactor(topic, columns)
+        self._segments = SegmentChanges(topic, columns)
+        self._row_parts = RowParts(topic)
+        self.refused: RefusedCommit | None = None
+        self.begin(position)
+
+    def begin(self, position: TargetPosition) -> None:
+        """Begin an empty commit after a position."""
+        self._position = position
+        self.events = CommitBatch()
+        self.unfinished: Seqno | None = None
+        self.staged = False
+        self._rows = 0  # of the unfinished event
+        self._statements: list[Statement] = []  # of the unfinished DDL event, which the target does not have yet
+        self._metadata: list[Value] | None = None  # in the staged rows of the unfinished event
+
+    @property
+    def full(self) -> bool:
+        """True if it has enough rows or bytes."""
+        rows, size = self._compactor.rows + self._segments.rows, self._compactor.size + self._segments.size
+        return rows >= COMMIT_ROWS or size >= COMMIT_BYTES
+
+    def add_range(self, messages: Messages, first: int, end: int) -> int:
+        """Add messages, each a whole event, until the commit is full.
+
+        Returns:
+            The index after the last added one.
+        """
+        at = self._compactor.add_range(messages, first, end, COMMIT_ROWS, COMMIT_BYTES)
+        self.events.add_range(messages, first, at)
+        return at
+
+    def add_segments(self, segments: Sequence[Segment]) -> None:
+        """Add segments that together are consecutive events."""
+        for segment in segments:
+            self._segments.add(self._compactor, segment)
+        self.events.add_segments(segments)
+
+    def collect(self, release: Release[Message]) -> None:
+        """Collect the changes of an event's fragments; the target gets a DDL event's statements at its end."""
+        header = release.header
+        ddl = header.kind is Kind.DDL
+        held = self._compactor.size + sum(message.size for message in release.bodies)
+        for message in release.bodies:
+            if not release.complete and held < STAGE_BYTES:
+                message.own()  # it outlives its batch
+            whole = self._row_parts.whole(message)
+            if whole is None:
+                continue
+            if ddl:
+                self._collect_statements(whole)
+            self._rows = self._compactor.add(whole, self._rows)
+        if ddl and release.complete:
+            self._define(header)
+
+    def _collect_statements(self, message: Message) -> None:
+        """Collect a DDL fragment's statements; rows after them (CREATE TABLE … SELECT) need the new tables."""
+        self._statements += message.statements(self._topic)
+        if message.header.rows > self._rows:
+            self._define(message.header)
+
+    def _define(self, header: FragmentHeader) -> None:
+        """Execute the collected statements on the target."""
+        if not self._statements:
+            return
+        faults.point("apply.before_stage")
+        ddl = Ddl(seqno=header.seqno, statements=tuple(self._statements), commit_time=header.commit_time or 0)
+        with self.located():
+            self._target.ddl(ddl)
+        faults.point("apply.after_stage")
+        self._statements = []
+        self.staged = True
+
+    def stage_unfinished(self, header: FragmentHeader) -> None:
+        """Stage the changes of an unfinished event once they are large."""
+        if self._compactor.size < STAGE_BYTES or self.events.last is not None:
+            return  # what is staged, and gets other metadata columns at its end, is of one event
+        self.stage(last=False)
+        if self._columns is not None and self._metadata is None:
+            self._metadata = self._columns.values(header)
+
+    def finish(self, header: FragmentHeader) -> None:
+        """Count a whole event; correct the metadata columns of its staged rows if its end has other values."""
+        staged, self._metadata = self._metadata, None
+        if self._columns is not None and staged is not None and staged != (values := self._columns.values(header)):
+            self._target.set_metadata(values)
+        self.events.add(header)
+        self._rows = 0
+        self.unfinished = None
+
+    def stage(self, *, last: bool) -> None:
+        """Stage what is collected; `last`: the commit follows."""
+        with self.located():
+            changes = self._segments.drain() + self._compactor.drain()
+        if not changes:
+            return
+        if self._position.rewound_from != NO_SEQNO:
+            changes = [once_more(net) for net in changes]
+        faults.point("apply.before_stage")
+        with self.located():
+            self._target.stage(changes, last=last)
+        faults.point("apply.after_stage")
+        self.staged = True
+
+    def drop(self) -> None:
+        """Drop everything."""
+        self._compactor.drain()
+        self._row_parts.forget()
+        if self.staged:
+            self._target.discard()
+        self.begin(self._position)
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Add the service and the events to an error of the target, and the option if an event can be skipped."""
+        try:
+            yield
+        except ConnectorError as error:
+            self.refused = self._refused(error)
+            first, last = self._position.seqno + 1, self.events.last
+            seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"
+            error.where = {"service": self._position.service, "seqno": seqno, **error.where}
+            if isinstance(error, TargetDiffers | ValueNotRepresentable) and "--done-seqno" not in error.hint:
+                skip = "to skip an event, which leaves its tables inconsistent: thl apply --skip-seqno"
+                skip += f" {first} --reason …" if seqno == first else f" N --reason … (thl list shows {seqno})"
+                error.hint = f"{error.hint}; {skip}" if error.hint else skip
+            raise
+
+    def _refused(self, error: ConnectorError) -> RefusedCommit | None:
+        """The commit that the target refuses; None if a part of it is made, so that all of its events are needed."""
+        events, unfinished = self.events, self.unfinished
+        if self._position.intent is not None:
+            return None
+        if events.last is None:
+            return None if unfinished is None else RefusedCommit(error, unfinished, 1)
+        return RefusedCommit(error, events.last.seqno, events.count + (unfinished is not None))
