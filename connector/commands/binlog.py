@@ -136,7 +136,11 @@ DAMAGE = "Damage"
     help="This transaction and those before it in the binary log.",
 )
 @option(
-    "--to-time", section=END, callback=timestamp, metavar="TIME", help=f"Transactions committed before TIME ({TIME})."
+    "--to-time",
+    section=END,
+    callback=timestamp,
+    metavar="TIME",
+    help=f"Transactions committed at TIME or earlier ({TIME}); mysqlbinlog's --stop-datetime leaves out those at TIME.",
 )
 @option("--stop-after", section=END, type=click.IntRange(min=1), metavar="N", help="At most N transactions.")
 @option(

@@ -19,7 +19,7 @@ class SelectionBounds:
         from_gtid: the transaction with this GTID and all later ones in the log.
         to_gtid: the transaction with this GTID and all earlier ones.
         from_time: committed then or later, µs since 1970 UTC.
-        to_time: committed before.
+        to_time: committed then or earlier.
         stop_after: maximum number.
     """
 
@@ -70,7 +70,7 @@ class Selection:
         if self._last:
             self.over = True
         if (bounds.from_time is not None and time < bounds.from_time) or (
-            bounds.to_time is not None and time >= bounds.to_time
+            bounds.to_time is not None and time > bounds.to_time
         ):
             return False
         if self._left is not None:

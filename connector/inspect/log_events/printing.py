@@ -32,7 +32,7 @@ class EventChoice:
         codes: types.
         server_ids: servers that first executed them.
         from_position, to_position: begin there or later, and before it, in the order of the files.
-        from_time, to_time: µs since 1970 UTC of their headers.
+        from_time, to_time: times of their headers, both included, µs since 1970 UTC.
         stop_after: maximum number.
     """
 
@@ -57,7 +57,7 @@ class EventChoice:
             and (not self.server_ids or event.server_id in self.server_ids)
             and (start is None or event.file.name != start.file or event.position >= start.offset)
             and (self.from_time is None or time >= self.from_time)
-            and (self.to_time is None or time < self.to_time)
+            and (self.to_time is None or time <= self.to_time)
         )
 
 

@@ -129,8 +129,9 @@ def test_a_filtered_transaction_is_a_bound_too(tmp_path: Path) -> None:
 
 def test_times_bound_the_commit_time(folder: Path) -> None:
     assert binlog(folder, "--from-time", "1970-01-01T00:00:05").rows == [5, 6, 7, 8, 9]
-    assert binlog(folder, "--to-time", "1970-01-01T00:00:05Z").rows == [1, 2, 3, 4]
-    zoned = ("--from-time", "1970-01-01T01:00:04.000001+01:00", "--to-time", "1970-01-01 00:00:06.000001")
+    assert binlog(folder, "--to-time", "1970-01-01T00:00:05Z").rows == [1, 2, 3, 4, 5]
+    assert binlog(folder, "--to-time", "1970-01-01T00:00:04.999999Z").rows == [1, 2, 3, 4]
+    zoned = ("--from-time", "1970-01-01T01:00:04.000001+01:00", "--to-time", "1970-01-01 00:00:06")
     assert binlog(folder, *zoned).rows == [5, 6]
 
 

@@ -181,6 +181,8 @@ def test_events_are_chosen_by_type_server_position_time_and_count(tmp_path: Path
     assert types(*between) == ["GTID", "QUERY", "TABLE_MAP", "WRITE_ROWS", "XID"]
     assert types("--stop-after", 2, "--type", "WRITE_ROWS") == ["WRITE_ROWS"] * 2
     assert types("--from-time", "2023-11-14T22:13:21") == []
+    assert types("--to-time", "2023-11-14T22:13:19.999999") == []
+    assert types("--type", "XID", "--to-time", "2023-11-14T22:13:20") == ["XID"] * 3
     rows = [one["fields"]["rows"] for one in events(path, "--type", "WRITE_ROWS")]
     assert rows == [[{"before": None, "after": {"c0": number}}] for number in (1, 2, 3)]
     unknown = binlog(path, "--events", "--type", "XIDS")
