@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from connector.errors import ConnectorError
-    from connector.inspect.log_events.printing import EventChoice
+    from connector.inspect.binlog_events.printing import EventChoice
     from connector.inspect.transactions import Formatter
     from connector.log.transaction.batch import TransactionStart
     from connector.log.transaction.position import SourcePosition
@@ -280,7 +280,7 @@ def _event_choice(types: tuple[str, ...], server_ids: tuple[int, ...], bounds: M
         ConfigError: a bound is for transactions, or a type is not known.
     """
     from connector.errors import ConfigError
-    from connector.inspect.log_events.printing import EventChoice, event_codes
+    from connector.inspect.binlog_events.printing import EventChoice, event_codes
 
     for name in ("from_gtid", "to_gtid"):
         if bounds[name] is not None:
@@ -306,9 +306,9 @@ def _print_events(
     Args:
         gaps: receives what is left out; None: damage ends the events.
     """
-    from connector.inspect.log_events.fields import EventFields
-    from connector.inspect.log_events.printing import EventPrinter
-    from connector.inspect.log_events.walk import walk
+    from connector.inspect.binlog_events.fields import EventFields
+    from connector.inspect.binlog_events.printing import EventPrinter
+    from connector.inspect.binlog_events.walk import walk
     from connector.mysql.binlog.log_reader import Gap
 
     out = sys.stdout.buffer

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from connector.config.model import Config
-    from connector.inspect.events.choice import Choice
     from connector.inspect.formats.printing import View
+    from connector.inspect.thl_events.choice import Choice
 
 WHICH = "Which events (default: all)"
 ZONED = "ISO 8601; in the zone of --timezone unless it names one"
@@ -102,9 +102,9 @@ def list_log(
     A seqno or a time is found in a few reads; an event id or a GTID is searched from the log's beginning. Exits with 5
     at the first event that is missing, between others or at a partition's end.
     """
-    from connector.inspect.events.log import LogList
     from connector.inspect.formats.printing import log_printer
     from connector.inspect.relay import relay_events
+    from connector.inspect.thl_events.log import LogList
 
     del by  # scripts written for Tungsten give it
     choice = chosen(view.zone, **options)
@@ -136,7 +136,7 @@ def chosen(
     Raises:
         UsageError: two ways to choose at once.
     """
-    from connector.inspect.events.choice import Choice, EventLocation
+    from connector.inspect.thl_events.choice import Choice, EventLocation
 
     ways = {
         "--seqno": seqno is not None,

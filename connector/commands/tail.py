@@ -35,8 +35,8 @@ WHICH = "Which events"
 def tail(config: Config, view: View, last: int, to_seqno: int | None, voided: bool) -> None:
     """Print events as they arrive in the log, each when it is complete, until SIGINT or SIGTERM."""
 
-    from connector.inspect.events.follow import Following
     from connector.inspect.formats.printing import log_printer
+    from connector.inspect.thl_events.follow import Following
 
     stop = stop_at_signals()
     printer = log_printer(view, sys.stdout.buffer)

@@ -1,7 +1,7 @@
 """Prints events for people: of the log and of binary log files.
 
-- `events/`: fragments of the log, chosen and in order (`thl list`, `thl tail`).
-- `log_events/`: events of binary log files (`thl binlog --events`).
+- `thl_events/`: events of the log, chosen and in order (`thl list`, `thl tail`).
+- `binlog_events/`: events of binary log files (`thl binlog --events`).
 - `formats/`: text, JSON and Avro.
 - `info`: `thl info`.
 - `source_files`: `thl info --source`.

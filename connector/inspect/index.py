@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from connector.config.model import Config
-from connector.inspect.events.attempts import Attempt
-from connector.inspect.events.log import LogList
-from connector.inspect.events.partitions import Partitions
 from connector.inspect.formats.tungsten import time_of
+from connector.inspect.thl_events.attempts import Attempt
+from connector.inspect.thl_events.log import LogList
+from connector.inspect.thl_events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import read_tails
 from connector.log.ids import Epoch, Seqno

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from connector.config.model import Config
 from connector.errors import LogDamaged
-from connector.inspect.events.log import LogList
-from connector.inspect.events.partitions import Partitions
 from connector.inspect.formats.tungsten import time_of
+from connector.inspect.thl_events.log import LogList
+from connector.inspect.thl_events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import read_tails
 from connector.kafka.topics import Topics

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from connector.errors import ConfigError
-from connector.inspect.events.attempts import Attempt
-from connector.inspect.events.choice import Choice
-from connector.inspect.events.decoding import header_of
-from connector.inspect.events.log import Listed, listed
 from connector.inspect.formats.tungsten import time_of
+from connector.inspect.thl_events.attempts import Attempt
+from connector.inspect.thl_events.choice import Choice
+from connector.inspect.thl_events.decoding import header_of
+from connector.inspect.thl_events.log import Listed, listed
 from connector.log.ids import Epoch, Seqno
 from connector.relay.folder import warn_of_checksum
 from connector.relay.reader import PassedOver, RelayReader, WholeEvent

@@ -20,7 +20,7 @@ from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.consume import Consumer, LogDamaged, Start
-from connector.inspect.events.follow import Following
+from connector.inspect.thl_events.follow import Following
 from connector.kafka import tails
 from connector.kafka.handshake import handshake
 from connector.kafka.log_reader import LogReader

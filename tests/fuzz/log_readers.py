@@ -11,9 +11,9 @@ from connector.consume.assembly import Assembly, ConsumedMessage, WholeLog
 from connector.consume.decoding import MessageDecoder
 from connector.consume.fragments import Fragments
 from connector.errors import ConnectorError
-from connector.inspect.events.decoding import body_of, chunks, fragment_of, header_of
-from connector.inspect.events.log import Listed
 from connector.inspect.formats.printing import Layout, Part, View, log_printer
+from connector.inspect.thl_events.decoding import body_of, chunks, fragment_of, header_of
+from connector.inspect.thl_events.log import Listed
 from connector.kafka.prepared_records import PreparedReader
 from connector.kafka.records import control_state, position_record
 from connector.log.compact.compact import Compactor

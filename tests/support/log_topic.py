@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.config.kafka import Kafka
 from connector.config.model import Config
-from connector.inspect.events.decoding import fragment_of
+from connector.inspect.thl_events.decoding import fragment_of
 from connector.kafka.records import ControlRecord, control_message, position_message
 from connector.log.format.first_fields import first_fields
 from connector.log.ids import Epoch, Seqno

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, tzinfo
 from typing import Any
 
-from connector.inspect.events.log import Listed
 from connector.inspect.formats.tungsten import present, time_of
+from connector.inspect.thl_events.log import Listed
 
 
 def as_object(listed: Listed, *, headers: bool = False, specs: bool = False, zone: tzinfo = UTC) -> dict[str, Any]:

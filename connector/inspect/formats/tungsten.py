@@ -30,7 +30,7 @@ ShownValue = Callable[[object], str]
 
 
 class ListedFragment(Protocol):
-    """A fragment with its place; `connector.inspect.events.log.Listed` is one."""
+    """A fragment with its place; `connector.inspect.thl_events.log.Listed` is one."""
 
     @property
     def place(self) -> str:

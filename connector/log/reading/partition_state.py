@@ -5,8 +5,8 @@
 
 `EventSequencer` (the whole log), `ShardSequencer` (some shards) and `OffsetRangeReader` (a range of one partition) each
 keep one for every partition that they read. They differ in what they do with an event: release it in the order of the
-log, in the order that barriers demand, or at once. `connector.inspect.events.attempts` does not use it: it lists damage
-with everything else, so it demands no order.
+log, in the order that barriers demand, or at once. `connector.inspect.thl_events.attempts` does not use it: it lists
+damage with everything else, so it demands no order.
 """
 
 from __future__ import annotations

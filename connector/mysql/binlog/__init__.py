@@ -11,7 +11,7 @@
 - `event`: the header of an event; compiled.
 - `raw`: events as the bytes of files; compiled.
 - `decoder`: the loop over events, GTIDs and rows; compiled.
-- `log_events`: events about the log itself; compiled.
+- `control_events`: events about the log itself; compiled.
 - `statement_events`: statements; compiled.
 - `xa_events`: XA transactions; compiled.
 - `mariadb_events`: events of MariaDB alone; compiled.

@@ -41,7 +41,7 @@ from connector.mysql.binlog.mariadb_events cimport of_mariadb
 from connector.mysql.memory cimport Cursor, damaged, digits_of, left, little, little4, little8, put_digits, take
 from connector.mysql.binlog.old_events cimport old_event, old_start, translate
 from connector.mysql.binlog.events.tables cimport CapturedTable, Tables
-from connector.mysql.binlog.log_events cimport artificial_rotate, dump_heartbeat_event, format_event, rotate, step
+from connector.mysql.binlog.control_events cimport artificial_rotate, dump_heartbeat_event, format_event, rotate, step
 from connector.mysql.binlog.statement_events cimport load_event, next_block, part_event, query_event
 from connector.mysql.binlog.xa_events cimport prepared
 from connector.log.format.crc32 cimport crc32

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from connector.mysql.binlog.decoder cimport Decoder, rest
 from connector.mysql.binlog.event cimport ARTIFICIAL, HEADER, ROTATE, Event, read_header
 from connector.mysql.binlog.frames cimport EventFrames
-from connector.mysql.binlog.log_events cimport go_to, written_by_replica
+from connector.mysql.binlog.control_events cimport go_to, written_by_replica
 from connector.mysql.memory cimport Cursor, damaged, little4, little8, take
 
 from connector.mysql.binlog.events.dialect import old_dialect

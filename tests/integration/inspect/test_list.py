@@ -12,10 +12,10 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connector.cli import run as thl
-from connector.inspect.events import attempts
-from connector.inspect.events.choice import Choice
-from connector.inspect.events.log import LogList
-from connector.inspect.events.partitions import Partitions
+from connector.inspect.thl_events import attempts
+from connector.inspect.thl_events.choice import Choice
+from connector.inspect.thl_events.log import LogList
+from connector.inspect.thl_events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
 from tests.support.fragments import change, in_parts
 from tests.support.log_topic import Log, a_fragment

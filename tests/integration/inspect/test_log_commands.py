@@ -14,9 +14,9 @@ import pytest
 
 from connector.cli import run as thl
 from connector.errors import LogDamaged
-from connector.inspect.events import follow
-from connector.inspect.events.follow import Following
 from connector.inspect.index import index_entries
+from connector.inspect.thl_events import follow
+from connector.inspect.thl_events.follow import Following
 from connector.log.epochs.control import EpochRecord, LogRecord, PartitionMap
 from connector.log.ids import Epoch, LogId, Seqno
 from tests.support.clock import PATIENCE

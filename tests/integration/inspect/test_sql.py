@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from connector.config.filters import Filters
-from connector.inspect.events.log import Listed, listed
 from connector.inspect.formats.printing import Layout, View, log_printer
+from connector.inspect.thl_events.log import Listed, listed
 from connector.log.ids import NO_SEQNO, Epoch, Seqno
 from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.position import SourcePosition

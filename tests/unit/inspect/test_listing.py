@@ -12,12 +12,12 @@ import fastavro
 import pytest
 
 from connector.errors import ConfigError
-from connector.inspect.events.attempts import Attempt
-from connector.inspect.events.choice import SLACK, Choice, EventLocation
-from connector.inspect.events.log import Listed
 from connector.inspect.formats.as_json import as_object
 from connector.inspect.formats.printing import Layout, Part, View, log_printer
 from connector.inspect.formats.tungsten import lines, time_of
+from connector.inspect.thl_events.attempts import Attempt
+from connector.inspect.thl_events.choice import SLACK, Choice, EventLocation
+from connector.inspect.thl_events.log import Listed
 from connector.log.ids import Epoch, Seqno
 from connector.schema import fragment_schema, single_object_header
 

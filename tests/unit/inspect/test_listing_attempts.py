@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.inspect.events import attempts as module
-from connector.inspect.events.attempts import Attempt, attempts
+from connector.inspect.thl_events import attempts as module
+from connector.inspect.thl_events.attempts import Attempt, attempts
 from tests.support.fragments import encoded, record
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from connector.errors import LogDamaged
-from connector.inspect.events.decoding import body_of, fragment_of, header_of
+from connector.inspect.thl_events.decoding import body_of, fragment_of, header_of
 from tests.support.fragments import change, encoded, record, registered, statement
 
 RECORD = record(7, [statement("x"), change("insert", [(None, [1, "a"])])], metadata={"heartbeat": "mine"})

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from connector.errors import LogDamaged, Unsupported, ValueNotRepresentable
-from connector.inspect.events.log import Listed
 from connector.inspect.formats.printing import Layout, View, log_printer
 from connector.inspect.formats.sql_literals import condition, literal
 from connector.inspect.formats.sql_session import statement_bytes
+from connector.inspect.thl_events.log import Listed
 from connector.patterns import column_patterns
 from tests.unit.inspect.test_listing import a_fragment, a_statement, rows
 

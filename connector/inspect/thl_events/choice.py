@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from connector.errors import ConfigError
-from connector.inspect.events.attempts import Attempt
+from connector.inspect.thl_events.attempts import Attempt
 
 # µs by which commit times may decrease from one event to a later one: clocks of several servers.
 SLACK: Final = 24 * 3600 * 1_000_000

@@ -6,10 +6,10 @@ import json
 from json.encoder import encode_basestring as text
 from typing import Any, Final
 
+from connector.inspect.binlog_events.control_fields import names_of
+from connector.inspect.binlog_events.walk import LogEvent
 from connector.inspect.formats.json_event import type_of
 from connector.inspect.formats.json_rows import JsonRows
-from connector.inspect.log_events.log_fields import names_of
-from connector.inspect.log_events.walk import LogEvent
 from connector.log.ids import Action
 from connector.log.transaction.layout import Column, TableLayout
 from connector.mysql.binlog.events.capture_filter import CaptureFilter

@@ -2,7 +2,7 @@
 
 - `walk`: cuts a file into events, also those of a compressed transaction.
 - `fields`: the fields of every type of event.
-- `log_fields`: of events about the log itself.
+- `control_fields`: of events about the log itself.
 - `transaction_fields`: of events that begin and end transactions.
 - `statement_fields`: of statements, and of events that belong to one.
 - `row_fields`: of TABLE_MAP and rows events.

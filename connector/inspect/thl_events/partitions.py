@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from connector.config.model import Config
-from connector.inspect.events.decoding import header_of
+from connector.inspect.thl_events.decoding import header_of
 from connector.kafka.ends import partition_bounds
 from connector.kafka.log_reader import LogReader
 from connector.log.format.first_fields import first_fields

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from connector.inspect.log_events.walk import IN_USE, LogEvent
+from connector.inspect.binlog_events.walk import IN_USE, LogEvent
 from connector.mysql.binlog.events import event_types
 from connector.mysql.binlog.events.event_types import FORMAT_DESCRIPTION
 from connector.mysql.binlog.events.format_description import CRC32, NO_CHECKSUM

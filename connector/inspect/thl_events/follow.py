@@ -17,9 +17,9 @@ from connector.consume.fragments import Fragments
 from connector.consume.opening import Beginning
 from connector.consume.ordered_reader import OrderedReader
 from connector.consume.position import ConsumerPosition
-from connector.inspect.events.completeness import floor_of
-from connector.inspect.events.log import Listed, listed
-from connector.inspect.events.partitions import Partitions
+from connector.inspect.thl_events.completeness import floor_of
+from connector.inspect.thl_events.log import Listed, listed
+from connector.inspect.thl_events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import Tails, read_tails
 from connector.log.epochs.fork import Range, overlaps

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from connector.errors import ConnectorError
-from connector.inspect.log_events import log_fields, row_fields, statement_fields, transaction_fields
-from connector.inspect.log_events.row_fields import RowFields
-from connector.inspect.log_events.walk import LogEvent
+from connector.inspect.binlog_events import control_fields, row_fields, statement_fields, transaction_fields
+from connector.inspect.binlog_events.row_fields import RowFields
+from connector.inspect.binlog_events.walk import LogEvent
 from connector.mysql.binlog.events.capture_filter import CaptureFilter
 
 FieldsOf = Callable[[LogEvent], dict[str, Any]]
 STATELESS: Final[dict[int, FieldsOf]] = {
-    **log_fields.BY_TYPE,
+    **control_fields.BY_TYPE,
     **transaction_fields.BY_TYPE,
     **statement_fields.BY_TYPE,
 }
@@ -39,7 +39,7 @@ class EventFields:
             ConnectorError: with file, position and type.
         """
         try:
-            if event.code in log_fields.FORMATS:
+            if event.code in control_fields.FORMATS:
                 self._rows.forget(mariadb=event.mariadb)
             if event.code in row_fields.TYPES:
                 return self._rows.of(event)

@@ -14,11 +14,11 @@ from typing import Any
 
 from connector.config.model import Config
 from connector.errors import ConfigError
-from connector.inspect.events.attempts import Attempt, attempts
-from connector.inspect.events.choice import SLACK, Choice, EventLocation
-from connector.inspect.events.completeness import Completeness, floor_of
-from connector.inspect.events.decoding import chunks, fragment_of, header_of
-from connector.inspect.events.partitions import Partitions
+from connector.inspect.thl_events.attempts import Attempt, attempts
+from connector.inspect.thl_events.choice import SLACK, Choice, EventLocation
+from connector.inspect.thl_events.completeness import Completeness, floor_of
+from connector.inspect.thl_events.decoding import chunks, fragment_of, header_of
+from connector.inspect.thl_events.partitions import Partitions
 from connector.kafka.ends import last_ending, log_ends
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import read_tails

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from connector.inspect.log_events.log_fields import names_of
-from connector.inspect.log_events.walk import LogEvent
+from connector.inspect.binlog_events.control_fields import names_of
+from connector.inspect.binlog_events.walk import LogEvent
 from connector.mysql.binlog.events import gtid_tagged, mariadb
 from connector.mysql.binlog.events.event_types import ANONYMOUS_GTID, GTID, GTID_TAGGED, MARIADB_GTID, XID
 from connector.mysql.binlog.events.payload import COMPRESSION, EXPANDED, NONE, SIZE, ZSTD, payload_header

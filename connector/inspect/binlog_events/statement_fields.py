@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from connector.inspect.log_events.log_fields import time_text
-from connector.inspect.log_events.transaction_fields import microseconds_text
-from connector.inspect.log_events.walk import LogEvent
+from connector.inspect.binlog_events.control_fields import time_text
+from connector.inspect.binlog_events.transaction_fields import microseconds_text
+from connector.inspect.binlog_events.walk import LogEvent
 from connector.log.transaction import statement_options as replay
 from connector.mysql.binlog.events.load_data import DUPLICATES, load_query
 from connector.mysql.binlog.events.mariadb import plain_query

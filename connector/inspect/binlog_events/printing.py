@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 from connector.errors import ConfigError, ConnectorError
-from connector.inspect.log_events.fields import EventFields
-from connector.inspect.log_events.log_fields import FORMATS, names_of, time_text
-from connector.inspect.log_events.row_fields import TABLE_MAP
-from connector.inspect.log_events.walk import LeaveOut, LogEvent
+from connector.inspect.binlog_events.control_fields import FORMATS, names_of, time_text
+from connector.inspect.binlog_events.fields import EventFields
+from connector.inspect.binlog_events.row_fields import TABLE_MAP
+from connector.inspect.binlog_events.walk import LeaveOut, LogEvent
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.binlog.events import event_types
 
