@@ -248,7 +248,7 @@ class _Nothing:
     def rest(self) -> None:
         """Do nothing."""
 
-    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, large: bool = False) -> Generator[pa.RecordBatch]:
         """Fail."""
         raise LogDamaged("offsets that a relay does not have", partition=partition, begin=begin, end=end)
 

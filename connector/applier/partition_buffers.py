@@ -36,7 +36,7 @@ class Large(Protocol):
 class Ranges(Protocol):
     """Reads ranges of offsets, one after the other; see `connector.kafka.range_reader`."""
 
-    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, large: bool = False) -> Generator[pa.RecordBatch]:
         """Yield the messages of a range."""
 
 
@@ -125,8 +125,8 @@ class PartitionBuffers:
         """Read the next messages of what a task has left, and put them and the rest before what waits."""
         found: list[pa.RecordBatch] = []
         begin, size = unread.begin, 0
-        sparing = not unread.messages  # what no task has read may be large
-        with closing(self._ranges.batches(unread.partition, begin, unread.end, sparing=sparing)) as batches:
+        large = not unread.messages  # what no task has read may be large
+        with closing(self._ranges.batches(unread.partition, begin, unread.end, large=large)) as batches:
             for batch in batches:
                 found.append(batch)
                 begin, size = end_of(batch), size + batch.nbytes

@@ -177,12 +177,12 @@ def as_lines(found: SourceFiles) -> Iterator[str]:
         other = f", of another server, {escaped(found.archive_of)}" if found.archive_of else ""
         yield f"archive = {escaped(str(found.archive))} {end}{other}"
     for one in found.files:
-        told = [f"{one.size} bytes", f"positions {one.first} to {one.size}"]
+        facts = [f"{one.size} bytes", f"positions {one.first} to {one.size}"]
         if found.resume is not None and not found.of_server:
-            told.append(_progress("read by the producer", one.read_to, whole=one.read_to == one.size))
+            facts.append(_progress("read by the producer", one.read_to, whole=one.read_to == one.size))
         if found.archive is not None and not found.archive_of:
-            told.append(_progress("archived", one.archived_to, whole=one.archived_whole))
-        yield f"source file {escaped(one.name)} = {', '.join(told)}"
+            facts.append(_progress("archived", one.archived_to, whole=one.archived_whole))
+        yield f"source file {escaped(one.name)} = {', '.join(facts)}"
     yield f"purged next = {_purge(found)}"
 
 

@@ -37,7 +37,7 @@ class RangeReader:
         self._abandoned = abandoned
         # What is fetched beyond a range is dropped.
         self._consumer = self._made(kafka, {"queued.max.messages.kbytes": 8 << 10, "fetch.message.max.bytes": 1 << 20})
-        self._sparing = self._made(kafka, {"queued.max.messages.kbytes": 1 << 10, "fetch.message.max.bytes": ONE_BATCH})
+        self._large = self._made(kafka, {"queued.max.messages.kbytes": 1 << 10, "fetch.message.max.bytes": ONE_BATCH})
 
     def _made(self, kafka: Kafka, settings: Mapping[str, int]) -> KafkaConsumer:
         return KafkaConsumer(
@@ -56,9 +56,9 @@ class RangeReader:
     def close(self) -> None:
         """End the connections."""
         self._consumer.close()
-        self._sparing.close()
+        self._large.close()
 
-    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, large: bool = False) -> Generator[pa.RecordBatch]:
         """Yield the committed messages of a range, in the form of `batch_of`. Read one range at a time.
 
         The value of a large message is null.
@@ -66,13 +66,13 @@ class RangeReader:
         Args:
             partition: the partition.
             begin, end: offsets, `end` not included; the partition has messages or its end there.
-            sparing: fetch one of the producer's batches at a time, because large messages can decompress to a thousand
-                times their bytes on the wire, which bound a fetch otherwise.
+            large: messages may be large: fetch one of the producer's batches at a time, because they can decompress
+                to a thousand times their bytes on the wire, which bound a fetch otherwise.
 
         Raises:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
         """
-        consumer = self._sparing if sparing else self._consumer
+        consumer = self._large if large else self._consumer
         consumer.assign(self._topic, {partition: begin})
         try:
             arrived = self._clock.monotonic()

@@ -34,7 +34,7 @@ LIBRARIES: Final[Mapping[str, str]] = {
 }
 MODULES: Final = ("connector.log.compact.scan", "connector.spark.source.task")
 WAIT: Final = 0.2  # seconds between two looks at the executors at start
-SETTLED: Final = 1.0  # seconds without a new executor, after which the probe begins
+STEADY_SECONDS: Final = 1.0  # without a new executor, after which the probe begins
 PROBE_SECONDS: Final = 60.0  # at least, for the probe: the first Python of an executor may start slowly
 CHECK_SECONDS: Final = 1.0  # between two looks while the applier runs
 _ROUNDS: Final = 3  # of the probe, until each executor has answered
@@ -121,7 +121,7 @@ class Executors:
             now, found = self._clock.monotonic(), self._slots()
             if found != slots:
                 slots, since = found, now
-            if slots and now - since >= SETTLED:
+            if slots and now - since >= STEADY_SECONDS:
                 break
             if not slots and now - began >= self._timeout:
                 raise self._none("no executor with a free core has started")

@@ -41,7 +41,7 @@ POSITION: Final = (
 )
 """The columns of `thl_position` that hold a `TargetPosition`; also service, token, applied_at and schema_version."""
 
-SETTLED_VERSION: Final = 1
+WHOLE_VERSION: Final = 1
 """The `schema_version` of a target without an open intent."""
 
 INTENT_VERSION: Final = 2

@@ -90,7 +90,7 @@ class Nothing:
 class _NoRanges:
     """Nothing is left by tasks."""
 
-    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, large: bool = False) -> Generator[pa.RecordBatch]:
         """Never called."""
         raise AssertionError(partition, begin, end)
 
@@ -105,11 +105,11 @@ class _NoLarge:
 
 def _core(target: TargetDatabase) -> ApplyCore:
     position = target.claim("bench")
-    ledger = EventSequencer[Message, Messages | Segment](topic="thl.bench", partitions=1, position=position)
+    sequencer = EventSequencer[Message, Messages | Segment](topic="thl.bench", partitions=1, position=position)
     return ApplyCore(
         target,
         position,
-        ledger,
+        sequencer,
         PartitionBuffers("thl.bench", _NoLarge(), _NoRanges()),
         log_id=LogId("b" * 32),
         gtid_set="",

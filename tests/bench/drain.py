@@ -35,7 +35,7 @@ def drain(
     """Start `worker`, observe it until `counter` has reached `goal`, and end it.
 
     Args:
-        servers: what is measured, too, whoever started it.
+        servers: what is measured, too, also if another process started them.
         worker, gauges: not started.
         counter: a metric of the worker.
         goal: rows.

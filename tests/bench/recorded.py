@@ -2,7 +2,7 @@
 
 Kept as Arrow files in a folder, because making a million rows in Python takes half a minute. `bulk` and `oltp` are the
 transactions of `workload`; `cold` is a table of rows first, then transactions of two inserts, two updates and a
-delete whose keys nobody else touches: nothing of it collapses.
+delete whose keys no other statement touches: nothing of it collapses.
 """
 
 from __future__ import annotations

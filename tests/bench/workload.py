@@ -4,7 +4,7 @@
 - `oltp`: transactions of five row changes: three inserts, an update of a row 1,000 transactions old, a delete of one
   2,000 old. Within a batch of the applier most of them meet again and collapse.
 - `cold`: a table of rows first; then transactions of two inserts, two updates and a delete whose keys lie all over
-  that table and which nobody else touches: nothing of it collapses.
+  that table and which no other statement touches: nothing of it collapses.
 
 Every transaction changes exactly as many rows as is said here, so that a run knows when it has seen all of them.
 """

@@ -151,9 +151,9 @@ def test_deleted_offsets_are_refused_and_later_ones_read(config: Config, reader:
     assert read(reader, 5, 10) == [5, 6, 7, 8, 9]
 
 
-def test_a_sparing_reader_holds_few_messages_however_well_they_compress(config: Config, reader: RangeReader) -> None:
+def test_messages_that_may_be_large_are_held_few_at_a_time(config: Config, reader: RangeReader) -> None:
     LogWriter(config).raw(*[b"x" * 200_000] * 60)  # on the wire less than one fetch of other readers
-    counts = [batch.num_rows for batch in reader.batches(0, 0, 60, sparing=True)]
+    counts = [batch.num_rows for batch in reader.batches(0, 0, 60, large=True)]
     assert sum(counts) == 60
     assert max(counts) <= 15  # three of the producer's batches: what was queued, what was fetched meanwhile
 

@@ -1,4 +1,4 @@
-"""`target.indexes` on PostgreSQL: the indexes of the catalogue after DDL, loads, kills and changes of the option."""
+"""`target.indexes` on PostgreSQL: the indexes of the catalog after DDL, loads, kills and changes of the option."""
 
 from __future__ import annotations
 
@@ -401,7 +401,7 @@ def test_excluded_table_keeps_the_indexes_it_has(bench: Bench) -> None:
     assert bench.indexes() == [UNIQUE, PLAIN]
 
 
-def test_column_of_quotes_is_compared_with_the_catalogue(bench: Bench) -> None:
+def test_column_of_quotes_is_compared_with_the_catalog(bench: Bench) -> None:
     applier = bench.open()
     columns = 'id INT PRIMARY KEY, `a"b` LONGTEXT, `left` INT, KEY k (id, `a"b`(5), `left`)'
     applier.sql("CREATE DATABASE shop", f"CREATE TABLE t ({columns})")
@@ -494,7 +494,7 @@ def test_values_that_fill_an_entry_are_stored(bench: Bench, sizes: list[int]) ->
     assert bench.place.read(table) == rows
 
 
-def test_commit_of_rows_alone_does_not_read_the_catalogue(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_of_rows_alone_does_not_read_the_catalog(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     applier = bench.with_users()
     read: list[IndexBuilder] = []
     monkeypatch.setattr(IndexBuilder, "_read", lambda builder: read.append(builder) or {})

@@ -1,8 +1,8 @@
 """The setup of a fault run: real servers, producer and applier as processes, a load, and the final comparison.
 
 The proof: every table of source and target equal; every seqno in thl_applied exactly once (it is written in the same
-target transaction as the data); an append-only table without a key equal; nothing left in staging; no process of ours
-outlives the one that was killed.
+target transaction as the data); an append-only table without a key equal; nothing left in staging; no process of the
+connector outlives the one that was killed.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class Rig:
             reached: the condition.
             what: what is waited for, for the error.
             seconds: to wait.
-            ends: the load has ended: as long as events are applied, the time begins anew.
+            ends: the load has ended: as long as events are applied, the time begins again.
         """
         deadline = CLOCK.monotonic() + seconds
         seqno = NO_SEQNO

@@ -1,6 +1,6 @@
 """The network between applier and PostgreSQL fails: within a COPY, and before and after a COMMIT arrives.
 
-Of a commit whose answer is lost nobody can tell from here whether it happened: the target is asked.
+Whether a commit happened whose answer is lost is not known here: the target is asked.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_each_event_is_applied_once_after_any_network_fault(
                 until(applied)
                 assert not proxy.armed, name
                 assert proxy.cuts == number
-                assert witness.token() > token, f"{name}: nobody claimed the target again"
+                assert witness.token() > token, f"{name}: no applier claimed the target again"
         finally:
             stop.set()
             applying.join(PATIENCE)

@@ -90,8 +90,10 @@ def consumed(value: bytes) -> object:
 
 def assembled(value: bytes) -> object:
     """Read the whole log from this message as a consumer does."""
-    ledger: EventSequencer[Fragments, Any] = EventSequencer(topic=TOPIC, partitions=1, position=BEGIN, history=HISTORY)
-    assembly = Assembly(WholeLog(ledger, "s", LOG_ID), DECODER, TOPIC, 1 << 20)
+    sequencer: EventSequencer[Fragments, Any] = EventSequencer(
+        topic=TOPIC, partitions=1, position=BEGIN, history=HISTORY
+    )
+    assembly = Assembly(WholeLog(sequencer, "s", LOG_ID), DECODER, TOPIC, 1 << 20)
     return [
         (list(map(str, event.changes)), event.commit_time) for event in assembly.accept(ConsumedMessage(0, 0, value))
     ]

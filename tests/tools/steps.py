@@ -83,7 +83,7 @@ def run(steps: Sequence[Step], state: Path, progress: Progress) -> None:
     Args:
         steps: with everything that they need among them.
         state: folder for the steps' keys and logs.
-        progress: is told how far they are.
+        progress: gets how far they are.
 
     Raises:
         StepFailed: a step that is not optional failed; the others were ended.

@@ -90,7 +90,7 @@ class Command(click.Command):
         return super().parse_args(ctx, words)
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """`-h` and `--help`, whoever asks first: click keeps the option that it makes for the first context."""
+        """`-h` and `--help`, of a command or a group: click keeps the option that it makes for the first context."""
         return ["-h", "--help"]
 
     def sections(self, ctx: click.Context) -> dict[str, list[click.Parameter]]:

@@ -90,7 +90,7 @@ def _tagged(event: LogEvent) -> dict[str, Any]:
         "sequence_number": values.get(gtid_tagged.SEQUENCE, 0),
         **_committed(immediate, values.get(gtid_tagged.ORIGINALLY, immediate)),
         "transaction_length": values.get(gtid_tagged.LENGTH, 0),
-        **_versions(version, values.get(gtid_tagged.FIRST_VERSION, version)),
+        **_versions(version, values.get(gtid_tagged.WHOLE_VERSION, version)),
     }
     if gtid_tagged.TICKET in values:
         found["commit_group_ticket"] = values[gtid_tagged.TICKET]

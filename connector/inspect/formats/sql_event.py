@@ -225,7 +225,7 @@ def _text(statement: Statement) -> tuple[bytes, str]:
 
 
 def _in_utf8(text: str, charset: str) -> Iterator[bytes]:
-    """A statement of ours, whose names may not be ASCII, in a session whose client has another character set."""
+    """A statement that this module adds, in a session whose client's character set may lack its names' characters."""
     if text.isascii() or charset in UTF8:
         yield _ended(text.encode())
         return

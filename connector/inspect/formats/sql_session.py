@@ -99,7 +99,7 @@ class SqlSession:
         self._schema = ""
 
     def _in_utf8(self, line: str) -> Iterator[bytes]:
-        """A line of ours, whatever character set the last statement's client had."""
+        """A line that this module adds, whatever character set the last statement's client had."""
         if not line.isascii():
             yield from self._changed({replay.CHARSET: _ROWS[replay.CHARSET]})
         yield line.encode()

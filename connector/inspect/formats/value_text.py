@@ -27,7 +27,7 @@ def value_formatter(charset: str | None, *, hexadecimal: bool) -> ShownValue:
 
     Args:
         charset: shows bytes as text in this character set, if they are valid in it; None: in hexadecimal.
-        hexadecimal: also shows the bytes of a text behind it, `a (x61)`; of a text of the log in UTF-8.
+        hexadecimal: also shows the bytes of a text after it, `a (x61)`; of a text of the log in UTF-8.
     """
 
     def shown_value(value: object) -> str:

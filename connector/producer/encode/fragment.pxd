@@ -1,7 +1,7 @@
 # A fragment's bytes, and what all fragments of an event say.
 
 cdef enum:
-    ABSENT = -1  # an outcome that is not told yet
+    ABSENT = -1  # an outcome that is not known yet
 
 cdef class EventHeader:
     cdef readonly long long seqno

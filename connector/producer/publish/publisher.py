@@ -52,7 +52,7 @@ class Publisher:
         point: called before and after every commit; see `connector.failpoints`.
         gate: the replicas that must have a transaction before it is published; None: none.
         created: returns the creation time of a file of the source's log, seconds since 1970 UTC; 0 if unknown.
-        acknowledger: told each committed position, also one that only filtered transactions have moved; None: the
+        acknowledger: gets each committed position, also one that only filtered transactions have moved; None: the
             source does not wait.
     """
 

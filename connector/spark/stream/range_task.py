@@ -163,7 +163,7 @@ class RangeTask:
         )
         alone = bounds.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
-        for batch in reader.batches(bounds.partition, bounds.begin, bounds.end, sparing=bounds.large):
+        for batch in reader.batches(bounds.partition, bounds.begin, bounds.end, large=bounds.large):
             if size > most:
                 yield from builder.finish()
                 raise _Enough

@@ -1,4 +1,4 @@
-"""A DDL statement of the source as operations on a target's tables. Pure: what is known is the catalogue.
+"""A DDL statement of the source as operations on a target's tables. Pure: what is known is the target schema.
 
 Three classes (docs/types.md, "DDL"): without effect on rows; applied; and everything else, which stops. A statement
 is never guessed at: what is not understood to its last token is `Unsupported`.

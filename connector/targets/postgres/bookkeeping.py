@@ -15,7 +15,7 @@ from typing import Final, LiteralString
 import psycopg
 from psycopg import errors
 
-from connector.targets.bookkeeping import SETTLED_VERSION
+from connector.targets.bookkeeping import WHOLE_VERSION
 
 log = logging.getLogger(__name__)
 
@@ -315,10 +315,10 @@ def _made(connection: psycopg.Connection, name: str, statement: LiteralString) -
 def schema_version(connection: psycopg.Connection, service: str, missing: set[str]) -> int:
     """The `schema_version` of a service's position."""
     if "thl.thl_position.schema_version" in missing:
-        return SETTLED_VERSION
+        return WHOLE_VERSION
     query = "SELECT schema_version FROM thl.thl_position WHERE service = %s"
     found = connection.execute(query, (service,)).fetchone()
-    return found[0] if found else SETTLED_VERSION
+    return found[0] if found else WHOLE_VERSION
 
 
 def _exists(connection: psycopg.Connection, query: LiteralString, *values: str) -> bool:

@@ -1,6 +1,6 @@
 """Builds and drops the indexes of `target.indexes`, after the commit that makes them necessary.
 
-What is missing is found by comparing the definitions in `thl_tables` with the catalogue, so an applier that is killed
+What is missing is found by comparing the definitions in `thl_tables` with the catalog, so an applier that is killed
 before it has built them builds them when it starts again. The applier's own indexes have a comment; no other index is
 touched. Rows are loaded without indexes: they are built once the target is consistent.
 
@@ -52,9 +52,9 @@ _WAY_OUT: Final = (
     "one when it starts again"
 )
 _CHANGED: Final = (DuplicateObject, DuplicateTable, ObjectNotInPrerequisiteState, UndefinedObject)
-"""Errors where another session changed an index since the catalogue was read: a killed applier's, whose server process
+"""Errors where another session changed an index since the catalog was read: a killed applier's, whose server process
 had waited for a lock."""
-_LOOKS: Final = 3  # at the catalogue, while others change it
+_LOOKS: Final = 3  # at the catalog, while others change it
 _CONSTRAINT_CALLED: Final = """
 SELECT 1 FROM pg_constraint o JOIN pg_class t ON t.oid = o.conrelid JOIN pg_namespace n ON n.oid = t.relnamespace
 WHERE n.nspname = %s AND t.relname = %s AND o.conname = %s

@@ -79,7 +79,7 @@ class CommitSteps:
     def whole(self) -> Iterator[Step]:
         """End a commit of several writers, with the position after it."""
         yield Step(f"DELETE FROM thl.thl_intent WHERE {self._owner}")
-        yield Step(f"UPDATE thl.thl_position SET schema_version = {bookkeeping.SETTLED_VERSION} WHERE {self._owner}")
+        yield Step(f"UPDATE thl.thl_position SET schema_version = {bookkeeping.WHOLE_VERSION} WHERE {self._owner}")
 
     def owned(self) -> Step:
         """Lock the position, which has another token after a newer claim."""

@@ -108,7 +108,7 @@ class DividedCommit:
                 run("DELETE FROM thl.thl_intent WHERE service = %s", (service,))
                 run(
                     "UPDATE thl.thl_position SET consistent = %s, schema_version = %s WHERE service = %s",
-                    (consistent, bookkeeping.SETTLED_VERSION, service),
+                    (consistent, bookkeeping.WHOLE_VERSION, service),
                 )
                 self._intent = None
             elif self._intent.hash_version != HASH_VERSION:

@@ -39,7 +39,7 @@ class PostgresIndex:
         source: the name on the source.
         name: the name that it should have.
         method: btree or hash.
-        parts: its columns and expressions, as the catalogue shows them: without quotes, with ` DESC`.
+        parts: its columns and expressions, as the catalog shows them: without quotes, with ` DESC`.
         sql: the same as SQL.
         unique: whether it is.
         note: how it differs from the source's, and why; "" if it does not.

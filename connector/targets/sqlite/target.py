@@ -136,7 +136,7 @@ class SqliteTarget:
         if "schema_version" not in {column[1] for column in self._db.execute("PRAGMA table_info(thl_position)")}:
             self._db.execute("ALTER TABLE thl_position ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 1")
         query = "SELECT schema_version FROM thl_position WHERE service = ?"
-        (version,) = self._db.execute(query, (service,)).fetchone() or (bookkeeping.SETTLED_VERSION,)
+        (version,) = self._db.execute(query, (service,)).fetchone() or (bookkeeping.WHOLE_VERSION,)
         try:
             bookkeeping.check_schema_version(service, version)
         except ConfigError:

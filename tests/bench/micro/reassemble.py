@@ -26,13 +26,13 @@ def ledger_run() -> Work:
     first, run = messages.message(0), messages.since(1).event_range()
 
     def work() -> int:
-        ledger = EventSequencer[object, Messages](
+        sequencer = EventSequencer[object, Messages](
             topic="thl.micro", partitions=1, position=TargetPosition(service="micro")
         )
-        ledger.accept(first.header, first.partition, first.offset, first)
-        if not ledger.accept_range(run):
+        sequencer.accept(first.header, first.partition, first.offset, first)
+        if not sequencer.accept_range(run):
             raise AssertionError("the events of the benchmark are no run")
-        return len(ledger.release())
+        return len(sequencer.release())
 
     return work
 

@@ -73,12 +73,12 @@ def _ledger(partitions: int) -> Work:
     headers = [header(n, prev=n - partitions if n >= partitions else -1) for n in range(EVENTS)]
 
     def work() -> int:
-        ledger = EventSequencer[int, int](topic="t", partitions=partitions, position=TargetPosition(service="micro"))
+        sequencer = EventSequencer[int, int](topic="t", partitions=partitions, position=TargetPosition(service="micro"))
         released = 0
         for number, each in enumerate(headers):
-            ledger.accept(each, number % partitions, number // partitions, number)
+            sequencer.accept(each, number % partitions, number // partitions, number)
             if number % 8 == 7:
-                released += len(ledger.release())
+                released += len(sequencer.release())
         return released
 
     return work

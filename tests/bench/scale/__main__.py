@@ -15,7 +15,7 @@ from tests.bench.scale.pages import page
 
 @click.command()
 @click.option(
-    "--results", type=click.Path(path_type=Path), help="A folder of results: fit the costs anew, and keep them."
+    "--results", type=click.Path(path_type=Path), help="A folder of results: fit the costs to it, and keep them."
 )
 @click.option("--costs", "file", type=click.Path(path_type=Path), default=costs.FILE, help="Costs, as JSON.")
 @click.option("--row-bytes", default=200.0, show_default=True, help="Of a row in the binary log.")

@@ -172,7 +172,7 @@ def test_log_at_rest_longer_than_its_retention_is_applied_on(
     log.events([create(0), *inserts(1, 10)])
     log.events([record(11, [rows(11)], prev_seqno=-1, last_barrier=0)], 1)
     apply(config, spark, 11)
-    # Events, a marker of ours, and Kafka's of two transactions.
+    # Events, a marker of the producer, and Kafka's of two transactions.
     wait_for(lambda: delete_all(config) == {0: 11 + 1 + 2, 1: 1 + 1 + 2})
     reads = Event()
 

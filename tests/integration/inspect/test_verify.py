@@ -30,7 +30,7 @@ from tests.integration.mariadb.test_log import CASES
 from tests.support.loading import EVERYTHING, a_database, load_into, run
 from tests.support.servers.environment import DatabaseServer, SqlServer
 
-KEY = SecretStr("a key that nobody else has")
+KEY = SecretStr("a key for this test alone")
 
 
 @dataclass(frozen=True)

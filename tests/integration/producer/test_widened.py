@@ -19,7 +19,7 @@ from tests.support.loading import a_database, a_user, run
 from tests.support.producing import Bench
 from tests.support.servers.environment import Broker, SqlServer
 
-KEY = "a key that nobody else has"
+KEY = "a key for this test alone"
 TABLES = (
     "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(80), d DATE)",
     "INSERT INTO t VALUES (1, 2, 'x', NULL)",

@@ -88,10 +88,10 @@ class Ranges:
 
     def __init__(self) -> None:
         self.values: dict[tuple[int, int], bytes] = {}
-        self.sparing: list[bool] = []
+        self.large: list[bool] = []
 
-    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
-        self.sparing.append(sparing)
+    def batches(self, partition: int, begin: int, end: int, *, large: bool = False) -> Generator[pa.RecordBatch]:
+        self.large.append(large)
         for offset in range(begin, end):
             if (value := self.values.get((partition, offset))) is not None:
                 yield batch([value], partition=partition, offset=offset)

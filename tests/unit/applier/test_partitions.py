@@ -63,20 +63,20 @@ class Topic(PartitionedLog):
 def core_of(topic: Topic, target: MemoryTarget) -> tuple[ApplyCore, EventSequencer[Message, Messages | Segment]]:
     position = target.claim("shop")
     known = history(topic.firsts, topic.last)
-    ledger = EventSequencer[Message, Messages | Segment](
+    sequencer = EventSequencer[Message, Messages | Segment](
         topic=TOPIC, partitions=topic.count, position=position, history=known
     )
     core = ApplyCore(
         target,
         position,
-        ledger,
+        sequencer,
         PartitionBuffers(TOPIC, topic, Ranges()),
         log_id=known.log_id,
         gtid_set="",
         topic=TOPIC,
         clock=SystemClock(),
     )
-    return core, ledger
+    return core, sequencer
 
 
 def read(topic: Topic, upto: list[int], since: list[int], large: bool) -> list[pa.RecordBatch]:
@@ -101,7 +101,7 @@ def test_partitions_of_any_lead_are_all_applied(
             topic.event(partition % count, fragments, given_up=True)
         topic.event((partition + luck) % count, fragments)
     target = MemoryTarget()
-    core, ledger = core_of(topic, target)
+    core, sequencer = core_of(topic, target)
     core_module.WAITING_BYTES, kept = most, core_module.WAITING_BYTES  # type: ignore[misc]
     try:
         at = [0] * count
@@ -114,7 +114,7 @@ def test_partitions_of_any_lead_are_all_applied(
             upto = [min(len(values), at[p] + steps.get(p, 0)) for p, values in enumerate(topic.values)]
             core.accept(read(topic, upto, at, large))
             at = upto
-            assert ledger.waiting <= 6 * count
+            assert sequencer.waiting <= 6 * count
     finally:
         core_module.WAITING_BYTES = kept  # type: ignore[misc]
     assert ids(target) == {1000 * seqno + number for seqno in range(len(events)) for number in range(events[seqno][1])}

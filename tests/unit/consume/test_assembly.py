@@ -71,10 +71,10 @@ class Reading:
             target = TargetPosition(
                 service="s", log_id=start.log_id, seqno=start.seqno, epoch=start.epoch, offsets=start.offsets
             )
-            ledger: EventSequencer[Fragments, Any] = EventSequencer(
+            sequencer: EventSequencer[Fragments, Any] = EventSequencer(
                 topic="t", partitions=log.partitions, position=target, history=history
             )
-            self.order: WholeLog | SomeShards = WholeLog(ledger, "s", history.log_id)
+            self.order: WholeLog | SomeShards = WholeLog(sequencer, "s", history.log_id)
         else:
             chosen = {0, *(partition_of(shard, log.partitions) for shard in start.shards)}
             offsets = {partition: offsets[partition] for partition in chosen}

@@ -64,7 +64,7 @@ def test_a_jvm_that_has_started_may_say_anything(capfd: pytest.CaptureFixture[st
 
 def test_a_jvm_starts_where_standard_error_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, closed = os.pipe()
-    os.close(reading)  # writing fails, as it does when nobody reads a log any more
+    os.close(reading)  # writing fails, as it does when no process reads the log any more
     monkeypatch.setattr(jvm_errors, "_STANDARD_ERROR", closed)
     errors = JvmErrors()
     with errors as output:

@@ -234,10 +234,10 @@ class Reader:
 
     def __init__(self) -> None:
         self.closed = False
-        self.sparing: list[bool] = []
+        self.large: list[bool] = []
 
-    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Iterator[pa.RecordBatch]:
-        self.sparing.append(sparing)
+    def batches(self, partition: int, begin: int, end: int, *, large: bool = False) -> Iterator[pa.RecordBatch]:
+        self.large.append(large)
         for offset in range(begin, end):
             if offset >= 7:
                 raise OffsetMissing("gone", partition=partition, topic="t", begin=begin)
@@ -266,10 +266,10 @@ def test_an_error_of_a_range_is_a_piece_and_ends_its_reader(task: RangeTask) -> 
     assert not range_task._readers
 
 
-def test_messages_that_may_be_large_are_read_sparingly(task: RangeTask) -> None:
+def test_messages_that_may_be_large_are_read_a_batch_at_a_time(task: RangeTask) -> None:
     (reader,) = range_task._readers.values()
     assert len(list(task([[TaskRange(0, 1, 3)], [TaskRange(0, 3, 5, large=True)]]))) == 2
-    assert reader.sparing == [False, True]  # type: ignore[attr-defined]
+    assert reader.large == [False, True]  # type: ignore[attr-defined]
 
 
 def test_a_result_that_cannot_be_stored_is_an_error_with_the_remedy(task: RangeTask, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ TOUCHED: Final = metadata_columns([("seqno", "_seqno"), ("gtid", "_gtid"), ("eve
 class NoRanges:
     """Nothing is read again."""
 
-    def batches(self, partition: int, begin: int, end: int, *, sparing: bool = False) -> Generator[pa.RecordBatch]:
+    def batches(self, partition: int, begin: int, end: int, *, large: bool = False) -> Generator[pa.RecordBatch]:
         raise AssertionError(f"offsets {begin}..{end} of partition {partition} are read again")
 
 
@@ -464,15 +464,15 @@ def test_contradiction_leaves_the_offsets_unread_and_the_core_raises_its_error(f
     assert where[0] == where[1]
 
 
-@pytest.mark.parametrize(("messages", "sparing"), [(0, True), (2, False)])
-def test_the_driver_reads_sparingly_what_no_task_has_read(messages: int, *, sparing: bool) -> None:
+@pytest.mark.parametrize(("messages", "large"), [(0, True), (2, False)])
+def test_the_driver_reads_a_batch_at_a_time_what_no_task_has_read(messages: int, *, large: bool) -> None:
     ranges = Ranges()
     ranges.values = {(0, 2 + n): encoded(one) for n, one in enumerate(events(2))}
     target = MemoryTarget()
     made = core(target, ranges)
     made.accept([batch(log(record(0))), Unread(0, 2, 4, messages, 100 * messages)])
     assert applied_seqno(target) == 2
-    assert ranges.sparing == [sparing]
+    assert ranges.large == [large]
 
 
 def test_a_builder_goes_on_after_a_contradiction() -> None:

@@ -462,7 +462,7 @@ def test_mariadbs_json_is_text() -> None:
 
 
 def test_failed_statement_is_applied_up_to_its_failure() -> None:
-    """MariaDB's CREATE OR REPLACE has dropped the old table; of others nobody knows."""
+    """MariaDB's CREATE OR REPLACE has dropped the old table; of others nothing is known."""
     (dropped,) = planned("CREATE OR REPLACE TABLE t (a INT, KEY (b))", CATALOG, error_code="1072").operations
     assert isinstance(dropped, DropTable)
     assert not planned("CREATE OR REPLACE TABLE other (a INT, KEY (b))", CATALOG, error_code="1072").operations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from connector.errors import CorruptBinlog, Unsupported
 from connector.mysql.fields import Fields
 
-FLAGS, UUID, NUMBER, TAG, LAST_COMMITTED, SEQUENCE, COMMITTED, ORIGINALLY, LENGTH, VERSION, FIRST_VERSION, TICKET = (
+FLAGS, UUID, NUMBER, TAG, LAST_COMMITTED, SEQUENCE, COMMITTED, ORIGINALLY, LENGTH, VERSION, WHOLE_VERSION, TICKET = (
     range(12)
 )
 SIGNED = frozenset({NUMBER, LAST_COMMITTED, SEQUENCE})

@@ -229,7 +229,7 @@ def test_image_that_layout_or_action_do_not_allow_is_refused(wrong: dict[str, An
 
 @given(st.data())
 def test_damaged_changes_raise_errors_of_this_package_alone(data: st.DataObject) -> None:
-    """With a right checksum: whatever the bytes, an error of ours or rows, never anything else."""
+    """With a right checksum: whatever the bytes, an error of the connector or rows, never anything else."""
     good = encoded(record(0, [change("update", [([1, "a", None], [1, b"b", 2.5])] * 2, columns=["a", "b", "c"])]))
     body = bytearray(good[len(PREFIX) : -4])
     for _ in range(data.draw(st.integers(1, 3))):

@@ -21,7 +21,7 @@ SEED = 20_261_122
 
 
 def mutants(seed: int) -> Iterator[list[ConnectorError]]:
-    """The errors of one mutant after the other; whatever is not an error of ours goes through."""
+    """The errors of one mutant after the other; any other exception goes through."""
     draw = random.Random(seed)
     messages, records = message_seeds(), record_seeds()
     while True:

@@ -79,7 +79,7 @@ def test_removing_a_gtid_keeps_those_before_it(made: list[tuple[int, int, int]],
     behind = [gtid for gtid in log[at:] if gtid.split("-")[0] == domain]
     assert not any(gtid in position for gtid in behind)
     # What is before it is in, unless another server wrote it: then a server is asked for what comes after a number
-    # that nobody has, which it finds by the place of the next one.
+    # that no server has, which it finds by the place of the next one.
     same = [gtid for gtid in log[:at] if gtid.rpartition("-")[0] == log[at].rpartition("-")[0]]
     assert all(gtid in position for gtid in same)
     assert all(gtid in position for gtid in log if gtid.split("-")[0] != domain)

@@ -78,7 +78,7 @@ def test_recorded_log_has_compressed_events() -> None:
 
 
 def test_damage_is_refused_or_decodes(tmp_path: Path) -> None:
-    """Also where the checksum is right, the decoder ends in an error of ours or in something it could decode."""
+    """Also where the checksum is right, the decoder raises the connector's error or returns what it could decode."""
     data = LOG.read_bytes()
     places = events(data)
     dice = random.Random(7)
