@@ -3,6 +3,7 @@
 - `kind`: opens and checks the target.
 - `connection`: sessions.
 - `target`: the target itself.
+- `pending`: the operations and staged rows of the next commit.
 - `staging`: temporary tables for row changes.
 - `copy`: rows in the binary COPY format; compiled.
 - `copy_buffer`: the growing buffer of COPY; compiled.

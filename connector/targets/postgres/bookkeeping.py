@@ -15,7 +15,10 @@ from typing import Final, LiteralString
 import psycopg
 from psycopg import errors
 
-from connector.targets.bookkeeping import WHOLE_VERSION
+from connector.log.transaction.layout import TableName
+from connector.targets.bookkeeping import EXCLUDED, WHOLE_VERSION, excluded_from
+from connector.targets.table import Table, from_json
+from connector.targets.target_schema import Excluded
 
 log = logging.getLogger(__name__)
 
@@ -319,6 +322,28 @@ def schema_version(connection: psycopg.Connection, service: str, missing: set[st
     query = "SELECT schema_version FROM thl.thl_position WHERE service = %s"
     found = connection.execute(query, (service,)).fetchone()
     return found[0] if found else WHOLE_VERSION
+
+
+def applied_tables(connection: psycopg.Connection, service: str) -> list[Table]:
+    """The tables that the applier of a service created."""
+    query = "SELECT schema_name, table_name, definition FROM thl.thl_tables WHERE service = %s"
+    return [
+        from_json(TableName(schema, table), definition)
+        for schema, table, definition in connection.execute(query, (service,))
+    ]
+
+
+def excluded_tables(connection: psycopg.Connection, service: str, missing: set[str]) -> dict[TableName, Excluded]:
+    """The excluded tables of a service.
+
+    Args:
+        connection: the session.
+        service: the service.
+        missing: what the bookkeeping lacks.
+    """
+    if "thl.thl_excluded" in missing:
+        return {}
+    return excluded_from(connection.execute(f"SELECT {EXCLUDED} FROM thl.thl_excluded WHERE service = %s", (service,)))
 
 
 def _exists(connection: psycopg.Connection, query: LiteralString, *values: str) -> bool:

@@ -16,6 +16,18 @@ from connector.errors import ConfigError
 # kernel would resend for about 15 minutes.
 WATCHED = "keepalives_idle=30 keepalives_interval=10 keepalives_count=3 tcp_user_timeout=60000"
 
+IDLE_SECONDS = 10
+LOCK_SECONDS = 60
+
+_SESSION = f"""
+SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1;
+SET standard_conforming_strings = on; SET client_min_messages = 'warning'; SET statement_timeout = 0;
+SET synchronous_commit = on; SET temp_buffers = '64MB';
+SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
+SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog;
+SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')
+"""
+
 
 def connect(url: str, name: str, patience: int = 10) -> psycopg.Connection:
     """Open a session in autocommit that speaks UTF-8. Other parameters of the URL take precedence over those here.
@@ -33,6 +45,13 @@ def connect(url: str, name: str, patience: int = 10) -> psycopg.Connection:
     given["client_encoding"] = "utf8"  # COPY sends UTF-8, whatever the database, the role or PGCLIENTENCODING prefer
     conninfo = make_conninfo("", **{key: str(value) for key, value in given.items() if value is not None})
     return psycopg.connect(conninfo, autocommit=True)
+
+
+def open_session(url: str, name: str) -> psycopg.Connection:
+    """Open a session of an applier, with the settings that its statements need; see `connect`."""
+    session = connect(url, name)
+    session.execute(_SESSION)
+    return session
 
 
 def parts_of(url: str) -> dict[str, str | int | None]:

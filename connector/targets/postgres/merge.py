@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import psycopg
 
 from connector.errors import TargetDiffers, TargetUnavailable
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.postgres.names import column_name, column_names, table_name
+
+DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
 
 
 @dataclass(slots=True)

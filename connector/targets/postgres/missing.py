@@ -7,18 +7,22 @@ exists before the first of them, or is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import psycopg
 
+from connector.errors import ConnectorError
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.operations import Operation
 from connector.targets.postgres.ddl import run
-from connector.targets.postgres.merge import Counts, merge
+from connector.targets.postgres.merge import DEFERRED, Counts, merge
 from connector.targets.postgres.names import column_name, table_name
 from connector.targets.postgres.staging import Staged
+
+T = TypeVar("T")
 
 NAMED: Final = 5
 _COUNTED: Final = {"d": "deletes", "u": "updates", "i": "inserts", "c": "changed", "m": "moved"}
@@ -35,6 +39,27 @@ class MissingRows:
 
     table: TableName
     rows: tuple[str, ...]
+
+
+def repeated(
+    work: Iterable[tuple[psycopg.Connection, Sequence[Staged | Operation]]],
+    find: Callable[[psycopg.Connection, Sequence[Staged | Operation]], T | None],
+) -> list[T]:
+    """Repeat a commit that failed, in each session that has a part of it, and roll it back.
+
+    Args:
+        work: the sessions and their parts.
+        find: repeats a part until it finds something.
+
+    Returns:
+        What it has found.
+    """
+    found: list[T] = []
+    for session, part in work:
+        with suppress(ConnectorError, psycopg.Error), session.transaction(force_rollback=True):
+            session.execute(DEFERRED)
+            found += filter(None, [find(session, part)])
+    return found
 
 
 def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operation]) -> MissingRows | None:

@@ -7,17 +7,16 @@ round trips. With several writers a large commit of rows is divided among furthe
 
 Fencing: a newer claim changes the token, so the older applier does not find its position and its transaction fails. A
 newer applier waits for the running commit of an older one. If that one is stopped inside its commit, the server ends
-its session after `IDLE_SECONDS`; it exits as fenced when it continues.
+its session after `connection.IDLE_SECONDS`; it exits as fenced when it continues.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 import psycopg
 from psycopg.errors import UniqueViolation
@@ -31,7 +30,7 @@ from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.batch import Statement
-from connector.log.transaction.layout import TableLayout, TableName
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.add_metadata_columns import missing_columns
@@ -40,42 +39,31 @@ from connector.targets.ddl.plan import located, plan
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.names import check_names
 from connector.targets.operations import AllowNull, DropTable, Operation
-from connector.targets.postgres.bookkeeping import ensure_bookkeeping, schema_version
+from connector.targets.postgres.bookkeeping import (
+    applied_tables,
+    ensure_bookkeeping,
+    excluded_tables,
+    schema_version,
+)
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
 from connector.targets.postgres.commit_steps import CommitSteps
-from connector.targets.postgres.connection import connect
-from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, run
+from connector.targets.postgres.connection import open_session
+from connector.targets.postgres.ddl import PostgresDictionary, column_names_of
 from connector.targets.postgres.divided_commit import DividedCommit
 from connector.targets.postgres.errors import connector_error, translated
 from connector.targets.postgres.literals import literal
-from connector.targets.postgres.merge import Step, commit, run_steps
-from connector.targets.postgres.missing import NAMED, missing_rows, refused_table
+from connector.targets.postgres.merge import DEFERRED, Step, commit
+from connector.targets.postgres.missing import NAMED, missing_rows, refused_table, repeated
 from connector.targets.postgres.names import NAMES, column_name, table_name
+from connector.targets.postgres.pending import PendingWork
 from connector.targets.postgres.snapshots import SnapshotExporter, check_snapshots
-from connector.targets.postgres.staging import Staged, Staging
+from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.types import postgres_type
 from connector.targets.staged_schema import StagedSchema
-from connector.targets.table import Table, from_json, to_json
+from connector.targets.table import Table, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, is_refusal, of_table
-from connector.targets.unique_key_index import UniqueKeyIndex
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-IDLE_SECONDS = 10
-LOCK_SECONDS = 60
-
-_SESSION = f"""
-SET timezone = 'UTC'; SET datestyle = 'ISO, YMD'; SET intervalstyle = 'postgres'; SET extra_float_digits = 1;
-SET standard_conforming_strings = on; SET client_min_messages = 'warning'; SET statement_timeout = 0;
-SET synchronous_commit = on; SET temp_buffers = '64MB';
-SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s';
-SET default_transaction_isolation = 'read committed'; SET search_path = pg_catalog;
-SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')
-"""
-
-_DEFERRED = "SET CONSTRAINTS ALL DEFERRED"
 
 
 class PostgresTarget:
@@ -110,16 +98,12 @@ class PostgresTarget:
         self.token = 0
         self._position = TargetPosition(service="")  # as the last commit left it
         self._schema = StagedSchema()
-        self._pending: list[Staged | tuple[Operation, Callable[[ConnectorError], ConnectorError]]] = []
-        self._last: dict[TableLayout, Staged] = {}
-        self._unique_key_indexes = UniqueKeyIndex()
         self._left_out: list[LeftOut] = []
         with translated():
-            self._db = connect(url, "thl")
-            self._db.execute(_SESSION)
+            self._db = open_session(url, "thl")
             if self._db.info.parameter_status("server_encoding") != "UTF8":
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
-        self._staging = Staging(self._db, len(self._columns))
+        self._pending = PendingWork(self._db, len(self._columns))
         self._indexes = IndexBuilder(self._db, indexes, self._check_token)
         self._divided = DividedCommit(
             self._db, lambda number: self._open_session(f"writer {number + 1}"), writers, len(self._columns)
@@ -129,9 +113,7 @@ class PostgresTarget:
         )
 
     def _open_session(self, name: str) -> psycopg.Connection:
-        session = connect(self._url, f"thl {self._service} {name}")
-        session.execute(_SESSION)
-        return session
+        return open_session(self._url, f"thl {self._service} {name}")
 
     @property
     def target_schema(self) -> TargetSchema:
@@ -166,17 +148,8 @@ class PostgresTarget:
             if consistent is not None:
                 position = replace(position, intent=intent, consistent=consistent)
             self._position = position
-            tables = [
-                from_json(TableName(schema, table), definition)
-                for schema, table, definition in self._db.execute(
-                    "SELECT schema_name, table_name, definition FROM thl.thl_tables WHERE service = %s", (service,)
-                )
-            ]
-            excluded = {}
-            if "thl.thl_excluded" not in missing:
-                query = f"SELECT {bookkeeping.EXCLUDED} FROM thl.thl_excluded WHERE service = %s"
-                excluded = bookkeeping.excluded_from(self._db.execute(query, (service,)))
-            self._schema.claimed(self._add_metadata_columns(tables, excluded))
+            tables = applied_tables(self._db, service)
+            self._schema.claimed(self._add_metadata_columns(tables, excluded_tables(self._db, service, missing)))
         faults.point("target.after_claim")
         with translated():
             self._divided.open()
@@ -199,12 +172,8 @@ class PostgresTarget:
                     whole = self._prepare(net)
                     if divided:
                         shared.append(whole)
-                        continue
-                    before = self._last.get(net.layout)
-                    table = self._staging.put(whole, before)
-                if table is not before:
-                    self._pending.append(table)
-                    self._last[net.layout] = table
+                    else:
+                        self._pending.stage(whole)
             if shared:
                 self._divided.stage(shared)
 
@@ -214,11 +183,10 @@ class PostgresTarget:
         made = self._schema.tables.get(net.layout.name)
         locate = partial(_named, made.name)
         if nulls := made.nulls_of(net.layout):
-            self._pending.append((AllowNull(made, nulls), locate))
+            self._pending.add(AllowNull(made, nulls), locate)
             made = replace(made, holds_nulls=made.holds_nulls | nulls)
             self._schema.tables = self._schema.tables.with_table(made)
-        if (index := self._unique_key_indexes.missing(net, made)) is not None:
-            self._pending.insert(self._first_rows(made.name), (index, locate))
+        self._pending.index(net, made, locate)
         return with_whole_inserts(net, made)
 
     def _divides(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
@@ -226,11 +194,6 @@ class PostgresTarget:
         if self._divided.staged or self._divided.making_whole:
             return True
         return not (self._pending or self._schema.has_changed) and self._divided.takes(changes, last=last)
-
-    def _first_rows(self, name: TableName) -> int:
-        """The place of a table's first staged rows: PostgreSQL creates no index while a deferred check is pending."""
-        staged = (at for at, item in enumerate(self._pending) if isinstance(item, Staged) and item.layout.name == name)
-        return next(staged, len(self._pending))
 
     def ddl(self, ddl: Ddl) -> None:
         """Plan the statements' operations; the commit applies them."""
@@ -249,10 +212,10 @@ class PostgresTarget:
                 check_names(NAMES, found.target_schema)
             except ConnectorError as error:
                 raise locate(error) from error
-            self._pending += [(operation, locate) for operation in found.operations]
+            for operation in found.operations:
+                self._pending.add(operation, locate)
             self._schema.tables = found.target_schema
-        self._last.clear()
-        self._unique_key_indexes.forget()
+        self._pending.definitions_changed()
 
     def set_metadata(self, values: Sequence[TransactionValue]) -> None:
         """Keep the values; the commit writes them into the staged rows."""
@@ -260,22 +223,17 @@ class PostgresTarget:
             literal(column, value) if value is not None else f"NULL::{postgres_type(column)}"
             for column, value in zip(self._columns, values, strict=True)
         )
-        for item in self._pending:
-            if isinstance(item, Staged):
-                item.metadata = metadata
+        self._pending.set_metadata(metadata)
         self._divided.set_metadata(metadata)
-        self._last.clear()  # later rows may be of other transactions
 
     def begin_snapshot(self) -> None:
         """Drop every table of the applier with the commit."""
         self._schema.add_counts()
         excluded = self._schema.tables.excluded
-        self._pending += [
-            (DropTable(table, optional=table.name in excluded), lambda error: error) for table in self._schema.tables
-        ]
+        for table in self._schema.tables:
+            self._pending.add(DropTable(table, optional=table.name in excluded))
         self._schema.begin_snapshot(self._columns, Seqno(self._position.seqno + 1))
-        self._last.clear()
-        self._unique_key_indexes.forget()
+        self._pending.definitions_changed()
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
         """Compare the definitions now; the commit records the event."""
@@ -284,8 +242,7 @@ class PostgresTarget:
             found = done_by_hand(ddl, self._schema.tables, PostgresDictionary(self._db))
             check_names(NAMES, found.target_schema)
         self._schema.tables = found.target_schema
-        self._last.clear()
-        self._unique_key_indexes.forget()
+        self._pending.definitions_changed()
         return found.tables
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
@@ -327,30 +284,22 @@ class PostgresTarget:
                     raise
                 raise error from failure
             faults.point("target.after_commit")
-            if self._schema.has_changed:
-                self._staging.forget()
+            self._pending.committed(tables=self._schema.has_changed)
             self._divided.committed(tables=self._schema.has_changed)
         indexed = self._tables_to_index(position)
         self._schema.committed()
         self._position = position
         self._left_out.clear()
-        self._pending.clear()
-        self._last.clear()
         with translated():
             self._indexes.update(indexed, position.seqno)
 
     def discard(self) -> None:
         """Drop the staged changes."""
         with translated():
-            for item in self._pending:
-                if isinstance(item, Staged):
-                    self._staging.drop(item)
+            self._pending.discard()
             self._divided.discard()
-        self._pending.clear()
         self._left_out.clear()
-        self._last.clear()
         self._schema.discard()
-        self._unique_key_indexes.forget()
 
     def close(self) -> None:
         """End the sessions, and their staging tables with them."""
@@ -392,34 +341,19 @@ class PostgresTarget:
     def _merge(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Run everything of a commit but COMMIT."""
         faults.point("target.before_position")
-        deferred = [Step(_DEFERRED)] if self._indexes.kept else []
-        self._run([Step("BEGIN"), *deferred, *self._bookkeeping(position, events)])
-
-    def _run(self, steps: list[Step]) -> None:
-        """Run these statements, then what is pending, in as few round trips as DDL allows."""
-        for item in self._pending:
-            if isinstance(item, Staged):
-                steps += self._staging.merged(item)
-                continue
-            run_steps(self._db, steps)
-            steps = []
-            operation, locate = item
-            try:
-                run(self._db, operation)
-            except ConnectorError as error:
-                raise locate(error) from error
-        run_steps(self._db, steps)
+        deferred = [Step(DEFERRED)] if self._indexes.kept else []
+        self._pending.run([Step("BEGIN"), *deferred, *self._bookkeeping(position, events)])
 
     def _merge_shares(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Run everything of a divided commit but the last COMMIT."""
         steps = self._steps()
         if self._pending:
             # Columns that may be NULL from now on, and indexes: no reader sees them, and the rows need them.
-            self._run([Step("BEGIN"), steps.owned(), *steps.tables(self._schema)])
+            self._pending.run([Step("BEGIN"), steps.owned(), *steps.tables(self._schema)])
             commit(self._db)
-            self._pending.clear()
+            self._pending.committed(tables=False)
             self._schema.tables_committed()
-        first = Step(_DEFERRED if self._indexes.kept else "SELECT")
+        first = Step(DEFERRED if self._indexes.kept else "SELECT")
         self._divided.commit(steps, self._position, position, first, [*self._bookkeeping(position, events)])
 
     def _steps(self) -> CommitSteps:
@@ -434,23 +368,18 @@ class PostgresTarget:
         if self._audit:
             yield from steps.audit(events)
 
-    def _repeated(self, find: Callable[[psycopg.Connection, Sequence[Staged | Operation]], T | None]) -> list[T]:
-        """Look for something in a commit that failed, in every session that has a part of it; nothing of it stays."""
-        own = [item if isinstance(item, Staged) else item[0] for item in self._pending]
-        found: list[T] = []
-        for session, work in ((self._db, own), *self._divided.work()):
-            with suppress(ConnectorError, psycopg.Error), session.transaction(force_rollback=True):
-                session.execute(_DEFERRED)
-                found += filter(None, [find(session, work)])
-        return found
+    def _work(self) -> Iterator[tuple[psycopg.Connection, Sequence[Staged | Operation]]]:
+        """Yield each session that has a part of the commit, with that part."""
+        yield self._db, self._pending.work
+        yield from self._divided.work()
 
     def _refused(self) -> tuple[TableName, ...]:
         """The table whose rows the server refuses; none if it is not known."""
-        return tuple(self._repeated(refused_table)[:1])
+        return tuple(repeated(self._work(), refused_table)[:1])
 
     def _name_rows(self, error: TargetDiffers) -> None:
         """Add missing rows of one table to an error, if rows are missing."""
-        if found := self._repeated(missing_rows):
+        if found := repeated(self._work(), missing_rows):
             rows = [row for one in found if one.table == found[0].table for row in one.rows]
             error.where = {**error.where, "table": found[0].table, "rows": "; ".join(rows[:NAMED])}
 

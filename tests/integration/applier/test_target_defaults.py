@@ -10,9 +10,9 @@ import pytest
 from connector.errors import ConnectorError
 from connector.log.transaction.batch import Statement
 from connector.targets.ddl.plan import plan
+from connector.targets.postgres.connection import open_session
 from connector.targets.postgres.ddl import run
 from connector.targets.postgres.literals import default_of
-from connector.targets.postgres.target import _SESSION
 from connector.targets.table import Table
 from connector.targets.target_schema import TargetSchema
 from tests.contract.test_target_postgres import as_logged, database, readable
@@ -46,8 +46,7 @@ ORDINARY = [
 
 @pytest.fixture
 def target(database: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(database, autocommit=True) as connection:
-        connection.execute(_SESSION)
+    with open_session(database, "thl") as connection:
         yield connection
         connection.execute("DROP SCHEMA IF EXISTS default_oracle CASCADE")
 
