@@ -264,9 +264,9 @@ def _check(layout: str | None, of_sql: Mapping[str, object], of_events: Mapping[
 
 def _formatter(layout: str | None, load_folder: Path | None) -> Formatter:
     """The formatter of transactions."""
-    from connector.inspect.formats.json_event import JsonPrinter
-    from connector.inspect.formats.sql_event import SqlPrinter
-    from connector.inspect.formats.tungsten_event import TungstenPrinter
+    from connector.inspect.formats.json_transaction import JsonPrinter
+    from connector.inspect.formats.sql_transaction import SqlPrinter
+    from connector.inspect.formats.tungsten_transaction import TungstenPrinter
 
     if layout == "sql":
         return SqlPrinter(load_folder)

@@ -6,8 +6,8 @@ from itertools import count
 
 from connector.config.filters import Filters
 from connector.errors import ConnectorError
-from connector.inspect.formats.json_event import JsonPrinter
-from connector.inspect.formats.tungsten_event import TungstenPrinter
+from connector.inspect.formats.json_transaction import JsonPrinter
+from connector.inspect.formats.tungsten_transaction import TungstenPrinter
 from connector.log.ids import Seqno
 from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.xa import Prepared

@@ -237,7 +237,7 @@ def time_zone(_: click.Context, parameter: click.Parameter, value: str) -> tzinf
 
 def charset(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """The name of a character set."""
-    from connector.inspect.formats.value_text import is_charset
+    from connector.inspect.formats.tungsten_values import is_charset
 
     if value is not None and not is_charset(value):
         raise click.BadParameter(f"{value!r} is not a character set like latin1, utf8mb4 or UTF-8", param=parameter)

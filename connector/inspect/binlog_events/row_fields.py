@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from connector.inspect.binlog_events.control_fields import names_of
 from connector.inspect.binlog_events.walk import LogEvent
-from connector.inspect.formats.json_event import type_of
 from connector.inspect.formats.json_rows import JsonRows
+from connector.inspect.formats.json_transaction import type_of
 from connector.log.ids import Action
 from connector.log.transaction.layout import Column, TableLayout
 from connector.mysql.binlog.events.capture_filter import CaptureFilter

@@ -9,12 +9,12 @@ from datetime import UTC, tzinfo
 from enum import StrEnum
 from typing import BinaryIO, Protocol
 
-from connector.inspect.formats.as_json import as_object
-from connector.inspect.formats.container import Container
-from connector.inspect.formats.specs import specs
-from connector.inspect.formats.sql import StatementPrinter
+from connector.inspect.formats.avro_container import Container
+from connector.inspect.formats.json_fragment import as_object
+from connector.inspect.formats.sql_fragments import StatementPrinter
 from connector.inspect.formats.tungsten import SIZES_HEAD, header_line, lines, named, sizes_line
-from connector.inspect.formats.value_text import value_formatter
+from connector.inspect.formats.tungsten_specs import specs
+from connector.inspect.formats.tungsten_values import value_formatter
 from connector.inspect.thl_events.decoding import body_of
 from connector.inspect.thl_events.log import Listed
 from connector.patterns import NO_COLUMNS, ColumnPatterns

@@ -12,7 +12,7 @@ import fastavro
 import pytest
 
 from connector.errors import ConfigError
-from connector.inspect.formats.as_json import as_object
+from connector.inspect.formats.json_fragment import as_object
 from connector.inspect.formats.printing import Layout, Part, View, log_printer
 from connector.inspect.formats.tungsten import lines, time_of
 from connector.inspect.thl_events.attempts import Attempt

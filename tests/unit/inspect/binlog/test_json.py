@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.inspect.formats.json_event import JsonPrinter
 from connector.inspect.formats.json_rows import JsonRows
+from connector.inspect.formats.json_transaction import JsonPrinter
 from connector.inspect.formats.tungsten_rows import TungstenRows
 from connector.log.ids import Action, Seqno
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch

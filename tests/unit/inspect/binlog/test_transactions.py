@@ -7,8 +7,8 @@ import io
 import pytest
 
 from connector.errors import CorruptBinlog
-from connector.inspect.formats.json_event import JsonPrinter
-from connector.inspect.formats.tungsten_event import TungstenPrinter
+from connector.inspect.formats.json_transaction import JsonPrinter
+from connector.inspect.formats.tungsten_transaction import TungstenPrinter
 from connector.inspect.selection import Selection, SelectionBounds
 from connector.inspect.transactions import LATEST, Formatter, TransactionPrinter
 from connector.log.ids import Outcome

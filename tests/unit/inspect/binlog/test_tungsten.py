@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.inspect.formats.tungsten import lines, present
-from connector.inspect.formats.tungsten_event import BatchHeader, TungstenPrinter
+from connector.inspect.formats.tungsten_transaction import BatchHeader, TungstenPrinter
 from connector.log.ids import Action, Seqno
 from connector.log.transaction.batch import Statement, TransactionBatch, TransactionEnd
 from connector.log.transaction.layout import Column, TableLayout, TableName
