@@ -25,7 +25,7 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import TargetPosition
 from connector.sandbox.postgres import PostgresServer
-from connector.targets.postgres import writers as writers_module
+from connector.targets.postgres import divided_commit
 from connector.targets.postgres.target import PostgresTarget
 from tests.support.net import layout, net
 
@@ -170,7 +170,7 @@ def _consistent(session: psycopg.Connection) -> bool:
 @click.option("--reads", default=5_000, show_default=True)
 def main(reads: int) -> None:
     """Print a line for each number of writers and way to read."""
-    writers_module.DIVIDED_ROWS = 1  # type: ignore[misc]  # small commits have more seams
+    divided_commit.DIVIDED_ROWS = 1  # type: ignore[misc]  # small commits have more seams
     with tempfile.TemporaryDirectory(prefix="thl-torn-") as folder:
         Path(folder).chmod(0o755)
         with PostgresServer(Path(folder), die_with_parent=True) as server:

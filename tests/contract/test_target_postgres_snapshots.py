@@ -15,8 +15,8 @@ from psycopg import sql
 from connector.clock import SystemClock
 from connector.errors import PreflightError
 from connector.log.compact.metadata_columns import MetadataColumns
+from connector.targets.postgres import divided_commit
 from connector.targets.postgres import snapshots as snapshots_module
-from connector.targets.postgres import writers as writers_module
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.postgres.writer import Writer
 from connector.verify import postgres as verify_module
@@ -52,7 +52,7 @@ class SnapshotsPlace(WritersPlace):
 
 @pytest.fixture
 def place(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SnapshotsPlace]:  # noqa: F811
-    monkeypatch.setattr(writers_module, "DIVIDED_ROWS", 1)
+    monkeypatch.setattr(divided_commit, "DIVIDED_ROWS", 1)
     monkeypatch.setattr(snapshots_module, "RETRY_SECONDS", 0.1)
     made = SnapshotsPlace(database)
     yield made

@@ -15,7 +15,7 @@ from connector.clock import SystemClock
 from connector.errors import ConfigError, Fenced, PreflightError, TargetDiffers, TargetUnavailable
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.ids import Seqno
-from connector.targets.postgres import writers as writers_module
+from connector.targets.postgres import divided_commit
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.postgres.writer import Writer
 from tests.contract.target_again import *  # noqa: F403
@@ -54,7 +54,7 @@ class WritersPlace(PostgresPlace):
 
 @pytest.fixture
 def place(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WritersPlace]:  # noqa: F811
-    monkeypatch.setattr(writers_module, "DIVIDED_ROWS", 1)
+    monkeypatch.setattr(divided_commit, "DIVIDED_ROWS", 1)
     made = WritersPlace(database)
     yield made
     made.close()
@@ -299,7 +299,7 @@ def test_a_newer_applier_waits_for_writers_that_are_about_to_commit(
                 while place.query(waiting) == [(0,)]:
                     pass
 
-        monkeypatch.setattr(writers_module.faults, "point", claimed)
+        monkeypatch.setattr(divided_commit.faults, "point", claimed)
         with suppress(Fenced):  # between the writers' commits and the position
             orders.rows(net(ORDERS, inserts=ROWS))
         newer: Applier = claims[0].result()  # type: ignore[attr-defined]

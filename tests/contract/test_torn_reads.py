@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from connector.targets.postgres import writers as writers_module
+from connector.targets.postgres import divided_commit
 from tests.bench.torn import WRITERS, count
 from tests.support.servers.environment import DatabaseServer
 
@@ -28,7 +28,7 @@ def dsn(postgres_server: DatabaseServer) -> str:
 def test_only_plain_reads_beside_several_writers_are_torn(
     dsn: str, monkeypatch: pytest.MonkeyPatch, writers: int, by_snapshot: bool
 ) -> None:
-    monkeypatch.setattr(writers_module, "DIVIDED_ROWS", 1)
+    monkeypatch.setattr(divided_commit, "DIVIDED_ROWS", 1)
     found = count(dsn, writers=writers, by_snapshot=by_snapshot, reads=READS)
     print(found)
     assert (found.torn > 0) == (writers > 1 and not by_snapshot)

@@ -31,7 +31,7 @@ from connector.status import collect as collect_module
 from connector.status.collect import collect
 from connector.status.report import End, LagLimits, ServiceState, as_object, as_text
 from connector.targets.open import open_signal_table, open_target
-from connector.targets.postgres import writers as writers_module
+from connector.targets.postgres import divided_commit
 from tests.contract.test_target_postgres_writers import Crash, Crashes, crashes
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
@@ -56,7 +56,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRun]:
 def config(
     kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Config]:
-    monkeypatch.setattr(writers_module, "DIVIDED_ROWS", 1)
+    monkeypatch.setattr(divided_commit, "DIVIDED_ROWS", 1)
     server = postgres_server
     base = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}"
     name = f"o{uuid.uuid4().hex[:10]}"

@@ -23,7 +23,7 @@ from connector.log.transaction.position import TargetPosition
 from connector.spark.session import SparkRun
 from connector.status.collect import collect
 from connector.status.report import End, LagLimits, ServiceState, as_object
-from connector.targets.postgres import writers as writers_module
+from connector.targets.postgres import divided_commit
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker, DatabaseServer
@@ -48,7 +48,7 @@ def config(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Config]:
-    monkeypatch.setattr(writers_module, "DIVIDED_ROWS", 1)
+    monkeypatch.setattr(divided_commit, "DIVIDED_ROWS", 1)
     server = postgres_server
     base = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}"
     name = f"q{uuid.uuid4().hex[:10]}"
