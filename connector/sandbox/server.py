@@ -1,4 +1,4 @@
-"""What every server of the sandbox is: one program on loopback, with a folder and a port."""
+"""A server of the sandbox: one program on loopback, with a folder and a port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark's JVM writes: passed on, but for why it ends at its start, and for a warning that means nothing."""
+"""The output of Spark's JVM: passed on, but for why it ends at its start, and for a warning that means nothing."""
 
 from __future__ import annotations
 

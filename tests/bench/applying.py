@@ -65,7 +65,7 @@ class Nothing:
         if self.kept is not None:
             self._staged += changes
 
-    def stamp(self, values: Sequence[Value]) -> None:
+    def set_metadata(self, values: Sequence[Value]) -> None:
         del values
 
     def ddl(self, ddl: Ddl) -> None:

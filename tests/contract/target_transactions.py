@@ -45,7 +45,7 @@ COLUMNS = [column("id"), *(column(name, "varchar(9)") | {"charset": "utf8mb4"} f
 EVERY = {0, 1, 2}
 
 
-def stamp(seqno: int | None) -> Row:
+def metadata(seqno: int | None) -> Row:
     """The columns of ALL in rows of an event as `record` makes it."""
     if seqno is None:
         return NONE
@@ -105,7 +105,7 @@ class Source:
         return change(action, [image], table=name, key=each.key) | {"columns": COLUMNS} | more
 
     def state(self) -> dict[TableLayout, list[Row]]:
-        return {each: in_order((*row, *stamp(seqno)) for row, seqno in rows) for each, rows in self.rows.items()}
+        return {each: in_order((*row, *metadata(seqno)) for row, seqno in rows) for each, rows in self.rows.items()}
 
 
 def bits(columns: set[int]) -> bytes:
@@ -260,18 +260,18 @@ def wide(each: TableLayout) -> TableLayout:
 class TestRowsThatAreFound:
     def test_keyless_rows_are_compared_by_source_columns(self, place: Place, with_metadata: Applier) -> None:
         row: Row = (1, None, -0.0, "[]")
-        with_metadata.rows(net(wide(LOOSE), inserts=[(*row, *stamp(n)) for n in (3, 5, 4)] + [(*row, *NONE)]))
-        with_metadata.rows(net(wide(LOOSE), deletes=[(*row, *NONE)] * 2, inserts=[(2, "b", 0.5, None, *stamp(6))]))
-        assert read(place, LOOSE) == [(*row, *NONE), (*row, *stamp(3)), (2, "b", 0.5, None, *stamp(6))]
+        with_metadata.rows(net(wide(LOOSE), inserts=[(*row, *metadata(n)) for n in (3, 5, 4)] + [(*row, *NONE)]))
+        with_metadata.rows(net(wide(LOOSE), deletes=[(*row, *NONE)] * 2, inserts=[(2, "b", 0.5, None, *metadata(6))]))
+        assert read(place, LOOSE) == [(*row, *NONE), (*row, *metadata(3)), (2, "b", 0.5, None, *metadata(6))]
 
     def test_missing_rows_are_named_by_source_columns(self, with_metadata: Applier) -> None:
-        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(1))]))
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *metadata(1))]))
         with pytest.raises(TargetDiffers) as raised:
-            with_metadata.rows(net(wide(USERS), updates=[(9, "x", None, *stamp(2))]))
+            with_metadata.rows(net(wide(USERS), updates=[(9, "x", None, *metadata(2))]))
         assert raised.value.where["rows"] == "id=9"
 
     def test_missing_rows_without_a_key_are_named(self, with_metadata: Applier) -> None:
-        with_metadata.rows(net(wide(LOOSE), inserts=[(1, "there", None, None, *stamp(1))]))
+        with_metadata.rows(net(wide(LOOSE), inserts=[(1, "there", None, None, *metadata(1))]))
         gone = [(1, "there", None, None, *NONE), (2, "lost", None, None, *NONE)]
         with pytest.raises(TargetDiffers) as raised:
             with_metadata.rows(net(wide(LOOSE), deletes=gone))
@@ -282,13 +282,13 @@ class TestRowsThatAreFound:
     def test_table_with_only_a_key_is_updated_with_metadata(self, place: Place, with_metadata: Applier) -> None:
         only = layout("shop.only", ["id bigint"], ["id"])
         with_metadata.sql("CREATE TABLE only (id BIGINT PRIMARY KEY)")
-        with_metadata.rows(net(wide(only), inserts=[(1, *stamp(1)), (2, *stamp(1))]))
-        with_metadata.rows(net(wide(only), updates=[(1, *stamp(7))]))
-        with_metadata.rows(once_more(net(wide(only), updates=[(2, *stamp(8))])))
-        assert read(place, only) == [(1, *stamp(7)), (2, *stamp(8))]
+        with_metadata.rows(net(wide(only), inserts=[(1, *metadata(1)), (2, *metadata(1))]))
+        with_metadata.rows(net(wide(only), updates=[(1, *metadata(7))]))
+        with_metadata.rows(once_more(net(wide(only), updates=[(2, *metadata(8))])))
+        assert read(place, only) == [(1, *metadata(7)), (2, *metadata(8))]
 
     def test_metadata_of_an_events_end_is_set_in_all_its_rows_only(self, place: Place, with_metadata: Applier) -> None:
-        with_metadata.rows(net(wide(USERS), inserts=[(1, "a", None, *stamp(1)), (2, "b", None, *stamp(1))]))
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "a", None, *metadata(1)), (2, "b", None, *metadata(1))]))
         early: Row = (9, *NONE[1:])
         with_metadata.target.stage([net(wide(USERS), updates=[(1, "new", None, *early)])], last=False)
         with_metadata.target.stage([net(wide(LOOSE), inserts=[(1, "x", 0.5, None, *early)])], last=False)
@@ -296,23 +296,23 @@ class TestRowsThatAreFound:
         names = [each.name for each in wide(USERS).columns[3:]]
         moved = {"id": 4, **dict(zip(names, early, strict=True))}
         with_metadata.target.stage([net(wide(USERS), moved=[(moved, (2,))])], last=False)
-        with_metadata.target.set_metadata(list(stamp(9)))  # type: ignore[arg-type]
-        with_metadata.target.stage([net(wide(USERS), inserts=[(5, "d", None, *stamp(10))])], last=True)
+        with_metadata.target.set_metadata(list(metadata(9)))  # type: ignore[arg-type]
+        with_metadata.target.stage([net(wide(USERS), inserts=[(5, "d", None, *metadata(10))])], last=True)
         with_metadata.commit(rows=5)
         assert read(place, USERS) == [
-            (1, "new", None, *stamp(9)),
-            (3, "c", None, *stamp(9)),
-            (4, "b", None, *stamp(9)),
-            (5, "d", None, *stamp(10)),
+            (1, "new", None, *metadata(9)),
+            (3, "c", None, *metadata(9)),
+            (4, "b", None, *metadata(9)),
+            (5, "d", None, *metadata(10)),
         ]
-        assert read(place, LOOSE) == [(1, "x", 0.5, None, *stamp(9))]
-        with_metadata.rows(net(wide(USERS), updates=[(5, "e", None, *stamp(11))]))
-        assert read(place, USERS)[-1] == (5, "e", None, *stamp(11))
+        assert read(place, LOOSE) == [(1, "x", 0.5, None, *metadata(9))]
+        with_metadata.rows(net(wide(USERS), updates=[(5, "e", None, *metadata(11))]))
+        assert read(place, USERS)[-1] == (5, "e", None, *metadata(11))
 
 
 class TestDefinitions:
     def test_ddl_keeps_the_metadata_of_rows(self, place: Place, with_metadata: Applier) -> None:
-        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", "a", *stamp(3))]))
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", "a", *metadata(3))]))
         with_metadata.sql(
             "ALTER TABLE users ADD COLUMN n INT DEFAULT 5 FIRST, MODIFY name TEXT, DROP COLUMN mail",
             "ALTER TABLE users ADD COLUMN z INT",
@@ -320,28 +320,28 @@ class TestDefinitions:
         with_metadata.sql("RENAME TABLE users TO people", "CREATE TABLE more LIKE people")
         people = layout("shop.people", ["n int", "id int", "name text", "z int"], ["id"])
         more = replace(people, name=people.name._replace(table="more"))
-        with_metadata.rows(net(wide(people), inserts=[(6, 2, "bob", None, *stamp(4))]))
-        with_metadata.rows(net(wide(more), inserts=[(6, 2, "bob", None, *stamp(5))]))
-        assert read(place, people) == [(5, 1, "ann", None, *stamp(3)), (6, 2, "bob", None, *stamp(4))]
-        assert read(place, more) == [(6, 2, "bob", None, *stamp(5))]
+        with_metadata.rows(net(wide(people), inserts=[(6, 2, "bob", None, *metadata(4))]))
+        with_metadata.rows(net(wide(more), inserts=[(6, 2, "bob", None, *metadata(5))]))
+        assert read(place, people) == [(5, 1, "ann", None, *metadata(3)), (6, 2, "bob", None, *metadata(4))]
+        assert read(place, more) == [(6, 2, "bob", None, *metadata(5))]
         with_metadata.target.close()
         again = Applier(place.open(columns=ALL))
         again.sql("ALTER TABLE people DROP PRIMARY KEY")
         again.rows(net(wide(replace(people, key=())), deletes=[(6, 2, "bob", None, *NONE)]))
-        assert read(place, people) == [(5, 1, "ann", None, *stamp(3))]
+        assert read(place, people) == [(5, 1, "ann", None, *metadata(3))]
 
     def test_table_created_after_a_drop_has_metadata_columns(self, place: Place, with_metadata: Applier) -> None:
         with_metadata.sql("DROP TABLE users", "CREATE TABLE users (id INT PRIMARY KEY)")
         users = layout("shop.users", ["id int"], ["id"])
-        with_metadata.rows(net(wide(users), inserts=[(1, *stamp(4))]))
-        assert read(place, users) == [(1, *stamp(4))]
+        with_metadata.rows(net(wide(users), inserts=[(1, *metadata(4))]))
+        assert read(place, users) == [(1, *metadata(4))]
 
     def test_tables_of_a_load_have_metadata_columns(self, place: Place, with_metadata: Applier) -> None:
         with_metadata.target.begin_snapshot()
         with_metadata.commit(consistent=False)
         with_metadata.sql(CREATE_USERS)
-        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(2))]))
-        assert read(place, USERS) == [(1, "ann", None, *stamp(2))]
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *metadata(2))]))
+        assert read(place, USERS) == [(1, "ann", None, *metadata(2))]
 
     @pytest.mark.parametrize(
         "sql",
@@ -377,14 +377,14 @@ class TestTablesThatAreThere:
             again.target.close()
         again = Applier(place.open(columns=ALL))
         again.rows(
-            net(wide(USERS), updates=[(1, "new", None, *stamp(9))]),
-            net(wide(LOOSE), deletes=[(1, "x", 0.5, None, *stamp(9))]),
+            net(wide(USERS), updates=[(1, "new", None, *metadata(9))]),
+            net(wide(LOOSE), deletes=[(1, "x", 0.5, None, *metadata(9))]),
         )
-        assert read(place, USERS) == [(1, "new", None, *stamp(9)), (2, "bob", None, *NONE)]
+        assert read(place, USERS) == [(1, "new", None, *metadata(9)), (2, "bob", None, *NONE)]
         assert read(place, LOOSE) == []
 
     def test_existing_tables_get_another_metadata_column(self, place: Place, with_metadata: Applier) -> None:
-        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(3))]))
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *metadata(3))]))
         with_metadata.target.close()
         names = dict(NAMES)
         del names["gtid"]
@@ -393,19 +393,19 @@ class TestTablesThatAreThere:
             place.run(drop)
         Applier(place.open(columns=some)).target.close()
         Applier(place.open(columns=ALL)).target.close()
-        gtid = stamp(3)[:1] + (None,) + stamp(3)[2:]  # noqa: RUF005
+        gtid = metadata(3)[:1] + (None,) + metadata(3)[2:]  # noqa: RUF005
         assert read(place, USERS) == [(1, "ann", None, *gtid)]
 
     def test_tables_with_unconfigured_metadata_columns_stop_unchanged(
         self, place: Place, with_metadata: Applier
     ) -> None:
-        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *stamp(3))]))
+        with_metadata.rows(net(wide(USERS), inserts=[(1, "ann", None, *metadata(3))]))
         with_metadata.target.close()
         assert len(refused(place, FEW)) == 10
         drops = refused(place, None)
         assert len(drops) == 10
         again = Applier(place.open(columns=ALL))
-        again.rows(net(wide(USERS), updates=[(1, "bob", None, *stamp(4))]))
+        again.rows(net(wide(USERS), updates=[(1, "bob", None, *metadata(4))]))
         again.target.close()
         for drop in drops:
             place.run(drop)

@@ -58,11 +58,11 @@ class SqlSession:
         self._schema = ""
 
     def for_rows(self) -> Iterator[bytes]:
-        """What must be executed before changes of rows."""
+        """The statements that must be executed before changes of rows."""
         yield from self._changed(_ROWS)
 
     def for_statement(self, schema: str, options: Mapping[str, str]) -> Iterator[bytes]:
-        """What must be executed before a statement.
+        """The statements that must be executed before a statement.
 
         Args:
             schema: its default schema.

@@ -60,7 +60,7 @@ WORDS: Final = {"error": "", "ignore": " IGNORE", "replace": " REPLACE"}
 
 @dataclass(slots=True)
 class PrintedSession:
-    """What the session that executes the printed SQL has after the last printed transaction."""
+    """The state of the session that executes the printed SQL, after the last printed transaction."""
 
     settings: dict[str, str] = field(default_factory=dict)
     schema: str | None = None
@@ -117,7 +117,7 @@ class SqlPrinter:
         return self._ending
 
     def end(self) -> bytes:
-        """What follows the last transaction."""
+        """The SQL that follows the last transaction."""
         self._forget()
         return AFTER if self._begun else b""
 

@@ -1,4 +1,4 @@
-"""What an initial load would read: tables, rows, bytes, and about how long; nothing is locked or written."""
+"""The amount that an initial load would read: tables, rows, bytes, and about how long; nothing is locked or written."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Readers:
         self._threads: list[Thread] = []
 
     def __iter__(self) -> Iterator[TableOpened | RowsRead]:
-        """What is read: each table's opening, then its rows, in no order of chunks.
+        """Yield what is read: each table's opening, then its rows, in no order of chunks.
 
         Raises:
             SourceUnavailable: the server is gone.

@@ -48,7 +48,7 @@ class Reported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Whether tasks compact, and how.
+    """How tasks compact, if they do.
 
     Args:
         tasks: false: the applier needs each event by itself.

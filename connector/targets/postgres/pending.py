@@ -1,4 +1,4 @@
-"""What the next commit does in one session: operations, and the rows of staging tables, in the order of the log."""
+"""The work of the next commit in one session: operations and rows of staging tables, in the order of the log."""
 
 from __future__ import annotations
 
