@@ -37,6 +37,7 @@ from connector.targets.postgres.target import PostgresTarget
 from connector.targets.postgres.types import bit_count, copy_kind, postgres_type
 from connector.targets.sqlite.target import SqliteTarget
 from connector.targets.target import TargetDatabase
+from connector.targets.target_schema import TargetSchema
 from tests.bench.meter import usage
 from tests.bench.recorded import Recording, record
 
@@ -48,6 +49,7 @@ class Nothing:
     """A target that discards rows, and keeps the net rows of each commit on request."""
 
     token = 1
+    target_schema = TargetSchema()
 
     def __init__(self) -> None:
         self.changes = self.net_rows = 0
