@@ -15,8 +15,9 @@ from multiprocessing import get_context
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.unit.log.model.machine import TROUBLES, ProtocolModel
+from tests.unit.log.model.machine import ProtocolModel
 from tests.unit.log.model.simulation.scenario import Ending, Rng, ending, shortest
+from tests.unit.log.model.troubles import TROUBLES
 
 Range = tuple[str, int, int]  # trouble, the first number, how many
 AT_ONCE = 100
@@ -40,9 +41,9 @@ def run(trouble: str, first: int, count: int) -> None:
     for number in range(first, first + count):
         if bad := outcome(trouble, number):
             error = shortest(lambda: ProtocolModel(trouble), bad)
-            steps = [f"model.{name}{arguments}" for name, arguments in error.steps]
+            steps = [f"{name}({', '.join(['service', *map(repr, arguments)])})" for name, arguments in error.steps]
             command = f"python -m tests.unit.log.model.scenarios --trouble '{trouble}' --first {number} --scenarios 1"
-            error.error.add_note("\n".join([f"model = ProtocolModel({trouble!r})", *steps, "model.end()", command]))
+            error.error.add_note("\n".join([f"service = Service({trouble!r})", *steps, "end(service)", command]))
             raise error.error
 
 

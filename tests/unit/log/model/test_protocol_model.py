@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.log.model.machine import TROUBLES
 from tests.unit.log.model.scenarios import run
+from tests.unit.log.model.troubles import TROUBLES
 
 SCENARIOS = 10_000
 

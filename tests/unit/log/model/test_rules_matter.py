@@ -18,12 +18,20 @@ from connector.log.rules import Rule
 from connector.log.transaction import pending
 from connector.log.transaction.position import Finished, TargetPosition
 from connector.log.writing import online, progress, tail, trapped
-from tests.unit.log.model.machine import ProtocolModel, TargetWaits
+from tests.unit.log.model.ending import TargetWaits, end
+from tests.unit.log.model.machine import begin
+from tests.unit.log.model.rules.applier import applier_goes_on
+from tests.unit.log.model.rules.producer import producer_goes_on, start_producer
+from tests.unit.log.model.rules.source import source_executes
 from tests.unit.log.model.scenarios import outcome
+from tests.unit.log.model.service import Service
 from tests.unit.log.model.simulation import applier as simulated_applier
-from tests.unit.log.model.simulation import producer as simulated_producer
-from tests.unit.log.model.simulation import tasks as simulated_tasks
-from tests.unit.log.model.simulation.kafka import EVENTS
+from tests.unit.log.model.simulation.applier import Applier
+from tests.unit.log.model.simulation.kafka import EVENTS, Kafka
+from tests.unit.log.model.simulation.producer import Producer
+from tests.unit.log.model.simulation.relay import Relay
+from tests.unit.log.model.simulation.target import Target
+from tests.unit.log.model.simulation.tasks import Buffers
 
 Patch = pytest.MonkeyPatch
 
@@ -43,17 +51,9 @@ def ignores(patch: Patch, *rules: Rule) -> None:
     patch.setattr(partition_state.PartitionState, "damaged", tolerant)
 
 
-def simulation(**settings: tuple[str, bool]) -> Callable[[Patch], None]:
-    """A rule of the simulation is broken: `part=(attribute, value)`."""
-
-    def broken(patch: Patch) -> None:
-        def prepare(self: ProtocolModel) -> None:
-            for part, (name, value) in settings.items():
-                setattr(getattr(self, part) if part != "model" else self, name, value)
-
-        patch.setattr(ProtocolModel, "prepare", prepare)
-
-    return broken
+def without(part: type, name: str) -> Callable[[Patch], None]:
+    """A part of the simulation does not keep a rule of its own."""
+    return lambda patch: patch.setattr(part, name, False)
 
 
 # --- going online
@@ -197,7 +197,7 @@ def the_markers_do_not_name_the_version(patch: Patch) -> None:
 
 
 def a_version_begins_without_a_barrier(patch: Patch) -> None:
-    patch.setattr(simulated_producer.Producer, "begins_with_a_barrier", False)
+    patch.setattr(Producer, "begins_with_a_barrier", False)
 
 
 # --- the position
@@ -284,7 +284,7 @@ def only_the_partitions_own_marker_gives_up(patch: Patch) -> None:
 
 
 def a_given_up_part_is_kept(patch: Patch) -> None:
-    patch.setattr(simulated_applier.Applier, "forget", nothing)
+    patch.setattr(Applier, "forget", nothing)
 
 
 def the_chain_is_not_followed(patch: Patch) -> None:
@@ -323,7 +323,7 @@ def ranges_may_lack_events(patch: Patch) -> None:
 
 def segments_that_are_not_next_are_dropped(patch: Patch) -> None:
     """Instead of read again."""
-    patch.setattr(simulated_tasks.Buffers, "reads_again", False)
+    patch.setattr(Buffers, "reads_again", False)
 
 
 # --- several writers
@@ -347,29 +347,6 @@ def an_intent_does_not_name_its_log(patch: Patch) -> None:
 
 
 # --- what an operator asks of an applier
-
-
-def applier(name: str) -> Callable[[Patch], None]:
-    """An applier does not keep a rule of its own."""
-    return lambda patch: patch.setattr(simulated_applier.Applier, name, False)
-
-
-def relay(name: str) -> Callable[[Patch], None]:
-    """A relay does not keep a rule of its own."""
-
-    def broken(patch: Patch) -> None:
-        def prepare(self: ProtocolModel) -> None:
-            for one in self.relays:
-                setattr(one, name, False)
-
-        patch.setattr(ProtocolModel, "prepare", prepare)
-
-    return broken
-
-
-def producer(name: str) -> Callable[[Patch], None]:
-    """A producer does not keep a rule of its own."""
-    return lambda patch: patch.setattr(simulated_producer.Producer, name, False)
 
 
 def what_comes_again_is_looked_for_one_event_too_late(patch: Patch) -> None:
@@ -440,57 +417,60 @@ CODE: list[tuple[Callable[[Patch], None], str]] = [
     (an_intent_does_not_name_its_log, "rebuilt"),
 ]
 SIMULATED: dict[str, tuple[Callable[[Patch], None], str]] = {
-    "an_older_producer_is_not_fenced": (simulation(kafka=("fences", False)), "none"),
-    "undecided_transactions_are_not_waited_for": (simulation(kafka=("reads_to_the_end", False)), "none"),
-    "an_older_applier_is_not_fenced": (simulation(target=("checks_token", False)), "none"),
-    "the_targets_position_is_committed_apart": (simulation(target=("commits_at_once", False)), "none"),
-    "the_position_is_committed_apart": (simulation(model=("one_transaction", False)), "none"),
-    "damage_is_told_without_asking_whether_one_is_fenced": (simulation(model=("confirms", False)), "none"),
-    "the_position_is_past_a_prepare_before_it_is_kept": (simulation(model=("keeps_in_one", False)), "none"),
-    "what_is_prepared_is_taken_away_before_it_is_an_event": (simulation(model=("takes_away_in_one", False)), "none"),
-    "what_is_applied_again_comes_beside_what_is_there": (simulation(target=("finds_what_is_there", False)), "none"),
-    "a_target_that_was_taken_back_says_it_is_consistent": (applier("keeps_the_head"), "none"),
-    "a_target_that_was_taken_back_reads_on_where_it_was": (applier("takes_its_offsets_back"), "none"),
-    "a_target_that_was_taken_back_keeps_its_epoch": (applier("takes_its_epoch_back"), "none"),
-    "an_event_that_is_left_out_keeps_the_position": (applier("passes_what_is_left_out"), "none"),
-    "an_event_that_is_left_out_is_not_noted": (applier("notes_what_is_left_out"), "none"),
+    "an_older_producer_is_not_fenced": (without(Kafka, "fences"), "none"),
+    "undecided_transactions_are_not_waited_for": (without(Kafka, "reads_to_the_end"), "none"),
+    "an_older_applier_is_not_fenced": (without(Target, "checks_token"), "none"),
+    "the_targets_position_is_committed_apart": (without(Target, "commits_at_once"), "none"),
+    "the_position_is_committed_apart": (without(Producer, "one_transaction"), "none"),
+    "damage_is_told_without_asking_whether_one_is_fenced": (without(Producer, "confirms"), "none"),
+    "the_position_is_past_a_prepare_before_it_is_kept": (without(Producer, "keeps_in_one"), "none"),
+    "what_is_prepared_is_taken_away_before_it_is_an_event": (without(Producer, "takes_away_in_one"), "none"),
+    "what_is_applied_again_comes_beside_what_is_there": (without(Target, "finds_what_is_there"), "none"),
+    "a_target_that_was_taken_back_says_it_is_consistent": (without(Applier, "keeps_the_head"), "none"),
+    "a_target_that_was_taken_back_reads_on_where_it_was": (without(Applier, "takes_its_offsets_back"), "none"),
+    "a_target_that_was_taken_back_keeps_its_epoch": (without(Applier, "takes_its_epoch_back"), "none"),
+    "an_event_that_is_left_out_keeps_the_position": (without(Applier, "passes_what_is_left_out"), "none"),
+    "an_event_that_is_left_out_is_not_noted": (without(Applier, "notes_what_is_left_out"), "none"),
     # several writers
-    "writers_commit_without_an_intent": (applier("writes_the_intent_first"), "writers"),
+    "writers_commit_without_an_intent": (without(Applier, "writes_the_intent_first"), "writers"),
     "a_target_within_a_commit_says_it_is_consistent": (
-        simulation(target=("says_that_it_is_within_a_commit", False)),
+        without(Target, "says_that_it_is_within_a_commit"),
         "writers",
     ),
-    "an_intent_ends_before_the_writers_have_committed": (applier("ends_the_intent_last"), "writers"),
-    "a_claim_does_not_wait_for_writers": (simulation(target=("waits_for_channels", False)), "writers"),
-    "an_intent_that_no_writer_began_is_made_whole": (simulation(target=("drops_what_no_channel_began", False)), "fork"),
-    "an_intent_is_made_whole_with_other_events": (applier("makes_whole_exactly"), "writers"),
-    "options_count_before_an_intent_is_whole": (applier("makes_whole_first"), "writers"),
-    "an_intent_is_made_whole_by_another_number_of_writers": (applier("keeps_the_number"), "writers"),
-    "an_intent_is_divided_as_the_catalogue_says_now": (applier("keeps_what_is_undivided"), "writers"),
-    "a_share_that_is_committed_is_applied_again": (applier("leaves_out_what_is_committed"), "writers"),
+    "an_intent_ends_before_the_writers_have_committed": (without(Applier, "ends_the_intent_last"), "writers"),
+    "a_claim_does_not_wait_for_writers": (without(Target, "waits_for_channels"), "writers"),
+    "an_intent_that_no_writer_began_is_made_whole": (without(Target, "drops_what_no_channel_began"), "fork"),
+    "an_intent_is_made_whole_with_other_events": (without(Applier, "makes_whole_exactly"), "writers"),
+    "options_count_before_an_intent_is_whole": (without(Applier, "makes_whole_first"), "writers"),
+    "an_intent_is_made_whole_by_another_number_of_writers": (without(Applier, "keeps_the_number"), "writers"),
+    "an_intent_is_divided_as_the_catalogue_says_now": (without(Applier, "keeps_what_is_undivided"), "writers"),
+    "a_share_that_is_committed_is_applied_again": (without(Applier, "leaves_out_what_is_committed"), "writers"),
     "a_target_that_was_taken_back_keeps_its_writers_seqnos": (
-        simulation(target=("takes_channels_back", False)),
+        without(Target, "takes_channels_back"),
         "writers",
     ),
-    "snapshots_are_exported_within_a_commit": (simulation(target=("exports_whole_states_only", False)), "writers"),
+    "snapshots_are_exported_within_a_commit": (without(Target, "exports_whole_states_only"), "writers"),
     # tasks
-    "a_task_that_died_has_read_nothing": (applier("waits_for_tasks_that_died"), "none"),
-    "two_results_of_a_task_count": (applier("takes_one_result_of_a_task"), "none"),
-    "a_commit_ends_within_a_segment": (applier("cuts_segments"), "writers"),
-    "segments_are_joined_by_range": (applier("joins_segments_by_seqno"), "none"),
+    "a_task_that_died_has_read_nothing": (without(Applier, "waits_for_tasks_that_died"), "none"),
+    "two_results_of_a_task_count": (without(Applier, "takes_one_result_of_a_task"), "none"),
+    "a_commit_ends_within_a_segment": (without(Applier, "cuts_segments"), "writers"),
+    "segments_are_joined_by_range": (without(Applier, "joins_segments_by_seqno"), "none"),
     # the relay
-    "the_relay_is_written_after_the_target": (applier("writes_the_relay_first"), "relay"),
-    "the_relay_is_not_synced": (relay("syncs"), "relay"),
-    "a_purge_deletes_what_an_intent_needs": (relay("keeps_what_is_open"), "relay"),
-    "the_relay_keeps_what_was_not_committed": (relay("cuts_what_was_not_committed"), "relay"),
-    "the_relay_of_another_log_is_applied": (relay("compares_log"), "relay"),
-    "the_relay_of_another_epoch_is_applied": (relay("compares_epoch"), "relay"),
-    "damaged_records_of_the_relay_are_applied": (relay("checks_what_it_reads"), "relay"),
-    "a_relay_that_lacks_events_is_applied": (relay("needs_all"), "relay"),
+    "the_relay_is_written_after_the_target": (without(Applier, "writes_the_relay_first"), "relay"),
+    "the_relay_is_not_synced": (without(Relay, "syncs"), "relay"),
+    "a_purge_deletes_what_an_intent_needs": (without(Relay, "keeps_what_is_open"), "relay"),
+    "the_relay_keeps_what_was_not_committed": (without(Relay, "cuts_what_was_not_committed"), "relay"),
+    "the_relay_of_another_log_is_applied": (without(Relay, "compares_log"), "relay"),
+    "the_relay_of_another_epoch_is_applied": (without(Relay, "compares_epoch"), "relay"),
+    "damaged_records_of_the_relay_are_applied": (without(Relay, "checks_what_it_reads"), "relay"),
+    "a_relay_that_lacks_events_is_applied": (without(Relay, "needs_all"), "relay"),
     # acknowledgements
-    "transactions_are_acknowledged_before_kafka_has_them": (producer("acknowledges_what_is_committed"), "none"),
-    "parts_of_transactions_are_acknowledged": (producer("acknowledges_whole_events"), "none"),
-    "a_place_of_an_older_server_is_acknowledged": (producer("compares_server"), "fork"),
+    "transactions_are_acknowledged_before_kafka_has_them": (
+        without(Producer, "acknowledges_what_is_committed"),
+        "none",
+    ),
+    "parts_of_transactions_are_acknowledged": (without(Producer, "acknowledges_whole_events"), "none"),
+    "a_place_of_an_older_server_is_acknowledged": (without(Producer, "compares_server"), "fork"),
 }
 RULES = {rule.__name__: (rule, trouble) for rule, trouble in CODE} | SIMULATED
 
@@ -510,25 +490,24 @@ def test_the_model_finds_a_broken_rule(
 
 def test_rule_that_offsets_are_not_given_twice_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too rare to be met by chance in a short run: a long one of the model found it."""
-    offsets_given_again().end()
+    end(offsets_given_again())
     monkeypatch.setattr(simulated_applier, "check_before", nothing)
     with pytest.raises(TargetWaits):
-        offsets_given_again().end()
+        end(offsets_given_again())
 
 
-def offsets_given_again() -> ProtocolModel:
+def offsets_given_again() -> Service:
     """A partition loses what a target has read; what its producer then writes ends just where the target reads on."""
-
-    model = ProtocolModel("hole")
-    model.begin(partitions=1, writers=1, transactions=[(0, 1, "shop", False)] * 4)
-    model.start_producer(every=1, shard_limit=9)
-    model.producer_goes_on(0, 100)
-    model.kafka.tell_all()
-    model.applier_goes_on(0, [(0, 20)], 100, None)
-    assert model.target.position.offsets == {0: 9}
-    model.appliers.clear()
-    assert model.kafka.lose_tail(EVENTS, 0, 7)
-    model.happened = True
-    model.source_executes([(1, 3, "shop", False)])
-    model.producer_goes_on(0, 100)
-    return model
+    service = Service("hole")
+    begin(service, partitions=1, writers=1, transactions=[(0, 1, "shop", False)] * 4)
+    start_producer(service, every=1, shard_limit=9)
+    producer_goes_on(service, 0, 100)
+    service.kafka.tell_all()
+    applier_goes_on(service, 0, [(0, 20)], 100, None)
+    assert service.target.position.offsets == {0: 9}
+    service.appliers.clear()
+    assert service.kafka.lose_tail(EVENTS, 0, 7)
+    service.happened = True
+    source_executes(service, [(1, 3, "shop", False)])
+    producer_goes_on(service, 0, 100)
+    return service

@@ -8,6 +8,7 @@ from connector.log.ids import UNKNOWN_SHARD
 from tests.unit.log.model.simulation.scenario import Rng
 
 Transactions = list[tuple[int, int, str, bool]]
+XaSteps = list[tuple[str, bool, tuple[int, int, str, bool]]]  # xid, whether it commits, a transaction
 Act = tuple[Any, ...]
 
 SIZES = (1, 1, 2, 3, 5, 5)

@@ -99,14 +99,15 @@ class Partition:
 class Kafka:
     """A cluster with the four topics of one service."""
 
+    fences = True
+    reads_to_the_end = True
+
     def __init__(self, partitions: int) -> None:
         self.topics = {name: self._made(name, partitions) for name in (EVENTS, CONTROL, POSITION, PREPARED)}
         self.session = 0
         self.running: Transaction | None = None  # of the service's transactional id
         self.ending: Transaction | None = None  # decided, but not yet told everywhere
         self.on_commit: Callable[[Transaction], None] = lambda _: None
-        self.fences = True
-        self.reads_to_the_end = True
 
     @staticmethod
     def _made(name: str, partitions: int) -> list[Partition]:

@@ -84,30 +84,42 @@ class Producer:
         log_id: the random identity that it would give to a new log.
         every: a Kafka transaction ends after this many fragments.
         shard_limit: an event of more fragments is #UNKNOWN: its shard is not known in time.
+        filters: with another number it makes another event of the same transaction.
+        shards_by: the rule of shards that its configuration names.
+        accepts: its operator accepts that the source lacks what the log has.
     """
 
+    one_transaction = True  # events and position
+    keeps_in_one = True  # what is prepared, and the position that is past it
+    takes_away_in_one = True  # what was prepared, and the event that it has become
+    confirms = True  # that it is not fenced, before it says that the log is damaged
     begins_with_a_barrier = True  # a version of the partition map
     acknowledges_what_is_committed = True
     acknowledges_whole_events = True
     compares_server = True  # before it acknowledges a place in a file of it
 
-    def __init__(self, kafka: Kafka, source: Source, *, log_id: str, every: int, shard_limit: int) -> None:
+    def __init__(
+        self,
+        kafka: Kafka,
+        source: Source,
+        *,
+        log_id: str,
+        every: int,
+        shard_limit: int,
+        filters: int = 0,
+        shards_by: str = BY_SCHEMA,
+        accepts: bool = False,
+    ) -> None:
         self._kafka, self._source = kafka, source
         self._log_id = LogId(log_id)
         self._every, self._shard_limit = every, shard_limit
         self._steps = self._run()
         self._epoch = NO_EPOCH
-        self.one_transaction = True
-        self.confirms = True
         self.stream_broke = False
         self.idle = False
-        self.keeps_in_one = True  # what is prepared, and the position that is past it
-        self.takes_away_in_one = True  # what was prepared, and the event that it has become
         self._attempts = 0
         self._strays: list[bytes] = []
-        self.accepts = False  # that the source lacks what the log has
-        self.filters = 0  # by which an event is another one
-        self.shards_by = BY_SCHEMA
+        self._filters, self._shards_by, self._accepts = filters, shards_by, accepts
         self.doing = "nothing"
         self.session = 0
 
@@ -159,8 +171,8 @@ class Producer:
         kept: PreparedState,
     ) -> online.OnlinePlan:
         facts = self._facts()
-        accepted = self._accepted(control, position, facts, kept) if self.accepts else None
-        shards = ShardRule(self.shards_by)
+        accepted = self._accepted(control, position, facts, kept) if self._accepts else None
+        shards = ShardRule(self._shards_by)
         plan = online.decide(control, position, tails, facts, kept.pending.kept, accepted=accepted, rule=shards)
         self._redo(plan)
         return plan
@@ -201,7 +213,7 @@ class Producer:
             gtid_set="",
             executed=self._source.executed(),
             files=self._source.files(),
-            filters=str(self.filters),
+            filters=str(self._filters),
         )
 
     def _redo(self, plan: online.OnlinePlan) -> None:
@@ -444,6 +456,6 @@ class Producer:
             epoch=self._epoch,
             event_id=str(EventId(transaction.end.file, transaction.end.offset, 0)),
             gtid=transaction.gtid,
-            digest=Digest(transaction.digest.rows + self.filters, transaction.digest.size, transaction.digest.crc32),
+            digest=Digest(transaction.digest.rows + self._filters, transaction.digest.size, transaction.digest.crc32),
             start=transaction.start,
         )

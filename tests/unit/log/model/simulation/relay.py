@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from connector.errors import HistoriesDiffer, LogDamaged
 from connector.log.epochs.fork import overlaps
@@ -33,15 +33,16 @@ class Relay:
         synced: how many are on the disk for certain.
     """
 
+    syncs: ClassVar[bool] = True  # before anything is committed
+    keeps_what_is_open: ClassVar[bool] = True  # when it deletes
+    cuts_what_was_not_committed: ClassVar[bool] = True
+    compares_log: ClassVar[bool] = True
+    compares_epoch: ClassVar[bool] = True
+    checks_what_it_reads: ClassVar[bool] = True
+    needs_all: ClassVar[bool] = True
+
     records: list[Record] = field(default_factory=list)
     synced: int = 0
-    syncs: bool = True  # before anything is committed
-    keeps_what_is_open: bool = True  # when it deletes
-    cuts_what_was_not_committed: bool = True
-    compares_log: bool = True
-    compares_epoch: bool = True
-    checks_what_it_reads: bool = True
-    needs_all: bool = True
 
     def begin(self, position: TargetPosition, history: History) -> None:
         """Continue after a target's position: what follows it is written again, but what an intent needs."""

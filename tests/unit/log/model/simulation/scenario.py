@@ -44,16 +44,20 @@ class Rule:
     """What may happen.
 
     Args:
-        name: of the model's method.
-        draw: the method's arguments.
-        when: it may happen.
+        act: makes it happen to a service.
+        draw: the other arguments of that.
+        when: it may happen to a service now.
         troubles: to which it belongs; none: to all.
     """
 
-    name: str
+    act: Callable[..., None]
     draw: Callable[[Rng], tuple[Any, ...]]
     when: Callable[[Any], Any]
     troubles: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.act.__name__
 
 
 def rule(
@@ -62,11 +66,11 @@ def rule(
     when: Callable[[Any], Any] = lambda _: True,
     trouble: str | tuple[str, ...] = (),
 ) -> Callable[[T], T]:
-    """A method of a model that may be a step of a scenario."""
+    """Mark a function that may be a step of a scenario, with its `rule`."""
 
-    def mark(method: Any) -> Any:
-        method.rule = Rule(method.__name__, draw, when, (trouble,) if isinstance(trouble, str) else trouble)
-        return method
+    def mark(act: Any) -> Any:
+        act.rule = Rule(act, draw, when, (trouble,) if isinstance(trouble, str) else trouble)
+        return act
 
     return mark
 
@@ -75,6 +79,7 @@ class Model(Protocol):
     """The model that scenarios are run on. Of its rules the first begins a scenario, the second goes on with it."""
 
     trouble: str
+    service: Any
     rules: Sequence[Rule]
 
     def check(self) -> None:
@@ -132,25 +137,26 @@ def _drawn(model: Model, rng: Rng) -> Iterator[Step]:
     yield begins.name, begins.draw(rng)
     sometimes = [(one, rng.one_of(HOW_OFTEN)) for one in others if not one.troubles]
     sometimes += [(one, rng.one_of(HOW_OFTEN[2:])) for one in others if model.trouble in one.troubles]
+    sometimes = [(one, chance) for one, chance in sometimes if chance]
     for _ in range(rng.between(1, MOST_STEPS)):
-        chosen, at = goes_on, rng.random() * (1 + sum(chance for one, chance in sometimes if one.when(model)))
-        for one, chance in sometimes:
-            if chance and one.when(model):
-                at -= chance
-                if at < 0:
-                    chosen = one
-                    break
+        may = [(one, chance) for one, chance in sometimes if one.when(model.service)]
+        chosen, at = goes_on, rng.random() * (1 + sum(chance for _, chance in may))
+        for one, chance in may:
+            at -= chance
+            if at < 0:
+                chosen = one
+                break
         yield chosen.name, chosen.draw(rng)
 
 
 def _told(model: Model, steps: Iterable[Step]) -> Ending | None:
-    may = {rule.name: rule.when for rule in model.rules}
+    rules, service = {rule.name: rule for rule in model.rules}, model.service
     told: list[Step] = []
     try:
         for name, arguments in steps:
-            if may[name](model):
+            if rules[name].when(service):
                 told.append((name, arguments))
-                getattr(model, name)(*arguments)
+                rules[name].act(service, *arguments)
                 model.check()
         model.end()
     except Exception as error:  # noqa: BLE001 - whatever it is, the scenario is to be shown

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from connector.errors import Fenced, TargetUnavailable
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId
@@ -77,6 +77,15 @@ class Target:
         written_by: the relay with which the intent was written.
     """
 
+    checks_token: ClassVar[bool] = True
+    commits_at_once: ClassVar[bool] = True
+    finds_what_is_there: ClassVar[bool] = True  # when it applies again
+    waits_for_channels: ClassVar[bool] = True  # before a claim
+    drops_what_no_channel_began: ClassVar[bool] = True
+    says_that_it_is_within_a_commit: ClassVar[bool] = True
+    takes_channels_back: ClassVar[bool] = True  # with its position
+    exports_whole_states_only: ClassVar[bool] = True
+
     position: TargetPosition = field(default_factory=lambda: TargetPosition(service="shop"))
     rows: list[Applied] = field(default_factory=list)
     lacks: set[int] = field(default_factory=set)
@@ -90,14 +99,6 @@ class Target:
     log_id: LogId = LogId("")
     written_by: object = None
     writers: list[int] = field(default_factory=list)  # the token of each commit
-    checks_token: bool = True
-    commits_at_once: bool = True
-    finds_what_is_there: bool = True  # when it applies again
-    waits_for_channels: bool = True  # before a claim
-    drops_what_no_channel_began: bool = True
-    says_that_it_is_within_a_commit: bool = True
-    takes_channels_back: bool = True  # with its position
-    exports_whole_states_only: bool = True
     _late: TargetPosition = field(default_factory=lambda: TargetPosition(service="shop"))
 
     @property
