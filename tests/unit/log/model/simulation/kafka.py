@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 from connector.errors import BrokerUnavailable, Fenced, LogDamaged
@@ -72,13 +73,15 @@ class Partition:
 
     def _show(self) -> None:
         """What has become decided is readable."""
-        stable, at = self.stable(), self._looked_at
-        while at < len(self.entries) and self.entries[at].offset < stable:
-            entry = self.entries[at]
-            if not entry.marker and entry.transaction.decided == "commit":
-                self.readable.append(entry)
-                self._offsets.append(entry.offset)
+        stable, found, at = self.stable(), [], self._looked_at
+        for entry in islice(self.entries, at, None):
+            if entry.offset >= stable:
+                break
             at += 1
+            if not entry.marker and entry.transaction.decided == "commit":
+                found.append(entry)
+        self.readable += found
+        self._offsets += [entry.offset for entry in found]
         self._looked_at = at
 
     def stable(self) -> int:

@@ -266,12 +266,15 @@ class Producer:
             raise ConnectionResetError
 
     def _publish(self) -> Steps:
-        uncommitted = 0
+        """What follows the position, transaction after transaction: until the stream breaks, the log only grows."""
+        position = self._progress.record()
+        log, at = self._source.log, self._source.index_after(GtidSet.parse(position.gtid_set or ""))
+        self._read, uncommitted = position.resume, 0
         while True:
             self._listen()
-            position = self._progress.record()
-            transaction = self._source.after(GtidSet.parse(position.gtid_set or ""))
-            self._read = transaction.end if transaction else position.resume
+            transaction = log[at] if at < len(log) else None
+            if transaction is not None:
+                self._read, at = transaction.end, at + 1
             if transaction is not None and transaction.xid:
                 if uncommitted:
                     yield from self._commit()

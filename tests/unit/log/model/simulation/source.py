@@ -142,14 +142,14 @@ class Source:
                 spans.append([transaction.number, transaction.number])
         return UUID + "".join(f":{first}-{last}" for first, last in spans) if spans else ""
 
-    def after(self, seen: GtidSet) -> Sourced | None:
-        """The first transaction that is not in `seen`: what auto-positioning sends."""
+    def index_after(self, seen: GtidSet) -> int:
+        """Of the first transaction that is not in `seen`: what auto-positioning sends."""
         at = 0
         for _, (first, last) in seen:
             if at < bisect_left(self.log, first, key=NUMBER):
                 break
             at = bisect_right(self.log, last, key=NUMBER)
-        return self.log[at] if at < len(self.log) else None
+        return at
 
     def files(self) -> dict[str, int]:
         """What SHOW BINARY LOGS says."""

@@ -129,14 +129,18 @@ class Buffers:
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
         self._parts: dict[int, list[Part]] = {}
+        self._numbers: list[int] = []  # of partitions, in ascending order
 
     def add(self, parts: Iterable[Part]) -> None:
         for part in sorted(parts, key=lambda part: part.begin):
-            self._parts.setdefault(part.partition, []).append(part)
+            if part.partition not in self._parts:
+                self._parts[part.partition] = []
+                self._numbers = sorted(self._parts)
+            self._parts[part.partition].append(part)
 
     @property
     def partitions(self) -> Sequence[int]:
-        return sorted(partition for partition, parts in self._parts.items() if parts)
+        return [number for number in self._numbers if self._parts[number]]
 
     def parts(self, partition: int) -> Sequence[Part]:
         return self._parts[partition]
