@@ -7,7 +7,7 @@ from tests.unit.log.model.rules.applier import guarded
 from tests.unit.log.model.rules.producer import start_producer, step
 from tests.unit.log.model.service import Service
 from tests.unit.log.model.simulation.applier import Applier
-from tests.unit.log.model.simulation.producer import read_prepared
+from tests.unit.log.model.simulation.log_state import read_prepared
 from tests.unit.log.model.simulation.target import Target
 from tests.unit.log.model.troubles import FORKS, FORKS_REFUSED
 

@@ -27,7 +27,11 @@ from tests.unit.log.model.scenarios import outcome
 from tests.unit.log.model.service import Service
 from tests.unit.log.model.simulation import applier as simulated_applier
 from tests.unit.log.model.simulation.applier import Applier
+from tests.unit.log.model.simulation.commit import Commit
+from tests.unit.log.model.simulation.event_fragments import EventFragments
+from tests.unit.log.model.simulation.going_back import GoingBack
 from tests.unit.log.model.simulation.kafka import EVENTS, Kafka
+from tests.unit.log.model.simulation.log_reading import LogReading
 from tests.unit.log.model.simulation.producer import Producer
 from tests.unit.log.model.simulation.relay import Relay
 from tests.unit.log.model.simulation.target import Target
@@ -197,7 +201,7 @@ def the_markers_do_not_name_the_version(patch: Patch) -> None:
 
 
 def a_version_begins_without_a_barrier(patch: Patch) -> None:
-    patch.setattr(Producer, "begins_with_a_barrier", False)
+    patch.setattr(EventFragments, "begins_with_a_barrier", False)
 
 
 # --- the position
@@ -284,7 +288,7 @@ def only_the_partitions_own_marker_gives_up(patch: Patch) -> None:
 
 
 def a_given_up_part_is_kept(patch: Patch) -> None:
-    patch.setattr(Applier, "forget", nothing)
+    patch.setattr(LogReading, "forget", nothing)
 
 
 def the_chain_is_not_followed(patch: Patch) -> None:
@@ -426,37 +430,37 @@ SIMULATED: dict[str, tuple[Callable[[Patch], None], str]] = {
     "the_position_is_past_a_prepare_before_it_is_kept": (without(Producer, "keeps_in_one"), "none"),
     "what_is_prepared_is_taken_away_before_it_is_an_event": (without(Producer, "takes_away_in_one"), "none"),
     "what_is_applied_again_comes_beside_what_is_there": (without(Target, "finds_what_is_there"), "none"),
-    "a_target_that_was_taken_back_says_it_is_consistent": (without(Applier, "keeps_the_head"), "none"),
-    "a_target_that_was_taken_back_reads_on_where_it_was": (without(Applier, "takes_its_offsets_back"), "none"),
-    "a_target_that_was_taken_back_keeps_its_epoch": (without(Applier, "takes_its_epoch_back"), "none"),
+    "a_target_that_was_taken_back_says_it_is_consistent": (without(GoingBack, "keeps_the_head"), "none"),
+    "a_target_that_was_taken_back_reads_on_where_it_was": (without(GoingBack, "takes_its_offsets_back"), "none"),
+    "a_target_that_was_taken_back_keeps_its_epoch": (without(GoingBack, "takes_its_epoch_back"), "none"),
     "an_event_that_is_left_out_keeps_the_position": (without(Applier, "passes_what_is_left_out"), "none"),
-    "an_event_that_is_left_out_is_not_noted": (without(Applier, "notes_what_is_left_out"), "none"),
+    "an_event_that_is_left_out_is_not_noted": (without(Commit, "notes_what_is_left_out"), "none"),
     # several writers
-    "writers_commit_without_an_intent": (without(Applier, "writes_the_intent_first"), "writers"),
+    "writers_commit_without_an_intent": (without(Commit, "writes_the_intent_first"), "writers"),
     "a_target_within_a_commit_says_it_is_consistent": (
         without(Target, "says_that_it_is_within_a_commit"),
         "writers",
     ),
-    "an_intent_ends_before_the_writers_have_committed": (without(Applier, "ends_the_intent_last"), "writers"),
+    "an_intent_ends_before_the_writers_have_committed": (without(Commit, "ends_the_intent_last"), "writers"),
     "a_claim_does_not_wait_for_writers": (without(Target, "waits_for_channels"), "writers"),
     "an_intent_that_no_writer_began_is_made_whole": (without(Target, "drops_what_no_channel_began"), "fork"),
     "an_intent_is_made_whole_with_other_events": (without(Applier, "makes_whole_exactly"), "writers"),
     "options_count_before_an_intent_is_whole": (without(Applier, "makes_whole_first"), "writers"),
-    "an_intent_is_made_whole_by_another_number_of_writers": (without(Applier, "keeps_the_number"), "writers"),
-    "an_intent_is_divided_as_the_catalogue_says_now": (without(Applier, "keeps_what_is_undivided"), "writers"),
-    "a_share_that_is_committed_is_applied_again": (without(Applier, "leaves_out_what_is_committed"), "writers"),
+    "an_intent_is_made_whole_by_another_number_of_writers": (without(Commit, "keeps_the_number"), "writers"),
+    "an_intent_is_divided_as_the_catalogue_says_now": (without(Commit, "keeps_what_is_undivided"), "writers"),
+    "a_share_that_is_committed_is_applied_again": (without(Commit, "leaves_out_what_is_committed"), "writers"),
     "a_target_that_was_taken_back_keeps_its_writers_seqnos": (
         without(Target, "takes_channels_back"),
         "writers",
     ),
     "snapshots_are_exported_within_a_commit": (without(Target, "exports_whole_states_only"), "writers"),
     # tasks
-    "a_task_that_died_has_read_nothing": (without(Applier, "waits_for_tasks_that_died"), "none"),
-    "two_results_of_a_task_count": (without(Applier, "takes_one_result_of_a_task"), "none"),
-    "a_commit_ends_within_a_segment": (without(Applier, "cuts_segments"), "writers"),
-    "segments_are_joined_by_range": (without(Applier, "joins_segments_by_seqno"), "none"),
+    "a_task_that_died_has_read_nothing": (without(LogReading, "waits_for_tasks_that_died"), "none"),
+    "two_results_of_a_task_count": (without(LogReading, "takes_one_result_of_a_task"), "none"),
+    "a_commit_ends_within_a_segment": (without(LogReading, "cuts_segments"), "writers"),
+    "segments_are_joined_by_range": (without(LogReading, "joins_segments_by_seqno"), "none"),
     # the relay
-    "the_relay_is_written_after_the_target": (without(Applier, "writes_the_relay_first"), "relay"),
+    "the_relay_is_written_after_the_target": (without(Commit, "writes_the_relay_first"), "relay"),
     "the_relay_is_not_synced": (without(Relay, "syncs"), "relay"),
     "a_purge_deletes_what_an_intent_needs": (without(Relay, "keeps_what_is_open"), "relay"),
     "the_relay_keeps_what_was_not_committed": (without(Relay, "cuts_what_was_not_committed"), "relay"),

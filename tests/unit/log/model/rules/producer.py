@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced
 from connector.log.format.shard_rule import BY_SCHEMA, BY_TABLE
+from connector.log.ids import LogId
 from tests.unit.log.model.service import Service
+from tests.unit.log.model.simulation.event_fragments import Settings
 from tests.unit.log.model.simulation.producer import Producer
 from tests.unit.log.model.simulation.scenario import rule
 from tests.unit.log.model.troubles import FORKS
 
 
 def start_producer(service: Service, every: int, shard_limit: int) -> Producer:
-    """Start one with the configuration as it is now; see `Producer`."""
+    """Start one with the configuration as it is now; see `Settings`."""
     service.started += 1
-    producer = Producer(
-        service.kafka,
-        service.source,
-        log_id=f"{service.started:032x}",
+    settings = Settings(
+        log_id=LogId(f"{service.started:032x}"),
         every=every,
         shard_limit=shard_limit,
         filters=service.filters,
         shards_by=service.shards_by,
         accepts=service.trouble in FORKS,
     )
+    producer = Producer(service.kafka, service.source, settings)
     service.producers.append(producer)
     return producer
 

@@ -18,7 +18,7 @@ from tests.unit.log.model.simulation.commit import Commit, position_after
 from tests.unit.log.model.simulation.going_back import GoingBack
 from tests.unit.log.model.simulation.kafka import EVENTS, Kafka, Partition
 from tests.unit.log.model.simulation.log_reading import LogReading
-from tests.unit.log.model.simulation.producer import read_control, read_position
+from tests.unit.log.model.simulation.log_state import read_control, read_position
 from tests.unit.log.model.simulation.relay import Relay
 from tests.unit.log.model.simulation.target import Target
 
@@ -138,7 +138,7 @@ class Applier:
             self._begin_commit(self._reading, most)
         while self.busy and steps != 0:
             self.busy = next(self._steps, None) is not None
-            if not self.busy and self._commit is not None:
+            if self._commit is not None and self._commit.whole:
                 self._committed(self._commit.after)
             steps = steps and steps - 1
 

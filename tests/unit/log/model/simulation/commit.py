@@ -60,6 +60,7 @@ class Commit:
         self._target, self._token, self._at, self.after = target, token, at, after
         self._writers, self._relay = writers, relay
         self._merged: list[Channel] = []
+        self.whole = False  # the target has all of it
 
     def roll_back(self) -> None:
         """End what is open."""
@@ -87,6 +88,7 @@ class Commit:
                 return
             events = []
         self._target.commit(self._token, events, self.after, left_out)
+        self.whole = True
         if self._relay is not None and not self.writes_the_relay_first:
             yield from self._write_relay(self._relay, kept)
 

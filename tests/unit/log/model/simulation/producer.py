@@ -8,65 +8,22 @@ from typing import Any
 
 from connector.errors import ConnectorError, LogDamaged, Unsupported
 from connector.kafka.prepared_records import (
-    PreparedReader,
-    PreparedState,
     attempt_tombstones,
     closing_record,
     message_key,
     tombstones,
 )
-from connector.log.epochs import fork
-from connector.log.epochs.control import ControlState
-from connector.log.epochs.history import History
-from connector.log.format.header import FragmentHeader
-from connector.log.format.shard import partition_of
-from connector.log.format.shard_rule import BY_SCHEMA, ShardRule
 from connector.log.gtid.mysql import GtidSet
-from connector.log.ids import NO_EPOCH, UNKNOWN_SHARD, Kind, LogId, Outcome, Seqno, ShardId
 from connector.log.transaction.batch import PositionAdvance
-from connector.log.transaction.event_id import EventId
-from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import Pending, Stored
-from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
-from connector.log.transaction.xa import PREPARED as XA_PREPARED
-from connector.log.writing import online, trapped
-from connector.log.writing.fragment import Fragment
+from connector.log.transaction.position import PositionRecord
+from connector.log.writing import online
 from connector.log.writing.progress import Progress
-from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, POSITION, PREPARED, Kafka
+from tests.unit.log.model.simulation.event_fragments import EventFragments, Settings
+from tests.unit.log.model.simulation.going_online import GoingOnline, Steps
+from tests.unit.log.model.simulation.kafka import EVENTS, POSITION, PREPARED, Kafka
+from tests.unit.log.model.simulation.log_state import read_control, read_position, read_prepared, read_tails
 from tests.unit.log.model.simulation.source import Source, Sourced
-
-Steps = Generator[str, None, None]
-
-
-def read_control(kafka: Kafka) -> ControlState:
-    """What the control topic says, read to its end."""
-    records: dict[Any, Any] = dict(kafka.read_whole(CONTROL))
-    epochs = sorted((r for key, r in records.items() if key not in ("log", "partitions")), key=lambda r: r.epoch)
-    return ControlState(records.get("log"), records.get("partitions"), tuple(epochs))
-
-
-def read_position(kafka: Kafka) -> PositionRecord | None:
-    """The newest position."""
-    records = kafka.read_whole(POSITION)
-    return records[-1][1] if records else None
-
-
-def read_prepared(kafka: Kafka) -> PreparedState:
-    """What is kept of prepared transactions."""
-    found = PreparedReader()
-    for offset, (key, value) in enumerate(kafka.read_whole(PREPARED)):
-        found.accept(offset, key, value)
-    return found.state(0)
-
-
-def read_tails(kafka: Kafka) -> dict[int, online.TailFound]:
-    """What stands last in every partition."""
-    found = {}
-    for partition in kafka.topics[EVENTS]:
-        values = kafka.read_whole(EVENTS, partition.number)
-        newest = values[-1][0] if values else None
-        found[partition.number] = online.TailFound.of(newest, start=partition.start, end=partition.end)
-    return found
 
 
 def _encoded(piece: tuple[int, int, int]) -> bytes:
@@ -81,45 +38,26 @@ class Producer:
     """`thl produce`, one run.
 
     Args:
-        log_id: the random identity that it would give to a new log.
-        every: a Kafka transaction ends after this many fragments.
-        shard_limit: an event of more fragments is #UNKNOWN: its shard is not known in time.
-        filters: with another number it makes another event of the same transaction.
-        shards_by: the rule of shards that its configuration names.
-        accepts: its operator accepts that the source lacks what the log has.
+        kafka: has the log, once there is one.
+        source: is published.
+        settings: the configuration.
     """
 
     one_transaction = True  # events and position
     keeps_in_one = True  # what is prepared, and the position that is past it
     takes_away_in_one = True  # what was prepared, and the event that it has become
     confirms = True  # that it is not fenced, before it says that the log is damaged
-    begins_with_a_barrier = True  # a version of the partition map
     acknowledges_what_is_committed = True
     acknowledges_whole_events = True
     compares_server = True  # before it acknowledges a place in a file of it
 
-    def __init__(
-        self,
-        kafka: Kafka,
-        source: Source,
-        *,
-        log_id: str,
-        every: int,
-        shard_limit: int,
-        filters: int = 0,
-        shards_by: str = BY_SCHEMA,
-        accepts: bool = False,
-    ) -> None:
-        self._kafka, self._source = kafka, source
-        self._log_id = LogId(log_id)
-        self._every, self._shard_limit = every, shard_limit
+    def __init__(self, kafka: Kafka, source: Source, settings: Settings) -> None:
+        self._kafka, self._source, self._settings = kafka, source, settings
         self._steps = self._run()
-        self._epoch = NO_EPOCH
         self.stream_broke = False
         self.idle = False
         self._attempts = 0
         self._strays: list[bytes] = []
-        self._filters, self._shards_by, self._accepts = filters, shards_by, accepts
         self.doing = "nothing"
         self.session = 0
 
@@ -132,6 +70,7 @@ class Producer:
         kafka = self._kafka
         self._session = kafka.init_transactions()
         self.session = self._session.number
+        self._online = GoingOnline(kafka, self._session, self._source, self._settings)
         yield "fenced the older one"
         control = read_control(kafka)
         yield "read control"
@@ -143,7 +82,7 @@ class Producer:
             kept = read_prepared(kafka)
         yield "read what is prepared"
         with self._still_ours():
-            plan = self._decide(control, position, tails, kept)
+            plan = self._online.decide(control, position, tails, kept)
         self._pending, self._strays = kept.pending, list(kept.strays)
         yield "decided"
         yield from self._go(plan)
@@ -163,83 +102,10 @@ class Producer:
                 self._session.confirm()
             raise
 
-    def _decide(
-        self,
-        control: ControlState,
-        position: PositionRecord | None,
-        tails: dict[int, online.TailFound],
-        kept: PreparedState,
-    ) -> online.OnlinePlan:
-        facts = self._facts()
-        accepted = self._accepted(control, position, facts, kept) if self._accepts else None
-        shards = ShardRule(self._shards_by)
-        plan = online.decide(control, position, tails, facts, kept.pending.kept, accepted=accepted, rule=shards)
-        self._redo(plan)
-        return plan
-
-    def _accepted(
-        self, control: ControlState, position: PositionRecord | None, facts: online.SourceFound, kept: PreparedState
-    ) -> fork.Accepted | None:
-        """What is trapped, found in the event topic."""
-        gone = GtidSet.parse((position and position.gtid_set) or "") - GtidSet.parse(facts.executed or "")
-        if position is None or not gone:
-            return None
-        trapped = History.of(control, position.last_finished).trapped
-        headers = [entry.value[0] for partition in self._kafka.topics[EVENTS] for entry in partition.readable]
-        events = [
-            fork.LoggedEvent(
-                seqno=header.seqno,
-                epoch=header.epoch,
-                gtid=header.gtid,
-                kind=header.kind,
-                xa_prepared=header.metadata.get(XA_PREPARED),
-            )
-            for header in headers
-            if header.kind is not Kind.EPOCH
-            and header.last_frag
-            and header.gtid in gone
-            and not fork.overlaps(trapped, header.seqno, header.seqno)
-        ]
-        return fork.accept(position, str(gone), events, kept.pending)
-
-    def _facts(self) -> online.SourceFound:
-        self._session.saw_source = self._source.generation
-        return online.SourceFound(
-            source_id="db1:3306",
-            server_uuid=self._source.server_uuid,
-            now=0,
-            log_id=self._log_id,
-            start=SourcePosition("mysql-bin.000001", 4),
-            gtid_set="",
-            executed=self._source.executed(),
-            files=self._source.files(),
-            filters=str(self._filters),
-        )
-
-    def _redo(self, plan: online.OnlinePlan) -> None:
-        """The source shows the last transaction again."""
-        if plan.redo is None:  # also when the last event is trapped, or was made by other filters
-            return
-        wrote = next(r for r in reversed(plan.control.epochs) if r.first_seqno <= plan.redo.seqno)
-        found = self._source.find(plan.redo.gtid or "")
-        redone = found and self._finished(found, plan.redo.seqno)
-        trapped.check_redo(plan.redo, redone, same_server=wrote.server_uuid == self._source.server_uuid)
-
     def _go(self, plan: online.OnlinePlan) -> Steps:
-        """Write the plan, in one Kafka transaction."""
-        session = self._session
-        if plan.log is not None:
-            session.send(CONTROL, 0, ("log", plan.log))
-        if plan.partitions is not None:
-            session.send(CONTROL, 0, ("partitions", plan.partitions))
-        session.send(CONTROL, 0, (plan.epoch.epoch, plan.epoch))
-        yield "wrote the epoch"
-        for number, marker in plan.markers.items():
-            session.send(EVENTS, number, (marker, None))
-            yield f"wrote a marker on {number}"
-        session.send(POSITION, 0, ("position", plan.position))
-        session.commit()
-        self._plan, self._committed, self._epoch = plan, plan.position, plan.epoch.epoch
+        yield from self._online.write(plan)
+        self._plan, self._committed = plan, plan.position
+        self._fragments = EventFragments(plan.epoch.epoch, plan.control.partitions, self._settings)
         self._progress = Progress(plan.position, self._source.server_uuid)
         yield "online"
 
@@ -251,9 +117,7 @@ class Producer:
         control, position = self._plan.control, self._committed
         with self._still_ours():
             kept = read_prepared(self._kafka)
-            online.check_prepared(position, kept.pending.kept)
-            plan = online.go_back(control, position, self._facts())
-            self._redo(plan)
+            plan = self._online.go_back(control, position, kept)
         self._pending, self._strays = kept.pending, list(kept.strays)
         if position.open is None:
             self._progress = Progress(position, self._source.server_uuid)
@@ -296,7 +160,8 @@ class Producer:
         self, transaction: Sourced, pieces: Sequence[Any], uncommitted: int, gone: Sequence[Stored] = ()
     ) -> Generator[str, None, int]:
         """The fragments of an event; with the last goes what was kept of it."""
-        for fragment, value in self._fragments(transaction, pieces):
+        position, seqno = self._progress.record(), self._progress.next_seqno
+        for fragment, value in self._fragments.of(transaction, pieces, position, seqno):
             self._listen()
             if fragment.finished and gone and not self.takes_away_in_one:
                 self._keep(gone)
@@ -309,7 +174,7 @@ class Producer:
             self._progress.passed(PositionAdvance(transaction.end, transaction.gtid))
             uncommitted += 1
             yield f"wrote {fragment.seqno}/{fragment.fragno}"
-            if uncommitted >= self._every:
+            if uncommitted >= self._settings.every:
                 yield from self._commit()
                 uncommitted = 0
         return uncommitted
@@ -325,7 +190,7 @@ class Producer:
         self._keep([Stored(key, None) for key in self._strays])
         self._strays = []
         self._attempts += 1
-        attempt = f"{self._epoch}.{self._attempts}"
+        attempt = f"{self._plan.epoch.epoch}.{self._attempts}"
         pieces = [] if transaction.filtered else transaction.pieces
         for number, piece in enumerate(pieces):
             self._listen()
@@ -333,7 +198,7 @@ class Producer:
             self._keep([Stored(key, _encoded(piece))])
             self._strays.append(key)  # until it is whole
             yield f"kept {transaction.xid}/{number}"
-            if (number + 1) % self._every == 0:
+            if (number + 1) % self._settings.every == 0:
                 yield from self._commit()
         self._strays = []
         pending = Pending(
@@ -400,65 +265,3 @@ class Producer:
         if not self.stream_broke and (ours or not self.compares_server):
             seen = position.resume if self.acknowledges_whole_events else self._read
             self._source.acknowledge(self._session.saw_source, seen)
-
-    def _fragments(
-        self, transaction: Sourced, pieces: Sequence[Any]
-    ) -> Iterator[tuple[Fragment, tuple[FragmentHeader, Any]]]:
-        shard = self._shard_of(transaction)
-        position = self._progress.record()
-        partition = partition_of(shard, len(position.tails))
-        seqno = self._progress.next_seqno
-        finished = self._finished(transaction, seqno)
-        for fragno, piece in enumerate(pieces):
-            last = fragno == transaction.size - 1
-            header = FragmentHeader(
-                seqno=seqno,
-                fragno=fragno,
-                last_frag=last,
-                epoch=self._epoch,
-                kind=Kind.TRANSACTION,
-                shard=shard,
-                prev_seqno=position.tails[partition],
-                last_barrier=position.last_barrier,
-                rows=fragno + 1,
-                source_id="db1:3306",
-                server_id=1,
-                thread_id=0,
-                gtid=transaction.gtid,
-                last_committed=0,
-                sequence_number=0,
-                metadata={XA_PREPARED: transaction.of.gtid} if transaction.of else {},
-                event_id=finished.event_id if last else None,
-                commit_time=0 if last else None,
-                outcome=Outcome.COMMIT if last else None,
-            )
-            fragment = Fragment(
-                partition=partition,
-                key=shard.encode(),
-                value=b"",
-                seqno=seqno,
-                fragno=fragno,
-                finished=finished if last else None,
-                resume=transaction.end if last else None,
-                barrier=header.barrier,
-                commit_time=None,
-            )
-            yield fragment, (header, piece)
-
-    def _shard_of(self, transaction: Sourced) -> ShardId:
-        partitions, begins = self._plan.control.partitions, self._progress.next_seqno
-        if transaction.schema == UNKNOWN_SHARD or transaction.size > self._shard_limit:
-            return UNKNOWN_SHARD
-        if begins == partitions.since and self.begins_with_a_barrier:
-            return UNKNOWN_SHARD
-        return partitions.rule.of(TableName(transaction.schema, f"t{transaction.content}"))
-
-    def _finished(self, transaction: Sourced, seqno: Seqno) -> Finished:
-        return Finished(
-            seqno=seqno,
-            epoch=self._epoch,
-            event_id=str(EventId(transaction.end.file, transaction.end.offset, 0)),
-            gtid=transaction.gtid,
-            digest=Digest(transaction.digest.rows + self._filters, transaction.digest.size, transaction.digest.crc32),
-            start=transaction.start,
-        )
