@@ -69,7 +69,8 @@ def _hold_target(service: Service, target: Target, *, refused: bool) -> None:
         live = [event for event in truth.live() if event.seqno not in target.lacks]
         if not (refused or (target.rows == live and target.position.consistent)):
             raise TargetWaits
-        assert target.position.log_id == truth.log_id or not target.rows
+        # Of a first commit that writers have begun the position does not name the log yet.
+        assert target.log_id == truth.log_id or not target.rows, "a target of another log is applied to"
         if service.trouble == "source lost":
             _hold_acknowledged(service, target)
     elif target.log_id != truth.log_id:
