@@ -6,20 +6,29 @@ from collections.abc import Iterator
 from typing import Final
 
 from connector.errors import PreflightError
-from connector.mysql.server.connection import Connection
+from connector.mysql.server.connection import Connection, query
 from connector.mysql.server.semi_sync import AFTER_SYNC, SemiSyncSettings, read_settings
 from connector.mysql.server.source_facts import SourceFacts
 
 NEW_PLUGIN: Final = (8, 0, 26)
+WAIT_POINT_SINCE: Final = (5, 7, 2)  # MySQL's; before, a commit waits after its changes are visible
 LOAD_TIMEOUT: Final = 60_000  # milliseconds
 LONG_TIMEOUT: Final = 3_600_000  # milliseconds: a producer that is away for longer is missed by its operators
 
 
 def semi_sync_problems(connection: Connection, facts: SourceFacts, *, snapshot: bool) -> Iterator[PreflightError]:
     """Reports missing prerequisites of `source.semi_sync`."""
+    if not facts.mariadb and facts.release < WAIT_POINT_SINCE:
+        yield PreflightError(
+            "source.semi_sync needs a source that waits before a commit's changes are visible, which this one cannot: "
+            "other sessions would see transactions that a loss of the source takes away",
+            hint="set source.semi_sync: false, or upgrade the source to MySQL 5.7",
+            server=facts.server,
+        )
+        return
     settings = read_settings(connection)
     if settings is None:
-        yield _no_plugin(facts)
+        yield _no_plugin(connection, facts)
         return
     plugin, set_variable = settings.plugin, facts.set_variable
     if not settings.enabled:
@@ -34,11 +43,9 @@ def semi_sync_problems(connection: Connection, facts: SourceFacts, *, snapshot: 
         yield PreflightError(
             "source.semi_sync needs a source that waits before a commit's changes are visible: else other sessions see "
             "transactions that a loss of the source takes away",
-            hint=f"{set_variable} {plugin}_wait_point = 'AFTER_SYNC';{_and_in_its_configuration(facts)}"
-            if settings.wait_point
-            else "upgrade the source to MySQL 5.7 or newer, or set source.semi_sync: false",
+            hint=f"{set_variable} {plugin}_wait_point = 'AFTER_SYNC';{_and_in_its_configuration(facts)}",
             setting=f"{plugin}_wait_point",
-            found=settings.wait_point or f"none in {facts.server}",
+            found=settings.wait_point,
             needed=AFTER_SYNC,
         )
     if snapshot and settings.enabled and settings.timeout > LOAD_TIMEOUT:
@@ -82,14 +89,19 @@ def _timeout_warnings(settings: SemiSyncSettings, facts: SourceFacts, *, snapsho
         )
 
 
-def _no_plugin(facts: SourceFacts) -> PreflightError:
+def _no_plugin(connection: Connection, facts: SourceFacts) -> PreflightError:
     name = "source" if facts.release >= NEW_PLUGIN else "master"
-    keep = f"{facts.set_variable} rpl_semi_sync_{name}_enabled = ON;{_and_in_its_configuration(facts)}"
+    hint = "the server was built without semi-synchronous replication: set source.semi_sync: false"
+    if not facts.mariadb:
+        folder = str(query(connection, "SELECT @@GLOBAL.plugin_dir AS d")[0]["d"]).rstrip("/")
+        hint = (
+            f"INSTALL PLUGIN rpl_semi_sync_{name} SONAME 'semisync_{name}.so'; "
+            f"{facts.set_variable} rpl_semi_sync_{name}_enabled = ON;{_and_in_its_configuration(facts)} The file must "
+            f"be in {folder} on the source's host; if it cannot be had, set source.semi_sync: false"
+        )
     return PreflightError(
         "source.semi_sync needs the plugin for semi-synchronous replication on the source",
-        hint=f"INSTALL PLUGIN rpl_semi_sync_{name} SONAME 'semisync_{name}.so'; {keep}"
-        if not facts.mariadb
-        else "the server was built without semi-synchronous replication: set source.semi_sync: false",
+        hint=hint,
         setting=f"rpl_semi_sync_{name}_enabled",
         found="no such variable",
         needed="ON",

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
-from connector.errors import PreflightError
+from connector.config.source import Source
+from connector.errors import PreflightError, SandboxError
+from connector.fetching.mysql_programs import mysql_programs
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import session
 from connector.sandbox.mysqld import Mysqld
+from tests.support.loading import a_user
 from tests.support.producing import Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.support.semi_sync import SERVERS, enable, execute, make_server, plugin, state, waiting, writing
 from tests.support.servers.environment import Broker
+from tests.support.servers.mysql56 import MySql56Server, mysql56_folder
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -213,6 +220,106 @@ def test_source_that_would_not_keep_the_promise_is_refused(
         server.run_sql(f"SET GLOBAL {name}_wait_point = 'AFTER_SYNC'; SET GLOBAL {name}_enabled = ON")
     assert refused.value.where["setting"] == setting.format(plugin=name)
     assert hint.format(plugin=name) in refused.value.hint
+
+
+def refusal(bench: Bench) -> str:
+    """The message with which `thl produce` refuses the source, once."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.support.thl", "produce"],
+        env={**os.environ, **bench.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == PreflightError.exit_code, ended.stderr
+    _, _, said = ended.stderr.partition("thl: ")
+    assert "thl: " not in said
+    assert "Traceback" not in ended.stderr
+    assert "prerequisites are missing" not in said
+    return said
+
+
+def goes_online(bench: Bench) -> None:
+    with bench.start() as running:
+        running.online()
+        assert running.stop() == 0
+
+
+def test_source_that_does_not_wait_is_refused_with_the_statement_that_helps(bench: Bench, server: Mysqld) -> None:
+    name = plugin(server)
+    remedy = f"SET {'GLOBAL' if server.name == 'mariadb' else 'PERSIST'} {name}_enabled = ON;"
+    server.run_sql(f"SET GLOBAL {name}_enabled = OFF")
+    said = refusal(bench)
+    assert "source.semi_sync needs a source that waits for acknowledgements" in said
+    assert f"setting={name}_enabled found=OFF needed=ON" in said
+    assert remedy in said
+    server.run_sql(remedy)
+    goes_online(bench)
+
+
+@pytest.mark.servers
+def test_source_without_the_plugin_is_refused_until_it_is_installed(kafka_broker: Broker, tmp_path: Path) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    own = mysql_programs().options.get("plugin_dir", "/usr/lib/mysql/plugin")
+    with make_server("mysql", tmp_path / "mysql", plugin_dir=str(plugins)) as source:
+        bench = Bench(source, kafka_broker, tmp_path)
+        bench.settings |= {"THL_SOURCE__SEMI_SYNC": "true", "THL_SOURCE__START": "now"}
+        bench.make_table()
+        install = "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';"
+        said = refusal(bench)
+        assert "source.semi_sync needs the plugin for semi-synchronous replication on the source" in said
+        assert f"{install} SET PERSIST rpl_semi_sync_source_enabled = ON;" in said
+        assert f"The file must be in {plugins} on the source's host" in said
+        assert "set source.semi_sync: false" in said
+        with pytest.raises(SandboxError, match=r"Can't open shared library '.*plugins/semisync_source.so'"):
+            source.run_sql(install)
+        bench.settings["THL_SOURCE__SEMI_SYNC"] = "false"
+        goes_online(bench)
+        bench.settings["THL_SOURCE__SEMI_SYNC"] = "true"
+        (plugins / "semisync_source.so").symlink_to(Path(own, "semisync_source.so"))
+        source.run_sql(f"{install} SET PERSIST rpl_semi_sync_source_enabled = ON;")
+        goes_online(bench)
+
+
+@pytest.mark.servers
+def test_mysql_56_is_refused_for_it_shows_changes_before_it_waits(kafka_broker: Broker, tmp_path: Path) -> None:
+    try:
+        mysql56_folder()
+    except SandboxError as error:
+        pytest.skip(f"MySQL 5.6 cannot be had: {error.message}")
+    with MySql56Server(tmp_path / "mysql56", die_with_parent=True) as source:
+        bench = Bench(source, kafka_broker, tmp_path)
+        bench.settings |= {"THL_SOURCE__SEMI_SYNC": "true", "THL_SOURCE__START": "now"}
+        bench.make_table()
+        said = refusal(bench)
+        assert "source.semi_sync needs a source that waits before a commit's changes are visible" in said
+        assert "server='MySQL 5.6" in said
+        assert "set source.semi_sync: false, or upgrade the source to MySQL 5.7" in said
+        assert "INSTALL PLUGIN" not in said
+        bench.settings["THL_SOURCE__SEMI_SYNC"] = "false"
+        goes_online(bench)
+
+
+def test_least_privileges_suffice_and_each_missing_one_is_refused_by_name(bench: Bench, server: Mysqld) -> None:
+    monitor = "BINLOG MONITOR" if server.name == "mariadb" else "REPLICATION CLIENT"
+    least = ("REPLICATION SLAVE ON *.*", f"{monitor} ON *.*", f"SELECT ON {bench.service}.*")
+    for lacking in least[:2]:
+        with a_user(server, *(grant for grant in least if grant != lacking)) as source:
+            bench.settings |= user_of(source)
+            said = refusal(bench)
+            assert f"the user lacks {lacking.removesuffix(' ON *.*')}" in said
+            assert f"GRANT {lacking} TO " in said
+    with a_user(server, *least) as source, bench.start(**user_of(source)) as running:
+        running.online()
+        before = state(server)
+        execute(server, insert(bench))
+        assert state(server).waited > before.waited
+        assert running.stop() == 0
+
+
+def user_of(source: Source) -> dict[str, str]:
+    return {"THL_SOURCE__USER": source.user, "THL_SOURCE__PASSWORD": source.password.get_secret_value()}
 
 
 def test_settings_that_weaken_the_promise_are_warned_of(bench: Bench, server: Mysqld) -> None:
