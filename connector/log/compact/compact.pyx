@@ -274,7 +274,9 @@ cdef int other_statement(Reader r) except -1:
         return skip_map(r)
     raise Unsupported(
         "a statement among row changes, which no target can apply",
-        hint="the source needs binlog_format=ROW, and its producer source.statements=refuse", sql=sql[:200],
+        hint="make its event's changes on the target by hand, then thl apply --skip-seqno N --reason …; against others the "
+        "source needs binlog_format=ROW, and its producer source.statements=refuse",
+        sql=sql[:200],
     )
 
 

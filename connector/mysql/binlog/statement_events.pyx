@@ -17,7 +17,7 @@ from connector.errors import Unsupported
 from connector.log.ids import Outcome
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 from connector.mysql.binlog.events.query import may_capture, query as read_query, with_shown_bytes
-from connector.mysql.binlog.events.statements import HINT
+from connector.mysql.binlog.events.statements import way_out
 
 cdef object COMMIT = Outcome.COMMIT
 cdef object ROLLBACK = Outcome.ROLLBACK
@@ -98,7 +98,8 @@ cdef int _statement(Decoder decoder, Event* event, uint32_t thread_id, object qu
         parts = [decoder.filters.published_statement(part, decoder.resolver.known) for part in parts]
     if definition and decoder.buffer.changed() and not decoder.statements.keeps:
         raise Unsupported(
-            "a definition follows changes of its own transaction", hint=HINT, sql=query.statement.sql[:200]
+            "a definition follows changes of its own transaction", hint=way_out(decoder.filters),
+            sql=query.statement.sql[:200],
         )
     if statement is not None and blocks is not None:
         decoder.blocks = blocks

@@ -130,6 +130,11 @@ class Filter:
             unlogged_options=unlogged_options,
         )
 
+    @property
+    def has_rules(self) -> bool:
+        """True if some tables have rules, which can be applied to rows alone."""
+        return bool(self._rules)
+
     def including(self, finished: Finished | None) -> Filter:
         """A copy that also reads one transaction of any server ID, for comparison with the log."""
         changed = copy(self)

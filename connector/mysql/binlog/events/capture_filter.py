@@ -65,6 +65,10 @@ class CaptureFilter(Protocol):
         """True if changes logged as statements are published as statements."""
 
     @property
+    def has_rules(self) -> bool:
+        """True if some tables have rules, which can be applied to rows alone."""
+
+    @property
     def replays(self) -> bool:
         """True if what is read is to be executed again: rows become BINLOG statements, texts keep their bytes."""
 

@@ -28,7 +28,21 @@ PARTS: Final = frozenset(
 OLD_LOADS: Final = frozenset({LOAD, EXEC_LOAD, NEW_LOAD})
 ONE_SHOT: Final = re.compile(r"(?:@@)?(?:session\.)?([A-Za-z_]+)=('[^']*'|[0-9]+)")
 CHANGE: Final = "a change was logged as a statement"
-HINT: Final = f"{ROW_FORMAT}; or publish them as statements: source.statements=keep"
+
+
+def way_out(filters: CaptureFilter) -> str:
+    """The remedy for a change that was logged as a statement, which is in the log whatever later ones are."""
+    if filters.has_rules:
+        this = (
+            "source.filters.tables can be applied to rows alone, so begin a new log (another `service`), whose initial "
+            "load has the change"
+        )
+    else:
+        this = (
+            "source.statements=keep publishes it as a statement. An applier stops at its event: make the same change "
+            "on the target by hand, none if it is about no captured table, then thl apply --skip-seqno"
+        )
+    return f"for later changes {ROW_FORMAT}; this one is in the log: {this}"
 
 
 class Statements:
@@ -150,7 +164,13 @@ class Statements:
         if found.control and not self.keeps:
             rolled_back = found.control == "rollback to"
             what = "a part of a transaction was rolled back after it was logged" if rolled_back else CHANGE
-            raise Unsupported(what, hint=HINT, sql=found.statement.sql[:200])
+            noted = ", ".join(found.schemas) or "not in the log, so no filter can leave the change out"
+            raise Unsupported(
+                what,
+                hint=way_out(self._filters),
+                sql=found.statement.sql[:200],
+                schemas=None if rolled_back else noted,
+            )
         if not values:
             return found.statement
         return Statement(found.statement.schema, found.statement.sql, {**found.statement.options, **values})

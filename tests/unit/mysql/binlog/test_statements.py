@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from connector.config.filters import Filters
+from connector.config.filters import Filters, TableRule
+from connector.config.source import Source
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Kind, Outcome
 from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
@@ -152,8 +154,24 @@ def test_refused_statement_is_named_with_file_position_and_text(tmp_path: Path, 
     log.query(sql.encode())
     with pytest.raises(Unsupported) as caught:
         read(log, tmp_path, ALL)
+    schemas = caught.value.where.pop("schemas", None)
+    assert schemas == ("not in the log, so no filter can leave the change out" if sql.startswith("INSERT") else None)
     assert caught.value.where == {"file": "log.000001", "pos": at, "event": "QUERY(2)", "sql": sql}
     assert "source.statements=keep" in caught.value.hint
+    assert "thl apply --skip-seqno" in caught.value.hint
+
+
+def test_hint_for_a_refused_statement_names_what_the_configuration_accepts(tmp_path: Path) -> None:
+    log = LogWriter()
+    log.query(b"INSERT INTO shop.t VALUES (1)", state=b"\x0c\x02shop\0other\0")
+    rule = TableRule.model_validate({"match": ["shop.t"], "actions": ["insert"]})
+    with pytest.raises(Unsupported) as caught:
+        read(log, tmp_path, Filter(Filters(tables=(rule,))))
+    assert caught.value.where["schemas"] == "shop, other"
+    assert "source.statements=keep" not in caught.value.hint
+    assert "another `service`" in caught.value.hint
+    with pytest.raises(ValidationError, match="statements=keep"):
+        Source.model_validate({"server_id": 7, "filters": {"tables": [rule]}, "statements": "keep"})
 
 
 def test_thread_id_is_kept_for_statements_about_temporary_tables(tmp_path: Path) -> None:
