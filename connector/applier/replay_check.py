@@ -1,13 +1,14 @@
-"""Checks that a part of the log can be applied again with the same result.
+"""Checks that a part of the log can be applied again with the same result, or undone.
 
 An event can be applied again if each row has a key and complete images. So tables without a key, partial row images, a
-DDL that changed the target, and an initial load cannot be applied again.
+DDL that changed the target, and an initial load cannot be applied again. Tables without a key can be undone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from enum import Enum
 from typing import Final
 
 import pyarrow as pa
@@ -29,6 +30,22 @@ CHECK_BYTES: Final = 64 << 20  # bytes of compacted rows after which they are dr
 NAMED: Final = 10  # maximum number of tables that an error names
 
 
+class Command(Enum):
+    """The command that goes over a part of the log a second time, in the words of its errors."""
+
+    REWIND = "applied again"
+    UNDO = "undone"
+
+    def hint(self, seqno: int | None = None) -> str:
+        """Return the way out of a refusal; `seqno`: the refused event, if it is one."""
+        if self is Command.REWIND:
+            return (
+                "nothing was changed; start with a later --from-seqno, or fill an empty target from the log's beginning"
+            )
+        end = "--to-seqno of a later event" if seqno is None else f"--to-seqno {seqno} or more"
+        return f"nothing was changed; go back less far: {end}"
+
+
 class ReplayCheck:
     """Checks the events after a position, up to the last one.
 
@@ -38,6 +55,7 @@ class ReplayCheck:
         position: the position before the first event.
         last: the last event.
         schema: the target's tables.
+        command: the command that needs them.
         left_out: events that were left out, or done by hand.
     """
 
@@ -49,11 +67,13 @@ class ReplayCheck:
         last: Seqno,
         schema: TargetSchema,
         *,
+        command: Command,
         left_out: Collection[int] = (),
     ) -> None:
         self._sequencer = sequencer
         self._last = last
         self._schema = schema
+        self._command = command
         self._left_out = left_out
         self._topic = topic
         self._scanner = Scanner(topic)
@@ -83,11 +103,8 @@ class ReplayCheck:
         if self._compactor.size >= CHECK_BYTES:
             self._compactor.drain()
 
-    def check(self, *, keyless: bool = False) -> None:
+    def check(self) -> None:
         """Check the tables, after the last event.
-
-        Args:
-            keyless: True: tables without a key are allowed.
 
         Raises:
             Unsupported: the rows of a table cannot be applied again.
@@ -95,18 +112,18 @@ class ReplayCheck:
         """
         met = [one for one in self._compactor.layouts_seen() if one[0].name not in self._schema.excluded]
         without = sorted({str(layout.name) for layout, _ in met if not layout.key})
-        if without and not keyless:
-            raise Unsupported("tables without a key cannot be applied again", hint=_HINT, keyless=_named(without))
+        if without and self._command is Command.REWIND:
+            raise self._refusal("tables without a key cannot be", keyless=_named(without))
         partial = sorted({str(layout.name) for layout, partial in met if partial})
         if partial:
-            raise Unsupported("partial row images cannot be applied again", hint=_HINT, partial=_named(partial))
+            raise self._refusal("partial row images cannot be", partial=_named(partial))
         for layout, _ in met:
             self._schema.check(replace(layout, columns=layout.columns + self._schema.transaction))
 
     def _check_event(self, release: Release[Message]) -> None:
         header = release.header
         if header.metadata.get("snapshot") in EDGES:
-            raise Unsupported("an initial load cannot be applied again", hint=_HINT, seqno=header.seqno)
+            raise self._refusal("an initial load cannot be", header.seqno)
         if header.outcome is not Outcome.VOID:
             for message in filter(None, map(self._row_parts.whole, release.bodies)):
                 if header.kind is Kind.DDL:
@@ -124,17 +141,12 @@ class ReplayCheck:
             except (TargetDiffers, Unsupported):  # the target already has the tables as they are after the DDL
                 harmless = False
             if not harmless:
-                raise Unsupported(
-                    "a DDL that was skipped or done by hand cannot be applied again"
-                    if header.seqno in self._left_out
-                    else "a DDL that changed the target cannot be applied again",
-                    hint=_HINT,
-                    seqno=header.seqno,
-                    sql=statement.sql[:200],
-                )
+                left_out = header.seqno in self._left_out
+                what = "that was skipped or done by hand" if left_out else "that changed the target"
+                raise self._refusal(f"a DDL {what} cannot be", header.seqno, sql=statement.sql[:200])
 
-
-_HINT: Final = "nothing was changed; start with a later --from-seqno, or fill an empty target from the log's beginning"
+    def _refusal(self, what: str, seqno: int | None = None, **where: object) -> Unsupported:
+        return Unsupported(f"{what} {self._command.value}", hint=self._command.hint(seqno), seqno=seqno, **where)
 
 
 def _named(tables: list[str]) -> str:

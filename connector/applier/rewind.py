@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from connector.applier.replay_check import ReplayCheck
+from connector.applier.replay_check import Command, ReplayCheck
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged
 from connector.kafka.arrow_reader import ArrowReader
@@ -183,27 +183,28 @@ def check_replay(
     position: TargetPosition,
     history: History,
     *,
-    keyless: bool = False,
+    command: Command = Command.REWIND,
     left_out: Collection[int] = (),
 ) -> None:
-    """Check that all events from a position up to its `rewound_from` can be applied again.
+    """Check that all events from a position up to its `rewound_from` can be applied again, or undone.
 
     Args:
         config: names the log.
         target: the claimed target.
         position: the position; its `rewound_from` is the last event.
         history: the log's history.
-        keyless: True: tables without a key are allowed.
+        command: the command that needs them.
         left_out: events that were skipped or done by hand.
 
     Raises:
-        Unsupported: an event or a table cannot be applied again.
+        Unsupported: an event or a table cannot be applied again, or undone.
     """
     sequencer = EventSequencer[Message, Messages](
         topic=config.topic, partitions=len(position.offsets), position=position, history=history
     )
+    schema = target.target_schema
     check = ReplayCheck(
-        config.topic, sequencer, position, position.rewound_from, target.target_schema, left_out=left_out
+        config.topic, sequencer, position, position.rewound_from, schema, command=command, left_out=left_out
     )
     with ArrowReader(config.kafka, config.topic, position.offsets) as log:
         while not check.done:
@@ -211,4 +212,4 @@ def check_replay(
             if batch is None:
                 raise LogDamaged("the log ends before the target's last event", seqno=position.rewound_from)
             check.accept(batch)
-    check.check(keyless=keyless)
+    check.check()

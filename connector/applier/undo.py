@@ -20,7 +20,8 @@ from typing import Final
 
 from connector.applier.finish_intent import finish_intent
 from connector.applier.invert import invert
-from connector.applier.rewind import check_beginning, check_replay, offsets_of
+from connector.applier.replay_check import Command
+from connector.applier.rewind import check_replay, offsets_of
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged, Unsupported
@@ -30,6 +31,7 @@ from connector.kafka.message_batch import message_batch
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.compact.scan import Messages, Scanner
+from connector.log.epochs.history import History
 from connector.log.format.header import FragmentHeader
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import NO_SEQNO, Outcome, Seqno
@@ -42,8 +44,6 @@ LOG: Final = logging.getLogger(__name__)
 
 STEP_BYTES: Final = 16 << 20  # bytes of the messages of a step
 STAGE_BYTES: Final = 16 << 20
-
-_HINT: Final = "nothing was changed"
 
 Event = tuple[FragmentHeader, list[bytes]]
 Step = tuple[FragmentHeader, FragmentHeader]  # the event to go back to, and the last to undo
@@ -72,33 +72,65 @@ def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno
         HistoriesDiffer, LogDamaged, BrokerUnavailable: see `connector.kafka.handshake.handshake`.
     """
     position = finish_intent(config, target, target.claim(config.service), clock)
-    if to >= position.seqno or not position.consistent or position.rewound_from != NO_SEQNO:
-        raise ConfigError(
-            f"undo needs a consistent target that is beyond event {to}",
-            seqno=position.seqno,
-            consistent=position.consistent,
-        )
+    _check_target(position, to)
     if out := sorted(one for one in signals.skipped(config.service) if to < one <= position.seqno):
         raise Unsupported(
-            f"event {out[0]} was skipped or done by hand: it cannot be undone", hint=_HINT, left_out=out[0]
+            f"event {out[0]} was skipped or done by hand: it cannot be undone",
+            hint=Command.UNDO.hint(out[-1]),
+            left_out=out[0],
         )
     if past := sorted(
         (entry.since, name) for name, entry in target.target_schema.excluded.items() if to < entry.since - 1
     ):
         since, name = past[0]
+        latest = past[-1][0]
         raise Unsupported(
             f"table {name} is excluded since event {since}: earlier events cannot be undone",
-            hint=_HINT,
+            hint=Command.UNDO.hint(latest - 1),
             excluded=name,
             since_seqno=since,
         )
     agreed = handshake(config, position)
-    check_beginning(agreed.history, Seqno(to + 1))
+    _check_trapped(agreed.history, to)
     start = _before(config, agreed, position, Seqno(to + 1))
-    check_replay(config, target, replace(start, rewound_from=position.seqno), agreed.history, keyless=True)
+    check_replay(config, target, replace(start, rewound_from=position.seqno), agreed.history, command=Command.UNDO)
     for step in reversed(list(pairwise(_steps(config, agreed, position, to)))):
         position = _undo_step(config, agreed, target, position, step)
     return position
+
+
+def _check_target(position: TargetPosition, to: Seqno) -> None:
+    """Check that a target shows a state of the source after an event."""
+    if position.rewound_from != NO_SEQNO:
+        raise ConfigError(
+            f"the target is applying events again, up to {position.rewound_from}: its rows are of a later event than "
+            "its position",
+            hint=f"thl apply --to-seqno {position.rewound_from} first; nothing was changed",
+            seqno=position.seqno,
+        )
+    if not position.consistent:
+        raise ConfigError(
+            "the initial load is not complete: there is no event to undo",
+            hint="thl apply first; nothing was changed",
+            seqno=position.seqno,
+        )
+    if to >= position.seqno:
+        raise ConfigError(
+            f"the target is at event {position.seqno}: there is no event after {to} to undo",
+            hint=f"--to-seqno less than {position.seqno}; thl apply --to-seqno goes forward",
+            seqno=position.seqno,
+        )
+
+
+def _check_trapped(history: History, to: Seqno) -> None:
+    """Check that the handshake would accept a target at an event."""
+    first = Seqno(to + 1)
+    if (trapped := history.beginning(first)) != first:
+        raise ConfigError(
+            f"no target can be at event {to}: the log continues without event {trapped}, which was trapped",
+            hint="nothing was changed" + (f"; --to-seqno {trapped - 1} goes back to before it" if trapped > 1 else ""),
+            trapped=trapped,
+        )
 
 
 def _steps(config: Config, agreed: Agreement, position: TargetPosition, to: Seqno) -> list[FragmentHeader]:

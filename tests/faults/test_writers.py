@@ -228,5 +228,5 @@ def test_applier_stopped_before_its_writers_commit_is_fenced_by_a_newer_one(benc
     bench.finish(3, 50)
     stopped.send_signal(signal.SIGCONT)
     bench.ended(zombie, Fenced.exit_code)
-    assert "a newer applier has claimed the target" in zombie.log.read_text()
+    assert "a newer `thl apply` or `thl undo` has claimed the target" in zombie.log.read_text()
     assert bench.check() == bench.log.seqno

@@ -397,4 +397,4 @@ def _named(name: TableName, error: ConnectorError) -> ConnectorError:
 
 
 def _fenced(service: str, token: int) -> Fenced:
-    return Fenced("a newer applier has claimed the target", service=service, token=token)
+    return Fenced("a newer `thl apply` or `thl undo` has claimed the target", service=service, token=token)

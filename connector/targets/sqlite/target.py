@@ -295,7 +295,7 @@ class SqliteTarget:
             raise self._fenced(self.token)
 
     def _fenced(self, token: int) -> Fenced:
-        return Fenced("a newer applier has claimed the target", service=self._service, token=token)
+        return Fenced("a newer `thl apply` or `thl undo` has claimed the target", service=self._service, token=token)
 
     def _record_rewind(self, position: TargetPosition) -> None:
         """Update `thl_rewound` and `thl_applied` for a rewind, or for its end."""

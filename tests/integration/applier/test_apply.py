@@ -471,6 +471,13 @@ def test_undone_target_is_applied_again_until_consistent(config: Config, spark: 
     once_more = Applier(config, spark, SystemClock(), Event(), until=Seqno(45), first=place).run()
     assert once_more is not None
     assert (once_more.seqno, once_more.rewound_from) == (45, 50)
+    with (
+        closing(open_target(config.target, SystemClock())) as target,
+        open_signal_table(config.target) as signals,
+        pytest.raises(ConfigError, match="is applying events again, up to 50") as within,
+    ):
+        undo(config, target, signals, Seqno(41), SystemClock())
+    assert within.value.hint == "thl apply --to-seqno 50 first; nothing was changed"
     with pytest.raises(ConfigError) as refused:
         Applier(config, spark, SystemClock(), Event(), first=Seqno(48)).run()
     assert refused.value.where["next_seqno"] == 46
@@ -496,6 +503,14 @@ def test_rewind_over_unrepeatable_events_is_refused_and_changes_nothing(config: 
     with pytest.raises(ConfigError) as unknown:
         Applier(config, spark, SystemClock(), Event(), first=nowhere).run()
     assert unknown.value.where["from_event"] == nowhere
+    with closing(open_target(config.target, SystemClock())) as target, open_signal_table(config.target) as signals:
+        for to, reason, way_out in ((0, "sql", "--to-seqno 1 or more"), (1, "partial", "--to-seqno of a later event")):
+            with pytest.raises(Unsupported, match="cannot be undone") as not_undone:
+                undo(config, target, signals, Seqno(to), SystemClock())
+            assert reason in not_undone.value.where
+            assert not_undone.value.hint == f"nothing was changed; go back less far: {way_out}"
+        with pytest.raises(ConfigError, match="there is no event after 4 to undo"):
+            undo(config, target, signals, Seqno(4), SystemClock())
     assert apply(config, spark, 4) == before
 
 
