@@ -142,7 +142,10 @@ def _text(report: Report) -> str:
     ]
     lines += [f"{name}: not compared (--ignore)" for name in report.left_out]
     if not report.equal and not report.exact:
-        lines.append("the target was not at the source's position: differences may be rows that are not applied yet")
+        cause = f" ({report.lags})" if report.lags else ""
+        lines.append(
+            f"the target was not at the source's position{cause}: differences may be rows that are not applied yet"
+        )
     return "\n".join([*lines, _verdict(report)])
 
 

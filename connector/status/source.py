@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from connector.config.source import Source
 from connector.log.transaction.position import SourcePosition
-from connector.mysql.server.connection import Connection, connect, query, speaking_to
+from connector.mysql.server.connection import connect, speaking_to
 from connector.mysql.server.semi_sync import SemiSyncState, read_state
 from connector.mysql.server.source_facts import read_facts
-from connector.mysql.server.source_state import binary_logs, end_position, gtid_executed
+from connector.mysql.server.source_state import binary_logs, end_position, gtid_executed, is_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +65,8 @@ def read_source(source: Source) -> SourceView:
         return SourceView(
             end=end_position(connection),
             gtid_set=gtid_executed(connection),
-            read=_is_read_by_user(connection)
-            if facts.mariadb
-            else _is_read(connection, source.server_id, modern=facts.shows_replicas),
+            read=is_read(connection, source.server_id),
             files=tuple(file for file, _ in binary_logs(connection)),
             expire_seconds=facts.expire_seconds,
             semi_sync=read_state(connection),
         )
-
-
-def _is_read(connection: Connection, server_id: int, *, modern: bool) -> bool:
-    rows = query(connection, "SHOW REPLICAS" if modern else "SHOW SLAVE HOSTS")
-    return any(int(row["Server_Id" if modern else "Server_id"]) == server_id for row in rows)
-
-
-def _is_read_by_user(connection: Connection) -> bool:
-    """Look for a dump thread of this user: MariaDB shows replicas to administrators only, and threads to their user."""
-    threads = "SELECT 1 FROM information_schema.processlist WHERE command = 'Binlog Dump'"
-    return bool(query(connection, f"{threads} AND user = SUBSTRING_INDEX(USER(), '@', 1)"))

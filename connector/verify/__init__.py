@@ -4,6 +4,7 @@ Shares no code with what moves the data: MySQL's own text of every value is comp
 log's columns, types or Avro.
 
 - `run`: compares all tables.
+- `waiting`: waits until the target has everything in a view of the source.
 - `watch`: repeats the comparison while the source is written.
 - `report`: the result.
 - `values`: the form in which values of both sides are compared.

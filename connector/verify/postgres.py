@@ -34,6 +34,8 @@ FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON
 WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
+_APPLIERS = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
+
 
 class PostgresReader:
     """Implements `TargetReader`.
@@ -112,6 +114,15 @@ class PostgresReader:
             cursor.execute("ROLLBACK")
             cursor.execute("SELECT pg_sleep(0.05)")
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def applied(self, service: str) -> bool | None:
+        """Look for a session of this database with the name that an applier gives its own."""
+        name = f"thl {service}".encode()[:NAME_BYTES].decode(errors="ignore")
+        try:
+            found = self._connection.execute(_APPLIERS, (name,)).fetchone()
+        except psycopg.Error as error:
+            raise TargetUnavailable(f"the target cannot be read: {error}") from error
+        return found is not None
 
     def called(self, column: str) -> str:
         """Cut a name at 63 bytes, as PostgreSQL does."""

@@ -75,6 +75,7 @@ class Report:
         exact: true if the target had exactly what the source had committed; else differences may be changes in transit.
         filtered: tables that cannot be compared, as rules publish only some of the changes to their rows.
         left_out: tables that the user excluded.
+        lags: why the target lags and made no progress; "" if it did, or does not lag.
     """
 
     tables: tuple[TableReport, ...]
@@ -82,6 +83,7 @@ class Report:
     exact: bool = True
     filtered: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    lags: str = ""
 
     @property
     def equal(self) -> bool:

@@ -20,11 +20,11 @@ from connector.verify.compare import compare
 from connector.verify.postgres import PostgresReader
 from connector.verify.report import Difference, DifferenceKind, Report, TableReport
 from connector.verify.rules import comparable
-from connector.verify.source import ComparedTable, SourceReader, SourceState
+from connector.verify.source import ComparedTable, SourceReader
 from connector.verify.sqlite import SqliteReader
 from connector.verify.target import TargetReader, TargetState
+from connector.verify.waiting import at_same_position, wait
 
-POLL_SECONDS: Final = 0.2
 ROUNDS: Final = 5
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def verify(
 
     The source's view is opened first; then the target is waited for until it has everything in that view. While the
     source is written to, the target may be ahead of the view: tables that differ are then compared again, a few times,
-    and only differences that occur in every round are reported.
+    and only differences that occur in every round are reported. A target that makes no progress is compared once.
 
     Args:
         config: names both servers.
@@ -63,9 +63,9 @@ def verify(
         filter = source.filter()
         for remaining in reversed(range(ROUNDS)):
             seen = source.view()
-            _wait(source, target, seen, service=config.service, patience=patience, clock=clock)
+            lags = wait(source, target, seen, service=config.service, patience=patience, clock=clock)
             with target.view(config.service) as state:
-                exact = seen.exact and state.consistent and _same(source, seen, state)
+                exact = seen.exact and state.consistent and at_same_position(source, seen, state)
                 captured = _captured(source, filter, state)
                 _refuse_unknown(tables, captured)
                 left_out = _left_out(ignored, captured)
@@ -76,10 +76,11 @@ def verify(
                         found = _table(source, target, name, table, state)
                         reports[name] = found if exact else _lasting(reports.get(name), found)
             chosen = {name for name, report in reports.items() if not report.equal}
-            if exact or not chosen or not remaining:
+            if exact or lags or not chosen or not remaining:
                 break
             _log.info("tables differ while the target moves: comparing again", extra={"tables": sorted(chosen)})
-    return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact, filtered, left_out)
+    lags = "" if exact else lags
+    return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact, filtered, left_out, lags)
 
 
 def _lasting(before: TableReport | None, now: TableReport) -> TableReport:
@@ -110,40 +111,6 @@ def open_reader(config: Config) -> TargetReader:
     raise ConfigError(
         "target.url has an unknown scheme", hint="sqlite:///file or postgresql://user:password@host/database"
     )
-
-
-def _wait(
-    source: SourceReader, target: TargetReader, seen: SourceState, *, service: str, patience: float, clock: Clock
-) -> None:
-    """Wait until the target has everything in the source's view, or makes no more progress."""
-    moved, last = clock.monotonic(), None
-    while clock.monotonic() - moved < patience:
-        with target.view(service) as state:
-            pass
-        if state.consistent and not _lags(source, seen, state):
-            return
-        if state != last:
-            moved, last = clock.monotonic(), state
-        clock.sleep(POLL_SECONDS)
-
-
-def _lags(source: SourceReader, seen: SourceState, state: TargetState) -> bool:
-    if seen.gtid_set is not None and state.gtid_set is not None:
-        return bool(source.missing(seen.gtid_set, state.gtid_set))
-    return _position(state) < (seen.position.file, seen.position.offset)
-
-
-def _same(source: SourceReader, seen: SourceState, state: TargetState) -> bool:
-    """Return True if source and target are at the same position."""
-    if seen.gtid_set is not None and state.gtid_set is not None:
-        return not source.missing(seen.gtid_set, state.gtid_set) and not source.missing(state.gtid_set, seen.gtid_set)
-    return _position(state) == (seen.position.file, seen.position.offset)
-
-
-def _position(state: TargetState) -> tuple[str, int]:
-    """Return file and offset of an event ID, `file:offset;thread`."""
-    file, _, position = state.event_id.partition(";")[0].rpartition(":")
-    return file, int(position or 0)
 
 
 def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, ComparedTable | None]:

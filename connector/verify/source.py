@@ -17,7 +17,7 @@ from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, account, connect, query, quoted, speaking_to
 from connector.mysql.server.privileges import read_privileges, unreadable
 from connector.mysql.server.snapshot_point import prepare_session
-from connector.mysql.server.source_state import end_position, gtid_executed
+from connector.mysql.server.source_state import end_position, gtid_executed, is_read
 from connector.mysql.transforms.filters import Filter
 from connector.verify.rules import Change, change_of, changed, kept
 from connector.verify.values import ComparedColumn, Row, ValueForm, column_of, double_form, number_form
@@ -82,6 +82,14 @@ class SourceReader:
                 if before == after:
                     return SourceState(*after, exact=True)
             return SourceState(*after, exact=False)
+
+    def read(self) -> bool | None:
+        """True if the service's producer reads the binary log; None: the user may not ask."""
+        try:
+            with speaking_to(self._source):
+                return is_read(self._connection, self._source.server_id)
+        except MissingPrivilege:
+            return None
 
     def missing(self, gtid_set: str, from_set: str) -> str:
         """Return the GTIDs of one set that are not in the other. MySQL subtracts them itself; MariaDB cannot."""

@@ -59,6 +59,10 @@ class SqliteReader:
         finally:
             self._connection.execute("ROLLBACK")
 
+    def applied(self, service: str) -> bool | None:
+        """A file has no sessions."""
+        return None
+
     def called(self, column: str) -> str:
         """Return the name unchanged."""
         return column

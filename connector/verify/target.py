@@ -51,6 +51,9 @@ class TargetReader(Protocol):
             TargetDiffers: nothing was applied to it yet.
         """
 
+    def applied(self, service: str) -> bool | None:
+        """True if an applier of the service has a session; None: the target does not tell."""
+
     def called(self, column: str) -> str:
         """Return the name on the target of a column or table."""
 

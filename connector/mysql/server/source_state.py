@@ -11,6 +11,7 @@ from connector.log.transaction.position import AfterGtids, SourcePosition, Strea
 from connector.log.transaction.source_position import file_number
 from connector.mysql.server import mariadb_state
 from connector.mysql.server.connection import Connection, Row, query, query_one, release
+from connector.mysql.server.source_facts import SHOW_REPLICAS
 
 FIRST_EVENT = 4  # after the four magic bytes of a file
 GIVEN = frozenset({"ON", "ON_PERMISSIVE"})  # values of gtid_mode with which new transactions have a GTID
@@ -106,6 +107,19 @@ def gtid_purged(connection: Connection) -> str | None:
 def binary_logs(connection: Connection) -> list[tuple[str, int]]:
     """The binary log files, oldest first, with their sizes."""
     return [(row["Log_name"], int(row["File_size"])) for row in query(connection, "SHOW BINARY LOGS")]
+
+
+def is_read(connection: Connection, server_id: int) -> bool:
+    """True if a replica with this server ID is registered; on MariaDB, if the session's user reads the log.
+
+    MariaDB shows replicas to administrators only, and threads to their user.
+    """
+    if mariadb_state.is_mariadb(connection):
+        threads = "SELECT 1 FROM information_schema.processlist WHERE command = 'Binlog Dump'"
+        return bool(query(connection, f"{threads} AND user = SUBSTRING_INDEX(USER(), '@', 1)"))
+    modern = release(connection) >= SHOW_REPLICAS
+    rows = query(connection, "SHOW REPLICAS" if modern else "SHOW SLAVE HOSTS")
+    return any(int(row["Server_Id" if modern else "Server_id"]) == server_id for row in rows)
 
 
 def oldest_position(connection: Connection) -> SourcePosition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -22,9 +22,12 @@ from connector.config.apply import Target
 from connector.config.filters import Filters, Mask, TableRule
 from connector.config.model import Config
 from connector.errors import ConfigError, TargetDiffers
+from connector.logs import fields_of
+from connector.mysql.server.dump import open_stream
 from connector.targets.open import open_target
 from connector.verify import Difference, Report, TableReport, verify
 from connector.verify.report import DifferenceKind
+from connector.verify.source import SourceReader
 from connector.verify.watch import watch
 from tests.integration.mariadb.test_log import CASES
 from tests.support.loading import EVERYTHING, a_database, load_into, run
@@ -379,6 +382,34 @@ def postgres_pair(mysql_server: SqlServer, postgres_server: DatabaseServer) -> I
 def change_postgres(pair: Pair, sql: str) -> None:
     with psycopg.connect(pair.config.target.url.get_secret_value(), autocommit=True) as connection:
         connection.execute(sql.format(db=pair.database))
+
+
+def test_lagging_target_is_compared_once_and_the_missing_process_is_named(
+    postgres_pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair = postgres_pair
+    source = pair.config.source.model_copy(update={"server_id": 4_000_000_123})
+    pair.change_source("INSERT INTO nokey VALUES (9, 'x')")
+    config = pair.config.model_copy(update={"source": source})
+    alone = verify(config, patience=0.5)
+    assert not alone.equal
+    assert alone.lags == "no producer reads the source's binary log: thl produce"
+    (warning,) = caplog.records  # the comparison is not repeated
+    assert fields_of(warning)["reason"] == alone.lags
+    with closing(SourceReader(source)) as reader:
+        position = reader.view().position
+    with closing(open_stream(source, position)):
+        assert verify(config, patience=0.5).lags == "no applier has a session with the target: thl apply"
+        with closing(open_target(config.target, SystemClock())) as target:
+            target.claim(config.service)
+            assert verify(config, patience=0.5).lags.startswith("whether producer and applier run is not known")
+
+
+def test_command_names_the_process_that_a_lagging_target_lacks(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    pair.change_source("INSERT INTO nokey VALUES (9, 'x')")
+    arguments = [*arguments_of(pair), "--set", "source.server_id=4000000124", "--stall-timeout", "0.5"]
+    assert thl(arguments) == 9
+    assert "source's position (no producer reads the source's binary log: thl produce): " in capsys.readouterr().out
 
 
 def with_metadata_columns(pair: Pair) -> None:
