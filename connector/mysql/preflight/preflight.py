@@ -212,7 +212,7 @@ def _server_id(
         if int(row["Server_Id" if modern else "Server_id"]) == source.server_id and uuid != replica_uuid:
             yield PreflightError(
                 "source.server_id is taken by a replica",
-                hint=hint,
+                hint=f"{hint}; one that was killed looks registered for two of its heartbeats, mostly 10 seconds",
                 option="source.server_id",
                 server_id=source.server_id,
                 replica=uuid,

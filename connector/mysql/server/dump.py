@@ -8,15 +8,18 @@ command this module reads the socket; pymysql's buffer is empty then, because ev
 
 from __future__ import annotations
 
+import logging
 import struct
 import uuid
+from contextlib import closing
+from typing import Final
 
 from pymysql.constants import COMMAND
 from pymysqlreplication.binlogstream import ReportSlave
 
 from connector.clock import Clock, SystemClock
 from connector.config.source import Source
-from connector.errors import PreflightError, SourceUnavailable
+from connector.errors import ConnectorError, PreflightError, SourceUnavailable
 from connector.log.gtid.mysql import GtidSet
 from connector.log.transaction.position import AfterGtids, StreamStart
 from connector.mysql.server import mariadb_state, semi_sync
@@ -26,6 +29,9 @@ from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.shared_socket import SharedSocket
 from connector.mysql.server.source_facts import read_facts
 
+LOG: Final = logging.getLogger(__name__)
+
+END_TIMEOUT = 3  # seconds for the session that ends a dump thread
 HEARTBEAT_V2 = 0x02  # flag of the dump: heartbeats with offsets beyond 4 GiB
 THROUGH_GTID = 0x04
 FILE_START = 4
@@ -38,14 +44,17 @@ class PacketSource:
 
     Args:
         connection: pymysql's, after the dump command.
-        heartbeat: seconds between the server's heartbeats.
+        thread: the server's thread of it.
+        source: the server.
         clock: measures silence.
     """
 
-    def __init__(self, connection: Connection, heartbeat: float, clock: Clock) -> None:
+    def __init__(self, connection: Connection, thread: int, source: Source, clock: Clock) -> None:
         self._connection = connection
+        self._thread: int | None = thread
+        self._source = source
         self._socket = connection._sock  # type: ignore[attr-defined]
-        self._silence = SILENCE * heartbeat + 1
+        self._silence = SILENCE * source.dump_heartbeat + 1
         self._clock = clock
         self._last_packet = clock.monotonic()
         self._timeout = -1.0
@@ -64,18 +73,29 @@ class PacketSource:
         except TimeoutError:
             silence = self._clock.monotonic() - self._last_packet
             if silence > self._silence:
-                raise SourceUnavailable(f"the source has been silent for {silence:.1f} s") from None
+                raise self._lost(f"the source has been silent for {silence:.1f} s") from None
             return None
         except OSError as error:
-            raise SourceUnavailable(f"the connection to the source is lost: {error}") from error
+            raise self._lost(f"the connection to the source is lost: {error}") from error
         if size == 0:
-            raise SourceUnavailable("the source closed the connection")
+            raise self._lost("the source closed the connection")
         self._last_packet = self._clock.monotonic()
         return size
 
     def close(self) -> None:
-        """Closes the connection without a quit command: a dumping server does not read commands."""
+        """Closes the connection, and ends the server's thread of it. May be repeated.
+
+        A dumping server reads no commands, so none can end it. It would notice the closed connection only when a
+        heartbeat cannot be sent, mostly the second one; until then the replica would look registered.
+        """
         self._connection._force_close()  # type: ignore[attr-defined]
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            _end_thread(self._source, thread)
+
+    def _lost(self, why: str) -> SourceUnavailable:
+        self._thread = None  # a server that does not answer cannot be asked to end it
+        return SourceUnavailable(why)
 
 
 def replica_uuid(service: str, source: Source) -> str:
@@ -111,7 +131,7 @@ def open_stream(
     try:
         with speaking_to(source):
             command, body = _dump(source, start, mariadb=mariadb_state.is_mariadb(connection))
-            _prepare(connection, source, replica_uuid(service, source))
+            thread = _prepare(connection, source, replica_uuid(service, source))
             if mariadb_state.is_mariadb(connection):
                 mariadb_state.ask(connection, start.gtid_set if isinstance(start, AfterGtids) else None)
             _register(connection, source)
@@ -126,11 +146,30 @@ def open_stream(
     except BaseException:
         connection._force_close()  # type: ignore[attr-defined]
         raise
-    return PacketSource(connection, source.dump_heartbeat, clock or SystemClock())
+    return PacketSource(connection, thread, source, clock or SystemClock())
 
 
-def _prepare(connection: Connection, source: Source, name: str) -> None:
-    """Sets the user variables that the dump thread reads, under the names of older and newer servers."""
+def _end_thread(source: Source, thread: int) -> None:
+    """Ends a dump thread of this user, by another session; a user may end threads of its own without a privilege."""
+    try:
+        with closing(connect(source, patience=END_TIMEOUT)) as connection, speaking_to(source):
+            # Behind the same name there may be another server by now, whose thread of this number is another.
+            for row in query(connection, "SHOW PROCESSLIST"):
+                if row["Id"] == thread and row["User"] == source.user and row["Command"].startswith("Binlog Dump"):
+                    query(connection, f"KILL {thread}")
+    except ConnectorError as error:
+        LOG.info(
+            "the source may show this replica until it has noticed its end",
+            extra={"source_thread": thread, "why": error},
+        )
+
+
+def _prepare(connection: Connection, source: Source, name: str) -> int:
+    """Sets the user variables that the dump thread reads, under the names of older and newer servers.
+
+    Returns:
+        The thread.
+    """
     beat = int(source.dump_heartbeat * 1_000_000_000)
     query(
         connection,
@@ -139,6 +178,7 @@ def _prepare(connection: Connection, source: Source, name: str) -> None:
         (beat, beat, name, name),
     )
     query(connection, "SET SESSION net_write_timeout = %s", (source.net_write_timeout,))
+    return int(query(connection, "SELECT CONNECTION_ID() AS thread")[0]["thread"])
 
 
 def _register(connection: Connection, source: Source) -> None:

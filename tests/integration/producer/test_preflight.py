@@ -26,6 +26,7 @@ from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter
 from connector.sandbox.mysql import MySqlServer
 from tests.support.loading import a_database, a_user, as_source, checked, run, take
+from tests.support.producing import until
 from tests.support.servers.environment import SqlServer
 
 LEAST = ("REPLICATION SLAVE, REPLICATION CLIENT ON *.*",)
@@ -230,6 +231,24 @@ def test_a_server_id_that_a_replica_has_is_refused(mysql_server: SqlServer) -> N
     finally:
         stream.close()
         connection.close()
+
+
+@pytest.mark.parametrize("server", ["mysql_server", "mariadb_server"])
+def test_closed_stream_ends_its_dump_thread_on_the_server(server: str, request: pytest.FixtureRequest) -> None:
+    # With an hour between heartbeats the server would not notice the closed connection by itself.
+    with a_user(request.getfixturevalue(server), *LEAST) as whole:
+        source = whole.model_copy(update={"server_id": 77124, "dump_heartbeat": 3600.0})
+        with at_source(request.getfixturevalue(server)) as connection:
+
+            def threads() -> list[str]:
+                rows = query(connection, "SHOW PROCESSLIST")
+                return [row["Command"] for row in rows if row["User"] == source.user]
+
+            stream = open_stream(source, end_position(connection))
+            until(lambda: threads() == ["Binlog Dump"])
+            stream.close()
+            stream.close()
+            until(lambda: not threads())
 
 
 @contextmanager
