@@ -101,6 +101,8 @@ def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno
 
 def _check_target(position: TargetPosition, to: Seqno) -> None:
     """Check that a target shows a state of the source after an event."""
+    if position.seqno == NO_SEQNO:
+        raise ConfigError("nothing was applied to this target yet", hint="thl apply", service=position.service)
     if position.rewound_from != NO_SEQNO:
         raise ConfigError(
             f"the target is applying events again, up to {position.rewound_from}: its rows are of a later event than "

@@ -41,7 +41,7 @@ _CROSSES: Final = "the password for the brokers crosses the network"
 _IDENTITY: Final = "ssl.endpoint.identification.algorithm"
 _UNVERIFIED: Final = {"enable.ssl.certificate.verification": ("false", "f", "0"), _IDENTITY: ("", "none")}
 _DOWN: Final = "are the brokers of kafka.bootstrap up? how often they are tried again: kafka.retries"
-_LOST: Final = frozenset((KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN))
+LOST: Final = frozenset((KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN))
 
 
 def properties(kafka: Kafka, **required: str | int | float | bool) -> dict[str, str | int | float | bool]:
@@ -139,7 +139,7 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
         )
     if cause.code() in _REFUSED:
         return PreflightError(text, hint="check kafka.properties and this user's access rules (thl acls)", **where)
-    return BrokerUnavailable(text, hint=_DOWN if cause.code() in _LOST else "", code=cause.name(), **where)
+    return BrokerUnavailable(text, hint=_DOWN if cause.code() in LOST else "", code=cause.name(), **where)
 
 
 class Client(Protocol):
@@ -222,6 +222,6 @@ class Refusals:
 
     def failure(self, error: KafkaException, doing: str, **where: object) -> ConnectorError:
         """Convert an error like the function `failure`; add the refusal that caused a lost connection, if any."""
-        if self._last is None or error.args[0].code() not in _LOST:
+        if self._last is None or error.args[0].code() not in LOST:
             return failure(error, doing, **where)
         return BrokerUnavailable(f"{doing}: {self._last.str()}", hint=self.hint, code=self._last.name(), **where)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConnectorError
-from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
+from connector.kafka.client import LOG, LOST, Refusals, checked_properties, failure, properties
 
 PATIENCE: Final = 30.0  # seconds for an answer
+QUIET: Final = 3.0  # seconds without one, after which a caller with twice the patience or more says what it waits for
 AT_ONCE: Final = 500  # messages
 DAY_MS: Final = 86_400_000  # the longest that librdkafka allows
 Property = str | int | float | bool
+
+Answer = TypeVar("Answer")
 
 _UNKNOWN: Final = frozenset((KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC))
 _MISSING: Final = frozenset((KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE))
@@ -79,6 +82,8 @@ class KafkaConsumer:
             "max.poll.interval.ms": DAY_MS,  # a reader may pause between two polls for as long as it has work
         }
         self._group = group
+        self._bootstrap = kafka.bootstrap
+        self._announced = False
         self._refusals = Refusals()
         self._properties = {**(defaults or {}), **properties(kafka), **fixed, **(settings or {})}
         self._assigned: Mapping[int, int] = {}
@@ -170,7 +175,9 @@ class KafkaConsumer:
         at = f"{topic}-{partition}"
         consumer = self._consumer
         with self._refusals.asking(consumer, "a partition's ends cannot be read", partition=at):
-            ends: tuple[int, int] | None = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout)
+            ends: tuple[int, int] | None = self._answer(
+                lambda seconds: consumer.get_watermark_offsets(TopicPartition(topic, partition), seconds), timeout
+            )
         if ends is None:
             raise BrokerUnavailable("the brokers do not return a partition's ends in time", partition=at)
         return ends
@@ -187,7 +194,8 @@ class KafkaConsumer:
         """The number of partitions of a topic; 0 when there is no such topic."""
         consumer = self._consumer
         with self._refusals.asking(consumer, "the brokers do not describe a topic", topic=topic):
-            found = consumer.list_topics(topic, timeout=timeout).topics[topic]
+            described = self._answer(lambda seconds: consumer.list_topics(topic, timeout=seconds), timeout)
+            found = described.topics[topic]
         if found.error is None:
             return len(found.partitions)
         if found.error.code() in _UNKNOWN:
@@ -225,6 +233,21 @@ class KafkaConsumer:
             with checked_properties():
                 self._made = Consumer({**self._properties, "error_cb": self._refusals}, logger=LOG)
         return self._made
+
+    def _answer(self, ask: Callable[[float], Answer], timeout: float) -> Answer:
+        """Ask the brokers; log a warning once if they are silent for some seconds, and ask for the rest of the time."""
+        if self._announced or timeout < 2 * QUIET:
+            return ask(timeout)
+        try:
+            if (answer := ask(QUIET)) is not None:
+                return answer
+        except KafkaException as error:
+            if error.args[0].code() not in LOST:
+                raise
+        self._announced = True
+        rest = timeout - QUIET
+        LOG.warning("waiting for the brokers of kafka.bootstrap", extra={"bootstrap": self._bootstrap, "seconds": rest})
+        return ask(rest)
 
     def _converted(self, received: Message) -> KafkaMessage | PartitionEnd | None:
         partition, offset, error = received.partition() or 0, received.offset() or 0, received.error()

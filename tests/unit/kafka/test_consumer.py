@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable
 from connector.kafka import consumer as consumer_module
 from connector.kafka.consumer import KafkaConsumer
+from connector.logs import fields_of
 
 
 class Client:
@@ -64,3 +66,22 @@ def test_checksums_of_messages_are_always_checked(consumer: KafkaConsumer) -> No
     consumer.unassign()
     assert Client.made.properties["check.crcs"] is True
     assert Client.made.properties["client.id"] == "me"
+
+
+def test_silent_brokers_are_announced_once_before_the_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(consumer_module, "QUIET", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and answers nothing
+        bootstrap = f"127.0.0.1:{silent.getsockname()[1]}"
+        with KafkaConsumer(Kafka(bootstrap=bootstrap), "group") as consumer:
+            for ask in (lambda: consumer.partitions("t", 0.5), lambda: consumer.bounds("t", 0, 0.5)):
+                with pytest.raises(BrokerUnavailable):
+                    ask()
+        (waiting,) = [one for one in caplog.records if one.levelname == "WARNING"]
+        assert waiting.message == "waiting for the brokers of kafka.bootstrap"
+        assert fields_of(waiting) == {"bootstrap": bootstrap, "seconds": 0.3}
+        caplog.clear()
+        with KafkaConsumer(Kafka(bootstrap=bootstrap), "group") as consumer, pytest.raises(BrokerUnavailable):
+            consumer.partitions("t", 0.3)  # too short a time to announce it
+        assert not caplog.records
