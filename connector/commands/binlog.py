@@ -196,6 +196,7 @@ def binlog(
     """
     from connector.config.filters import Filters
     from connector.inspect.selection import Selection, SelectionBounds
+    from connector.inspect.terminal import output
     from connector.inspect.transactions import TransactionPrinter
     from connector.mysql.binlog.log_files import log_files
     from connector.mysql.binlog.log_reader import LogReading, read_log
@@ -216,7 +217,7 @@ def binlog(
         replays=layout == "sql",
     )
     found = _between(log_files(files), chosen.from_position, chosen.to_position)
-    out = sys.stdout.buffer
+    out = output()
     if events:
         choice = _event_choice(types, server_ids, bounds)
         printed = _print_events(found, filters, choice, gaps if salvage else None, as_json=layout == "json")
@@ -309,9 +310,10 @@ def _print_events(
     from connector.inspect.binlog_events.fields import EventFields
     from connector.inspect.binlog_events.printing import EventPrinter
     from connector.inspect.binlog_events.walk import walk
+    from connector.inspect.terminal import output
     from connector.mysql.binlog.log_reader import Gap
 
-    out = sys.stdout.buffer
+    out = output()
 
     def report(file: LogFile, error: ConnectorError, start: int, end: int) -> None:
         error.hint = error.file_hint

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -104,11 +103,12 @@ def list_log(
     """
     from connector.inspect.formats.printing import log_printer
     from connector.inspect.relay import relay_events
+    from connector.inspect.terminal import output
     from connector.inspect.thl_events.log import LogList
 
     del by  # scripts written for Tungsten give it
     choice = chosen(view.zone, **options)
-    printer = log_printer(view, sys.stdout.buffer)
+    printer = log_printer(view, output())
     checksums = not no_checksum
     if relay is None:
         events = LogList(config, checksums=checksums).events(choice)

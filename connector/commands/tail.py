@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -36,10 +35,11 @@ def tail(config: Config, view: View, last: int, to_seqno: int | None, voided: bo
     """Print events as they arrive in the log, each when it is complete, until SIGINT or SIGTERM."""
 
     from connector.inspect.formats.printing import log_printer
+    from connector.inspect.terminal import output
     from connector.inspect.thl_events.follow import Following
 
     stop = stop_at_signals()
-    printer = log_printer(view, sys.stdout.buffer)
+    printer = log_printer(view, output())
     for listed in Following(config, stop.is_set).events(last, voided=voided, until=to_seqno):
         if listed is None:
             printer.flush()

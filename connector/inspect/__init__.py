@@ -9,5 +9,6 @@
 - `relay`: `thl list --file`, `thl index --file`.
 - `trapped`: `thl trapped`.
 - `selection`: the chosen transactions of binary log files (`thl binlog`).
+- `terminal`: standard output, escaped if it is a terminal.
 - `transactions`: prints transactions of binary log files.
 """

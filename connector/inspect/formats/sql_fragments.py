@@ -14,8 +14,7 @@ from typing import Any, BinaryIO, Final
 from connector.errors import escaped
 from connector.inspect.formats.sql_rows import Excluded, row_statements
 from connector.inspect.formats.sql_session import SqlSession, statement_bytes
-from connector.inspect.formats.tungsten import ListedFragment, or_null, shown_text
-from connector.log.transaction import statement_options as replay
+from connector.inspect.formats.tungsten import ListedFragment, or_null
 
 _DELIMITERS: Final = ("//", "$$", ";;", "@@@", "\\\\\\", "~~~~")
 _LINE_COMMENT: Final = re.compile(r"--|#")
@@ -27,14 +26,13 @@ class StatementPrinter:
     """Writes fragments as SQL: a `connector.inspect.formats.printing.LogPrinter`.
 
     Args:
-        out: receives it; control characters in statements are escaped if it is a terminal.
+        out: receives it.
         excluded: true for columns that are not to be set.
         hexadecimal: text of rows in hexadecimal.
     """
 
     def __init__(self, out: BinaryIO, excluded: Excluded, *, hexadecimal: bool = False) -> None:
         self._out = out
-        self._terminal = out.isatty()
         self._excluded = excluded
         self._hexadecimal = hexadecimal
         self._session = SqlSession()
@@ -76,20 +74,19 @@ class StatementPrinter:
             return
         options = change["options"]
         yield from self._session.for_statement(change["schema"], options)
-        yield from self._terminated(statement_bytes(_START.sub("", change["sql"]), options), options)
+        yield from _terminated(statement_bytes(_START.sub("", change["sql"]), options))
 
-    def _terminated(self, sql: bytes, options: dict[str, str]) -> Iterator[bytes]:
-        """A statement and its end; with another delimiter if it has semicolons itself."""
-        if self._terminal and replay.TEXT not in options:
-            sql = shown_text(sql.decode("utf-8", "backslashreplace")).encode()
-        shown = sql.decode("latin-1").rstrip("; \t\r\n")  # bytes as characters
-        if ";" in shown:
-            delimiter = next(one for one in chain(_DELIMITERS, map("//{}//".format, count())) if one not in shown)
-            yield from (f"DELIMITER {delimiter}".encode(), sql, delimiter.encode(), b"DELIMITER ;")
-        elif _LINE_COMMENT.search(shown):
-            yield from (sql, b";")
-        else:
-            yield sql if sql.rstrip().endswith(b";") else sql + b";"
+
+def _terminated(sql: bytes) -> Iterator[bytes]:
+    """A statement and its end; with another delimiter if it has semicolons itself."""
+    shown = sql.decode("latin-1").rstrip("; \t\r\n")  # bytes as characters
+    if ";" in shown:
+        delimiter = next(one for one in chain(_DELIMITERS, map("//{}//".format, count())) if one not in shown)
+        yield from (f"DELIMITER {delimiter}".encode(), sql, delimiter.encode(), b"DELIMITER ;")
+    elif _LINE_COMMENT.search(shown):
+        yield from (sql, b";")
+    else:
+        yield sql if sql.rstrip().endswith(b";") else sql + b";"
 
 
 def _comment(text: str) -> bytes:

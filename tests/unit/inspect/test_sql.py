@@ -208,13 +208,3 @@ def test_a_statement_that_its_character_set_lacks_is_refused_and_kept_bytes_are_
         statement_bytes("中", {"character_set_client": "latin1"})
     kept = base64.b64encode(b"\xff").decode()
     assert statement_bytes("\\xff", {"character_set_client": "utf8mb4", "text_base64": kept}) == b"\xff"
-
-
-def test_control_characters_of_a_statement_do_not_reach_a_terminal() -> None:
-    class Terminal(io.BytesIO):
-        def isatty(self) -> bool:
-            return True
-
-    event = a_fragment(a_statement("s", "a\x1b[2Jb"))
-    assert "a\\x1b[2Jb;" in sql(event, out=Terminal())
-    assert "a\x1b[2Jb;" in sql(event)
