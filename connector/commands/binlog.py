@@ -61,6 +61,13 @@ DAMAGE = "Damage"
     help="With --format sql: write the files there that LOAD DATA reads.",
 )
 @option(
+    "--skip-gtids",
+    section=OUTPUT,
+    is_flag=True,
+    help="With --format sql: transactions get new GTIDs where they are executed. Without it they keep theirs, and a "
+    "MySQL that has them already executes nothing.",
+)
+@option(
     "--events",
     section=EVENTS,
     is_flag=True,
@@ -177,6 +184,7 @@ def binlog(
     *,
     layout: str | None,
     load_folder: Path | None,
+    skip_gtids: bool,
     events: bool,
     types: tuple[str, ...],
     server_ids: tuple[int, ...],
@@ -202,8 +210,8 @@ def binlog(
     from connector.mysql.binlog.log_reader import LogReading, read_log
     from connector.mysql.transforms.filters import Filter
 
-    _check(layout, {"--load-folder": load_folder}, {"--type": types, "--server-id": server_ids},
-           events=events)  # fmt: skip
+    _check(layout, {"--load-folder": load_folder, "--skip-gtids": skip_gtids},
+           {"--type": types, "--server-id": server_ids}, events=events)  # fmt: skip
     chosen = SelectionBounds(**bounds)
     selection = Selection(chosen)
     gaps: list[Gap] = []
@@ -226,7 +234,7 @@ def binlog(
     reading = LogReading(
         filters, BATCH_BYTES, sys.stdin.buffer, _reporter(gaps) if salvage else None, _in_use_reporter()
     )
-    printer = _formatter(layout, load_folder)
+    printer = _formatter(layout, load_folder, gtids=not skip_gtids)
     transactions = TransactionPrinter(printer, selection, out)
     try:
         for file in found:
@@ -263,14 +271,14 @@ def _check(layout: str | None, of_sql: Mapping[str, object], of_events: Mapping[
                 raise ConfigError(f"{name} is for {needed}")
 
 
-def _formatter(layout: str | None, load_folder: Path | None) -> Formatter:
+def _formatter(layout: str | None, load_folder: Path | None, *, gtids: bool) -> Formatter:
     """The formatter of transactions."""
     from connector.inspect.formats.json_transaction import JsonPrinter
     from connector.inspect.formats.sql_transaction import SqlPrinter
     from connector.inspect.formats.tungsten_transaction import TungstenPrinter
 
     if layout == "sql":
-        return SqlPrinter(load_folder)
+        return SqlPrinter(load_folder, gtids=gtids)
     return TungstenPrinter() if layout == "tungsten" else JsonPrinter()
 
 

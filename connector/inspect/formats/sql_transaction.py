@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from connector import private_files as private
-from connector.errors import ConfigError, escaped
+from connector.errors import ConfigError, Unsupported, escaped
 from connector.inspect.formats.tungsten import time_of
+from connector.log.gtid.source_gtids import of_mariadb
 from connector.log.ids import Kind, Outcome, Seqno
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
@@ -24,10 +25,14 @@ from connector.log.transaction.xa import XID
 from connector.mysql.values.charsets import UTF8, decode_leniently, shown
 from connector.mysql.values.session_names import COLLATION_OPTIONS, named_option
 
+GTID_NEXT: Final = b"SET @@session.gtid_next = '%s'"
+# After a format description a MySQL expects a replica's GTID events, and takes what has none for anonymous.
+DESCRIBED: Final = b"/*!50700 " + GTID_NEXT % b"AUTOMATIC" + b"*/"
 # What ends a statement. Its command is in lower case, as the client has it: after `\C binary` it knows no other.
 DELIMITER: Final = b"/*!*/;"
 BEFORE: Final = b"""# SQL of binary log files, from thl binlog. Execute it with: mysql --binary-mode --comments
-# (with --local-infile for LOAD DATA). The user needs BINLOG_ADMIN for rows, and SESSION_VARIABLES_ADMIN.
+# (with --local-infile for LOAD DATA), or with MariaDB's client. The user needs BINLOG_ADMIN for rows, and
+# SESSION_VARIABLES_ADMIN; with MariaDB BINLOG REPLAY and BINLOG ADMIN.
 # Where a statement used the time zone SYSTEM, the zone is that of the server that executes it.
 /*!50530 SET @@session.pseudo_slave_mode = 1*/;
 delimiter /*!*/;
@@ -72,10 +77,13 @@ class SqlPrinter:
 
     Args:
         folder: for the files that LOAD DATA reads; None: a log with such a file is refused.
+        gtids: transactions keep their GTIDs where they are executed; False: they get new ones.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, gtids: bool = True) -> None:
         self._folder = folder
+        self._gtids = gtids
+        self._automatic = b""  # what lets the session give GTIDs by itself again; empty: it does
         self._printed = PrintedSession()
         self._session = PrintedSession()
         self._begin: TransactionStart | None = None
@@ -106,7 +114,10 @@ class SqlPrinter:
         about += f" gtid={begin.gtid}" if begin.gtid else ""
         found.append(f"{escaped(about)}\n".encode())
         if self._session.described != self._printed.described:
+            found += self._next_gtid(None)  # a description is no transaction
             found.append(_ended(f"BINLOG '\n{self._session.described}\n'".encode()))
+            self._automatic = DESCRIBED
+        found += self._next_gtid(begin.gtid if self._gtids else None)
         opening, self._ending = self._bounds(begin, ending, xa)
         return b"".join((*found, *map(_ended, opening)))
 
@@ -119,13 +130,29 @@ class SqlPrinter:
     def end(self) -> bytes:
         """The SQL that follows the last transaction."""
         self._forget()
-        return AFTER if self._begun else b""
+        return b"".join((*self._next_gtid(None), AFTER)) if self._begun else b""
 
     def _forget(self) -> None:
         self._session = replace(self._printed, settings=dict(self._printed.settings))
         for file in self._files:
             file.unlink(missing_ok=True)
         self._files.clear()
+
+    def _next_gtid(self, gtid: str | None) -> Iterator[bytes]:
+        """Sets the GTID of the next transaction; None: the server gives one if it has GTIDs."""
+        if gtid is None:
+            if self._automatic:
+                yield _ended(self._automatic)
+            self._automatic = b""
+        elif of_mariadb(gtid):
+            domain, server_id, number = gtid.split("-")
+            self._automatic = _mariadb_gtid("@@global.gtid_domain_id", "@@global.server_id")
+            yield _ended(_mariadb_gtid(domain, server_id))
+            # Not in one statement: the number is checked against the domain that the session has before it.
+            yield _ended(f"SET @@session.gtid_seq_no = {number}".encode())
+        else:
+            self._automatic = GTID_NEXT % b"AUTOMATIC"
+            yield _ended(GTID_NEXT % gtid.encode())
 
     def _bounds(self, begin: TransactionStart, ending: TransactionEnd, xa: str) -> tuple[list[bytes], bytes]:
         xid = begin.metadata.get(XID, "").encode()
@@ -135,6 +162,14 @@ class SqlPrinter:
             return [f"XA {xa.upper()} ".encode() + xid], b""
         if begin.kind is Kind.DDL and self._statements == 1:
             return [], b""  # a definition commits by itself
+        if begin.kind is Kind.DDL and self._gtids and begin.gtid and of_mariadb(begin.gtid):
+            raise Unsupported(
+                "a MariaDB executes a definition and its rows (CREATE TABLE … SELECT) as two transactions: their GTID "
+                "cannot be kept",
+                hint="--skip-gtids",
+                gtid=begin.gtid,
+                at=begin.start,
+            )
         return [b"BEGIN"], _ended(b"COMMIT" if ending.outcome is Outcome.COMMIT else b"ROLLBACK")
 
     def _change(self, seqno: Seqno, change: Rows | Statement) -> Iterator[bytes]:
@@ -212,6 +247,10 @@ class SqlPrinter:
             file.unlink(missing_ok=True)
             self._files.append(file)
         return file
+
+
+def _mariadb_gtid(domain: str, server_id: str) -> bytes:
+    return f"SET @@session.gtid_domain_id = {domain}, @@session.server_id = {server_id}".encode()
 
 
 def _text(statement: Statement) -> tuple[bytes, str]:

@@ -29,8 +29,10 @@ from pymysqlreplication.event import (
 )
 from pymysqlreplication.row_event import TableMapEvent, WriteRowsEvent
 
+from connector.fetching.mariadb_programs import mariadb_folder
 from connector.mysql.values.session_names import sql_mode_names
 from connector.sandbox.mysql import MySqlServer
+from connector.sandbox.mysqld import Mysqld
 from tests.integration.binlog.test_statements import SCHEMA, SCRIPT, SETTINGS, TABLES, run
 from tests.support.event_oracles import check_events
 from tests.support.mysql import connect
@@ -64,10 +66,26 @@ MODES = ("", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT", "STRICT_TRAN
 
 
 class Workload:
-    """Random changes of one session after the other, in all binary log formats."""
+    """Random changes of one session after the other, in all binary log formats.
 
-    def __init__(self, server: MySqlServer, seed: int) -> None:
+    Args:
+        server: the source.
+        seed: of the choices.
+        compression: the variable that compresses transactions.
+        creates: also CREATE TABLE … SELECT.
+    """
+
+    def __init__(
+        self,
+        server: Mysqld,
+        seed: int,
+        compression: str = "binlog_transaction_compression",
+        *,
+        creates: bool = True,
+    ) -> None:
         self._draw = random.Random(seed)
+        self._compression = compression
+        self._creates = creates
         self._sessions = [connect(server), connect(server), connect(server)]
         for session in self._sessions:
             with session.cursor() as cursor:
@@ -139,18 +157,18 @@ class Workload:
             case 4:
                 cursor.execute("SET sql_mode = %s", (draw.choice(MODES),))
                 cursor.execute("INSERT INTO r (a, s) VALUES (%d, 'it''s \\\\ here')" % number)  # noqa: UP031
-            case 5:
+            case 5 if self._creates:
                 name = f"made{draw.randrange(5)}"
                 cursor.execute(f"DROP TABLE IF EXISTS {name}")
                 cursor.execute(f"CREATE TABLE {name} (PRIMARY KEY (id)) AS SELECT id, a, s FROM r WHERE a < {number}")
-            case 6:
+            case 6 if self._creates:
                 cursor.execute("DROP DATABASE IF EXISTS other")
                 cursor.execute("CREATE DATABASE other CHARACTER SET latin1")
                 cursor.execute("CREATE TABLE other.t (a INT, s VARCHAR(90)) AS SELECT a, LEFT(s, 9) AS s FROM r")
             case 7:
-                cursor.execute("SET binlog_transaction_compression = ON")
+                cursor.execute(f"SET {self._compression} = ON")
                 cursor.execute(*draw.choice(kinds))
-                cursor.execute("SET binlog_transaction_compression = OFF")
+                cursor.execute(f"SET {self._compression} = OFF")
             case _:
                 cursor.execute(*draw.choice(kinds))
 
@@ -165,7 +183,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MySqlSer
         yield source, copy
 
 
-def logs(server: MySqlServer) -> list[Path]:
+def logs(server: Mysqld) -> list[Path]:
     """The closed files of the log."""
     with connect(server).cursor() as cursor:
         cursor.execute("FLUSH BINARY LOGS")
@@ -173,12 +191,15 @@ def logs(server: MySqlServer) -> list[Path]:
         return [server.data / row[0] for row in cursor.fetchall()[:-1]]
 
 
-def replay(files: list[Path], copy: MySqlServer, *arguments: object) -> bytes:
-    """Execute the source's log on the copy with MySQL's client."""
+def replay(files: list[Path], copy: Mysqld, *arguments: object) -> bytes:
+    """Execute the source's log on the copy with its own client."""
     command = [sys.executable, "-m", "connector", "binlog", *map(str, files), "--format", "sql"]
     told = subprocess.run([*command, *map(str, arguments)], capture_output=True, check=False)
     assert (told.returncode, told.stderr.decode()) == (0, "")
-    client = [*copy.client("mysql"), "--binary-mode", "--comments", "--local-infile=1"]
+    program = (
+        copy.client("mysql") if isinstance(copy, MySqlServer) else copy.connecting([f"{mariadb_folder()}/bin/mariadb"])
+    )
+    client = [*program, "--binary-mode", "--comments", "--local-infile=1"]
     done = subprocess.run(client, input=told.stdout, capture_output=True, check=False)
     if done.returncode or done.stderr:
         line = int(re.findall(rb"at line (\d+)", done.stderr + b"at line 1")[0])
@@ -187,7 +208,7 @@ def replay(files: list[Path], copy: MySqlServer, *arguments: object) -> bytes:
     return told.stdout
 
 
-def state(server: MySqlServer) -> dict[str, Any]:
+def state(server: Mysqld) -> dict[str, Any]:
     """Definitions and rows of all schemas, and routines, triggers and views."""
     found: dict[str, Any] = {}
     with connect(server).cursor() as cursor:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from connector.errors import Unsupported
 from tests.support.binlog import row_changes, whole_file
 from tests.support.binlog_command import INT, RECORDED, binlog, gtid, transactions
 from tests.support.binlog_writer import LogWriter, image
@@ -71,9 +72,14 @@ def test_a_transaction_of_rows_is_one_of_binlog_statements(tmp_path: Path) -> No
     log.commit()
     found = executed(sql("-", stdin=log.data))
     words = [text.split()[0] for text in found]
-    assert words == [b"BINLOG", b"BEGIN", b"BINLOG", b"COMMIT", b"BEGIN", b"BINLOG", b"BINLOG", b"COMMIT"]
+    commit = [b"BEGIN", b"BINLOG", b"COMMIT"]
+    assert words == [b"BINLOG", b"SET", *commit, b"SET", b"BEGIN", b"BINLOG", *commit[1:]]
     binlogs = [text for text in found if text.startswith(b"BINLOG")]
     assert rows_in(tmp_path, binlogs) == [[1], [2], [3]]
+    assert found[1] == b"SET @@session.gtid_next = '00010203-0405-0607-0809-0a0b0c0d0e0f:1'"
+    assert found[5] == b"SET @@session.gtid_next = 'AUTOMATIC'"  # the second has none
+    skipped = executed(sql("-", "--skip-gtids", stdin=log.data))
+    assert [text for text in skipped if b"gtid_next" in text] == [b"/*!50700 SET @@session.gtid_next = 'AUTOMATIC'*/"]
 
 
 def test_rows_of_version_1_become_version_2(tmp_path: Path) -> None:
@@ -197,7 +203,16 @@ def test_relay_log_of_today_with_longer_headers_is_printed() -> None:
 
 @pytest.mark.parametrize("file", [RECORDED, RECORDED.with_name("mariadb-11.4.000001")])
 def test_recorded_files_are_printed_whole(file: Path) -> None:
-    text = sql(file)
+    text = sql(file, "--skip-gtids")
     assert text.count(b"\nCOMMIT\n") == text.count(b"\nBEGIN\n") > 3
     assert text.startswith(b"# SQL of binary log files")
     assert text.endswith(b"delimiter ;\n/*!50530 SET @@session.pseudo_slave_mode = 0*/;\n")
+
+
+def test_gtid_of_a_mariadb_is_set_after_its_domain_and_refused_for_a_definition_with_rows() -> None:
+    told = binlog(RECORDED.with_name("mariadb-11.4.000001"), "--format", "sql")
+    first = told.out.index(b"SET @@session.gtid_domain_id = 0, @@session.server_id = ")
+    assert first < told.out.index(b"SET @@session.gtid_seq_no = 1\n")
+    assert told.code == Unsupported.exit_code
+    assert "CREATE TABLE … SELECT" in told.err
+    assert "hint: --skip-gtids" in told.err
