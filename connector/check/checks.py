@@ -6,26 +6,31 @@ together after `PATIENCE`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Final
 
 from connector.check.result import Check, failed, ok, warning
+from connector.clock import SystemClock
 from connector.config import Config
-from connector.errors import ConnectorError, MissingPrivilege, PreflightError
+from connector.config.target_url import target_kind
+from connector.errors import ConnectorError, MissingPrivilege, PreflightError, ValueNotRepresentable
 from connector.fetching.java import installed_java, is_fetched
 from connector.fetching.versions import JAVA_LEAST_VERSION
 from connector.kafka.topics import Topics
 from connector.mysql.preflight.preflight import preflight
-from connector.mysql.server.connection import connect
+from connector.mysql.preflight.zero_dates import FIRST_ROWS, DateColumn, zero_dates
+from connector.mysql.server.connection import Connection, connect
 from connector.mysql.server.dump import replica_uuid
+from connector.mysql.transforms.filters import Filter
 from connector.targets.open import check_target
 
 SOURCE: Final = "source"
 GRANTS: Final = "grants"
 KAFKA: Final = "kafka"
 TARGET: Final = "target"
+NAMED: Final = 10  # columns that a result names
 PATIENCE: Final = 4.0  # seconds for a server to answer; as long as that of the target's `check`
 
 
@@ -89,13 +94,43 @@ def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
                 facts = preflight(connection, source, snapshot=snapshot, replica_uuid=uuid)
             except PreflightError as error:
                 return list(_problems(f"{source.host}:{source.port} answers", error))
+            dates = list(_check_dates(config, connection, Filter.of(source, facts.lower_case_table_names)))
     except ConnectorError as error:
         return [failed(SOURCE, error)]
     return [
         ok(SOURCE, f"{facts.server} at {source.host}:{source.port}"),
         ok(GRANTS, f"the user {source.user} has every privilege that is needed"),
         *(warning(SOURCE, text) for text in facts.warnings),
+        *dates,
     ]
+
+
+def _check_dates(config: Config, connection: Connection, filter: Filter) -> Iterator[Check]:
+    """Check that the captured columns have no zero dates that the target lacks."""
+    if target_kind(config.target.url.get_secret_value()) != "postgres":
+        return
+    found = zero_dates(connection, config.source, filter, SystemClock())
+    remedy = (
+        'for these tables zero_dates: ["*"] in a rule of source.filters.tables publishes NULL; in a key drop the rows'
+    )
+    if found.in_rows:
+        text = f"rows hold the date 0000-00-00, which PostgreSQL has not: {_named(found.in_rows)}"
+        yield failed(SOURCE, ValueNotRepresentable(text, hint=remedy))
+    if found.in_defaults:
+        text = f"the default is the date 0000-00-00, which PostgreSQL has not: {_named(found.in_defaults)}"
+        yield warning(SOURCE, text, remedy)
+    if found.accepted and (others := found.not_seen + found.not_read):
+        looked = f"none in the index, or the first {FIRST_ROWS} rows, of {len(found.not_seen)}"
+        text = (
+            "sql_mode lets clients write the date 0000-00-00, which PostgreSQL has not. Date columns without a rule: "
+            f"{len(others)} ({looked})"
+        )
+        yield warning(SOURCE, text, f"sql_mode with NO_ZERO_DATE and STRICT_TRANS_TABLES; or {remedy}")
+
+
+def _named(columns: Sequence[DateColumn]) -> str:
+    more = len(columns) - NAMED
+    return ", ".join(map(str, columns[:NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def check_target_server(config: Config) -> list[Check]:

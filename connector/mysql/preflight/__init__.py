@@ -6,4 +6,5 @@
 - `semi_sync`: a source that waits for acknowledgements.
 - `unmatched_patterns`: patterns of filters that match no table.
 - `widening`: filters that capture more than before.
+- `zero_dates`: dates that some targets lack.
 """

@@ -17,9 +17,10 @@ from connector import cli
 from connector.check.checks import check
 from connector.check.result import Check, CheckState
 from connector.config import Config, Filters, Kafka, Source, Target
+from connector.config.filters import TableRule
 from connector.fetching.java import java_home
 from connector.kafka.topics import Topics
-from tests.support.loading import a_user
+from tests.support.loading import a_database, a_user, run
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 
 LEAST = ("REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, SELECT, XA_RECOVER_ADMIN ON *.*",)
@@ -216,3 +217,40 @@ def test_command_prints_json_and_exits_with_first_failure(
     said = capsys.readouterr().out
     assert "FAILED" in said
     assert "target.url" in said
+
+
+def test_zero_dates_that_postgres_lacks_are_found_in_rows_defaults_and_sql_mode(
+    config: Config, mysql_server: SqlServer, mariadb_server: SqlServer, postgres_server: DatabaseServer
+) -> None:
+    to_postgres = changed(config, "target", url=Target(url=postgres_server.dsn).url)
+    for server in (mysql_server, mariadb_server):
+        with a_database(server, "dates") as (source, name):
+            run(
+                source, name,
+                "CREATE TABLE t (d DATE NOT NULL, k DATETIME PRIMARY KEY, x DATE NOT NULL DEFAULT '0000-00-00', "
+                "late TIMESTAMP(3) NULL, i DATETIME(6), ok DATE, KEY (i))",
+                "INSERT INTO t VALUES ('2026-01-01', '2026-01-01', '2026-01-01', NULL, NULL, NULL)",
+                "INSERT INTO t VALUES ('0000-00-00', '0000-00-00', '2026-01-01', '0000-00-00', '0000-00-00', NULL)",
+            )  # fmt: skip
+            filters = Filters(do=(name,))
+            asked = to_postgres.model_copy(update={"source": source.model_copy(update={"filters": filters})})
+            failed, default, *accepted = dates_in(check(asked, ENVIRON))
+            assert failed.exit_code == 6
+            assert failed.found.endswith(f"has not: {name}.t.d, {name}.t.k, {name}.t.late, {name}.t.i")
+            assert default.found.endswith(f"has not: {name}.t.x")
+            # MySQL's own sql_mode has NO_ZERO_DATE, MariaDB's has not.
+            assert [one.found.rpartition(". ")[2] for one in accepted] == (
+                ["Date columns without a rule: 1 (none in the index, or the first 1000 rows, of 1)"]
+                if server is mariadb_server
+                else []
+            )
+            assert "zero_dates" in failed.remedy
+            rule = TableRule(match=(f"{name}.t",), zero_dates=("*",))
+            ruled = changed(asked, "source", filters=Filters(do=(name,), tables=(rule,)))
+            (failed,) = dates_in(check(ruled, ENVIRON))
+            assert failed.found.endswith(f"has not: {name}.t.k")
+            assert dates_in(check(changed(ruled, "target", url=config.target.url), ENVIRON)) == []
+
+
+def dates_in(checks: list[Check]) -> list[Check]:
+    return [one for one in checks if "0000-00-00" in one.found]
