@@ -101,6 +101,15 @@ def open_to_append(path: Path) -> BinaryIO:
     return _opened(path, os.O_WRONLY | os.O_APPEND, "ab")
 
 
+def open_to_update(path: Path) -> BinaryIO:
+    """Open a file for reading and writing, as `open_new` does; create it if missing.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    return _opened(path, os.O_RDWR, "r+b")
+
+
 def owned(path: Path) -> bool:
     """Return True for a folder (not a symbolic link to one) of the user of this process."""
     found = path.lstat()
@@ -152,7 +161,7 @@ def _unusable(folder: object, error: OSError, option: str) -> ConfigError:
     )
 
 
-def _opened(path: Path, flags: int, mode: Literal["wb", "ab"]) -> BinaryIO:
+def _opened(path: Path, flags: int, mode: Literal["wb", "ab", "r+b"]) -> BinaryIO:
     file = os.fdopen(os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE), mode)
     owner = os.fstat(file.fileno()).st_uid
     if owner != os.geteuid():

@@ -250,7 +250,7 @@ class Applier:
         agreed = handshake(self._config, position)
         faults.point("apply.after_handshake")
         if self._relay is not None:
-            self._relay.begin(position, agreed.history, agreed.gtid_set)
+            self._relay.begin(position, agreed.history, agreed.gtid_set, target.token)
         core = ApplyCore(
             target,
             position,

@@ -218,7 +218,7 @@ def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Ev
     why = {"why": error.message}
     LOG.warning("the target is within a commit, and no broker answers: the relay makes it whole", extra=fields | why)
     try:
-        with closing(Lock(config.relay.dir)):
+        with closing(Lock(config.relay.dir, clock)):
             return RelayApplier(config, config.relay.dir, clock, stop()).run(intent_alone=True)
     except ConnectorError as failure:
         failure.where = {**fields, **failure.where}

@@ -211,7 +211,7 @@ def binlog(
     from connector.mysql.transforms.filters import Filter
 
     _check(layout, {"--load-folder": load_folder, "--skip-gtids": skip_gtids},
-           {"--type": types, "--server-id": server_ids}, events=events)  # fmt: skip
+           {"--type": types, "--server-id": server_ids}, {"--do": do, "--ignore": ignore}, events=events)  # fmt: skip
     chosen = SelectionBounds(**bounds)
     selection = Selection(chosen)
     gaps: list[Gap] = []
@@ -253,7 +253,14 @@ def binlog(
     _check_gaps(gaps, transactions.printed)
 
 
-def _check(layout: str | None, of_sql: Mapping[str, object], of_events: Mapping[str, object], *, events: bool) -> None:
+def _check(
+    layout: str | None,
+    of_sql: Mapping[str, object],
+    of_events: Mapping[str, object],
+    of_transactions: Mapping[str, object],
+    *,
+    events: bool,
+) -> None:
     """Check that options fit each other.
 
     Raises:
@@ -269,6 +276,9 @@ def _check(layout: str | None, of_sql: Mapping[str, object], of_events: Mapping[
         for name, value in given.items():
             if value and not fits:
                 raise ConfigError(f"{name} is for {needed}")
+    for name, value in of_transactions.items():
+        if value and events:
+            raise ConfigError(f"{name} is for transactions, not for --events")
 
 
 def _formatter(layout: str | None, load_folder: Path | None, *, gtids: bool) -> Formatter:

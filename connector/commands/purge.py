@@ -32,6 +32,7 @@ def purge(config: Config, from_seqno: int | None, to_seqno: int | None, relay: P
     Of earlier events only whole files are deleted, and the newest file stays. Events that the target of the
     configuration needs to finish a commit of several writers are not deleted; the target must answer.
     """
+    from connector.clock import SystemClock
     from connector.errors import ConfigError
     from connector.log.ids import Seqno
     from connector.relay.purge import Purge
@@ -42,7 +43,7 @@ def purge(config: Config, from_seqno: int | None, to_seqno: int | None, relay: P
         raise ConfigError("no relay: neither --file nor relay.dir names its folder")
     if from_seqno is None and to_seqno is None:
         raise click.UsageError("--from-seqno or --to-seqno is needed")
-    with open_signal_table(config.target) as signals, Purge(folder) as purged:
+    with open_signal_table(config.target) as signals, Purge(folder, SystemClock()) as purged:
         deletions = purged.deletions(
             None if from_seqno is None else Seqno(from_seqno),
             None if to_seqno is None else Seqno(to_seqno),

@@ -37,19 +37,28 @@ class RelayEnd(NamedTuple):
     offset: int | None = None
 
 
-def cut_back(folder: Path, position: TargetPosition, history: History) -> RelayEnd:
+def cut_back(folder: Path, position: TargetPosition, history: History, *, token: int, relay_token: int) -> RelayEnd:
     """Cut off the events after a target's position, but for those of its intent.
 
     From the first event on that is not in the log's history, everything is cut off: the log has forked since.
 
+    Args:
+        folder: the relay.
+        position: the position.
+        history: the log's.
+        token: of the claim that returned the position.
+        relay_token: of the claim under which the relay was written last.
+
     Raises:
-        ConfigError: the relay is of another log.
+        ConfigError: the relay is of another log or target.
         LogDamaged: events are damaged that the target has applied.
         OSError: a file cannot be read, deleted or cut.
     """
     applied = position.seqno
     files = relay_files(folder, torn=True)
     _check_log(files, history.log_id, position.service)
+    if files and token <= relay_token:
+        _check_target(files, position, token, relay_token)
     upto = applied if position.intent is None else position.intent.last
     if files and applied + 1 < gapless(files)[0].first:
         upto = applied
@@ -82,6 +91,29 @@ def _check_log(files: Sequence[RelayFile], log_id: LogId, service: str) -> None:
             service=other.head.service,
             expected=f"{log_id} of service {service}",
         )
+
+
+def _check_target(files: Sequence[RelayFile], position: TargetPosition, token: int, relay_token: int) -> None:
+    """Refuse a relay that another target's applier wrote: that target may need what would be deleted here.
+
+    The tokens of a target rise with each claim, so that a later claim of the same target has a larger one.
+    """
+    newest = _last_of(files[-1])
+    if newest == position.seqno:
+        return
+    hint = f"let {OPTION} name another folder, or empty this one"
+    if files[0].first <= position.seqno < newest:
+        hint += f"; a target that was set back goes on after thl purge --from-seqno {position.seqno + 1}"
+    raise ConfigError(
+        "the relay is of another target, or of this one before it was set back",
+        hint=hint,
+        folder=str(files[-1].path.parent),
+        service=position.service,
+        seqno=position.seqno,
+        newest=newest,
+        token=token,
+        relay_token=relay_token,
+    )
 
 
 def _last_of_history(files: Sequence[RelayFile], history: History, applied: Seqno, upto: Seqno) -> Seqno:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from connector import private_files as private
+from connector.clock import Clock
 from connector.errors import ConfigError, LogDamaged
 from connector.log.ids import Seqno
 from connector.relay.frames import Broken, FileHead, file_head, frames
@@ -20,6 +21,8 @@ LOCK: Final = "disklog.lck"
 LOG: Final = logging.getLogger(__name__)
 
 OPTION: Final = "relay.dir"
+_TRIES: Final = 20
+_TRY_SECONDS: Final = 0.05
 _NAME: Final = re.compile(r"thl\.data\.(\d{10})")
 
 
@@ -51,24 +54,68 @@ class RelayFile:
 class Lock:
     """Keeps other processes from writing or deleting the files of a folder, until it is closed.
 
+    Its file has the token of the claim under which a target's applier wrote last. A target's tokens only rise.
+
+    Args:
+        folder: the folder.
+        clock: waits for readers, which have the lock for a moment (`locked`).
+
     Raises:
         ConfigError: another process has it, or the folder is not usable.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Clock) -> None:
         try:
-            self._file = private.open_to_append(folder / LOCK)
+            self._file = private.open_to_update(folder / LOCK)
         except OSError as error:
             raise unusable(folder, error) from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for _ in range(_TRIES):
+                if self._locked():
+                    return
+                clock.sleep(_TRY_SECONDS)
         except OSError as error:
             self._file.close()
+            raise unusable(folder, error) from error
+        self._file.close()
+        raise ConfigError(
+            "another process uses the relay: two appliers cannot write to one folder",
+            hint=f"give each applier a folder of its own in {OPTION}; end the applier before thl purge",
+            file=folder / LOCK,
+        )
+
+    def _locked(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    @property
+    def token(self) -> int:
+        """The token of the last claim; 0 before the first.
+
+        Raises:
+            ConfigError: the file has something else.
+        """
+        text = os.pread(self._file.fileno(), 100, 0)
+        try:
+            return int(text or b"0")
+        except ValueError as error:
             raise ConfigError(
-                "another process uses the relay: two appliers cannot write to one folder",
-                hint=f"give each applier a folder of its own in {OPTION}; end the applier before thl purge",
-                file=folder / LOCK,
+                "the relay's lock file has something else than a token",
+                hint=f"{OPTION} names its folder; delete the file if no other target needs this relay",
+                file=self._file.name,
             ) from error
+
+    def claim(self, token: int) -> None:
+        """Store the token of a claim.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        os.pwrite(self._file.fileno(), b"%020d\n" % token, 0)
+        os.fdatasync(self._file.fileno())
 
     def close(self) -> None:
         """Release the folder."""

@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import BinaryIO, Final, NamedTuple
 
-from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.format import checked
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.relay.record import checksum, framed
 
 FRAGMENT: Final = 0
@@ -73,7 +75,8 @@ class RelayFragment(NamedTuple):
     value: bytes
 
 
-class FileHead(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FileHead:
     """The first record of a file.
 
     Args:
@@ -142,6 +145,8 @@ def fragment_of(frame: Frame) -> RelayFragment:
         commit_time, partition, offset = _PLACE.unpack(frame.head[at:])
     except (struct.error, UnicodeDecodeError) as error:
         raise Broken(frame.begin, f"a fragment's header is wrong ({error})") from error
+    if min(seqno, fragno, epoch, commit_time, partition, offset) < 0 or commit_time > checked.LATEST:
+        raise Broken(frame.begin, "a fragment's header has impossible numbers")
     source_id, event_id, shard = texts
     return RelayFragment(
         Seqno(seqno),
@@ -167,14 +172,17 @@ def file_head(frame: Frame) -> FileHead:
     if frame.kind != FILE:
         raise Broken(frame.begin, "the file's first record is missing")
     try:
-        return FileHead(**json.loads(frame.head))
-    except (ValueError, TypeError) as error:
-        raise Broken(frame.begin, "the file's first record is of another version") from error
+        head = checked.record(FileHead(**json.loads(frame.head)))
+    except checked.WRONG as error:
+        raise Broken(frame.begin, f"the file's first record has other fields ({error})") from error
+    if head.seqno < NO_SEQNO or head.epoch < 0:
+        raise Broken(frame.begin, "the file's first record has impossible numbers")
+    return head
 
 
 def file_head_record(head: FileHead) -> bytes:
     """Return a file's first record."""
-    return framed(FILE, json.dumps(head._asdict()).encode())
+    return framed(FILE, json.dumps(asdict(head)).encode())
 
 
 def passed_over(frame: Frame) -> tuple[Seqno, Seqno]:

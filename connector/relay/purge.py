@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from connector.clock import Clock
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
 from connector.log.transaction.position import Intent
@@ -43,16 +44,17 @@ class Purge:
 
     Args:
         folder: the relay.
+        clock: the clock of the lock.
 
     Raises:
         ConfigError: another process has the folder, or it has no relay.
         LogDamaged: the first record of a file is damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         RelayReader(folder)  # a lock is not put into any other folder
-        self._lock = Lock(folder)
+        self._lock = Lock(folder, clock)
         self._relay = RelayReader(folder)
 
     def __enter__(self) -> Self:

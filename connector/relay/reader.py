@@ -132,15 +132,24 @@ class RelayReader:
                 yield from self.of_event(found)
 
     def of_event(self, event: WholeEvent) -> Iterator[LocatedFragment]:
-        """Yield the fragments of an event."""
+        """Yield the fragments of an event.
+
+        Raises:
+            LogDamaged: its file was changed or deleted meanwhile.
+        """
         if event.first is event.last:
             yield LocatedFragment(event.file, event.first)
             return
-        with _opened(event.file.path) as file:
-            for frame in frames(file, event.begin, checksums=self._checksums):
-                if frame.begin >= event.end:
-                    return
-                yield LocatedFragment(event.file, fragment_of(frame))
+        try:
+            with _opened(event.file.path) as file:
+                for frame in frames(file, event.begin, checksums=self._checksums):
+                    yield LocatedFragment(event.file, fragment_of(frame))
+                    if frame.end >= event.end:
+                        return
+        except Broken as error:
+            raise damaged(event.file.path, error) from error
+        except FileNotFoundError as error:
+            raise _deleted(event.file) from error
 
     def epoch_of(self, seqno: Seqno) -> Epoch | None:
         """Return the epoch of an event, also of one that is only named as the one before a file; None: not known.
@@ -178,11 +187,7 @@ class RelayReader:
             if not (error.cut and file is self.files[-1] and locked(self.folder)):
                 raise damaged(file.path, error, scan.seqno, scan.epoch) from error
         except FileNotFoundError as error:
-            raise LogDamaged(
-                f"the relay lacks events from {file.first} on: their file was deleted meanwhile",
-                hint="relay.retention keeps files for longer",
-                file=str(file.path),
-            ) from error
+            raise _deleted(file) from error
 
 
 class FileScan:
@@ -248,6 +253,14 @@ class FileScan:
             raise Broken(at, f"fragment {fragno} of event {self.seqno + 1} does not come next")
         if fragment.epoch < self.epoch or fragment.epoch != first.epoch:
             raise Broken(at, f"event {fragment.seqno} is of epoch {fragment.epoch} after epoch {self.epoch}")
+
+
+def _deleted(file: RelayFile) -> LogDamaged:
+    return LogDamaged(
+        f"the relay lacks events from {file.first} on: their file was deleted meanwhile",
+        hint="relay.retention keeps files for longer",
+        file=str(file.path),
+    )
 
 
 def _opened(path: Path) -> BinaryIO:

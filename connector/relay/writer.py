@@ -54,7 +54,7 @@ class RelayWriter:
         self._max = max_file_bytes
         self._retention = retention
         self._clock = clock
-        self._lock = Lock(self._folder)
+        self._lock = Lock(self._folder, clock)
         self._pool = ThreadPoolExecutor(1, "thl-relay")
         self._syncing: Future[None] | None = None
         self._files: deque[tuple[int, Seqno]] = deque()  # number and first event of each file
@@ -81,7 +81,7 @@ class RelayWriter:
         self._forget()
         self._lock.close()
 
-    def begin(self, position: TargetPosition, history: History, gtid_set: str | None) -> None:
+    def begin(self, position: TargetPosition, history: History, gtid_set: str | None, token: int) -> None:
         """Continue after a target's position: later events are cut off, but for those of its intent.
 
         From the first event on that is not in the log's history, everything is cut off: the log has forked since.
@@ -90,9 +90,10 @@ class RelayWriter:
             position: the position.
             history: the log's.
             gtid_set: the transactions applied at the position; None if the source has no GTIDs.
+            token: of the claim that returned the position.
 
         Raises:
-            ConfigError: the relay is of another log.
+            ConfigError: the relay is of another log or target.
             LogDamaged: events are damaged that the target has applied.
         """
         with self._failing():
@@ -100,13 +101,14 @@ class RelayWriter:
             self._forget()
             self._log_id, self._service, self._gtid_set = history.log_id, position.service, gtid_set
             self._applied = position.seqno
-            end = cut_back(self._folder, position, history)
+            end = cut_back(self._folder, position, history, token=token, relay_token=self._lock.token)
             self._files = deque((file.number, file.first) for file in end.files)
             self._last, self._epoch = end.seqno, end.epoch
             if end.offset is not None:
                 self._file = open_private(end.files[-1].path)
                 self._unsynced.append(self._file)
                 self._size = self._whole = end.offset
+            self._lock.claim(token)
 
     def add_range(self, messages: Messages, first: int, end: int) -> None:
         """Write some of these messages, each a whole event, from index `first` to before `end`."""

@@ -50,7 +50,7 @@ def show(row: Row) -> None:
 def sync_of(folder: Path, commits: int) -> None:
     """Print how long a commit of one transaction waits for the disk."""
     writer = RelayWriter(folder, max_file_bytes=10 << 20, retention=0, clock=CLOCK)
-    writer.begin(TargetPosition(service="bench"), History(LogId("0" * 32), (), NO_SEQNO), None)
+    writer.begin(TargetPosition(service="bench"), History(LogId("0" * 32), (), NO_SEQNO), None, 1)
     rows = [(None, [number, "x" * 200]) for number in range(8)]
     taken = []
     for seqno in range(commits):

@@ -16,7 +16,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["connector"]):
-    from tests.fuzz.reading import read_raw, read_whole
+    from tests.fuzz.reading import read_events, read_raw, read_sql, read_whole
 
 from tests.fuzz.logs import changed, resealed, seeds
 
@@ -28,6 +28,8 @@ def read(data: bytes) -> None:
     """Read a log; anything but a connector error is raised."""
     read_whole(data)
     read_raw(data)
+    read_sql(data)
+    read_events(data)
 
 
 def mutated(data: bytes, longest: int, seed: int) -> bytes:
@@ -50,7 +52,7 @@ def main() -> None:
     parser.add_argument("log", nargs="?", type=Path, help="one that was left, alone")
     options = parser.parse_args()
     if options.log:
-        print(read_whole(options.log.read_bytes()), read_raw(options.log.read_bytes()))
+        print(*(reader(options.log.read_bytes()) for reader in (read_whole, read_raw, read_sql, read_events)))
         return
     with tempfile.TemporaryDirectory() as corpus:
         for number, data in enumerate([*SEEDS, *map(resealed, SEEDS)]):

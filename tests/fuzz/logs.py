@@ -8,11 +8,12 @@ import zlib
 from pathlib import Path
 
 from tests.support.binlog_writer import ColumnDef, LogWriter, image
-from tests.support.old_log import OldLog
+from tests.support.old_log import OldLog, load_body
 
 RECORDED = Path("tests/testdata/binlog")
 NUMBERS = (0, 1, 4, 5, 12, 13, 18, 19, 20, 0x7F, 0x80, 0xFA, 0xFB, 0xFC, 0xFE, 0xFF, 0xFFFF, (1 << 31) - 1, 1 << 31)
 HEADER = 19
+START_V3 = b"\1"
 
 
 def statements() -> bytes:
@@ -44,7 +45,23 @@ def old(version: int) -> bytes:
     log.query(b"BEGIN")
     log.query(b"DELETE FROM t")
     log.query(b"COMMIT")
+    log.event(6 if version == 1 else 12, load_body(6 if version == 1 else 12, flags=0x0A))
     log.event(4, b"log.002" if version == 1 else struct.pack("<Q", 4) + b"log.002")
+    return log.data
+
+
+def old_loads() -> bytes:
+    """A log of 4.0 with the blocks of two files, of which one is dropped, and of relayed transactions."""
+    log = OldLog(3)
+    log.event(8, load_body(8, block=b"1|2\n"))
+    log.event(8, load_body(8, block=b"gone", file_id=4))
+    log.event(9, struct.pack("<I", 3) + b"3|4\n")
+    log.event(11, struct.pack("<I", 4))
+    log.query(b"BEGIN")
+    log.event(10, struct.pack("<I", 3))
+    log.query(b"COMMIT")
+    log.event(8, load_body(8, file_id=5, flags=0x01))
+    log.event(10, struct.pack("<I", 5))
     return log.data
 
 
@@ -81,7 +98,7 @@ def rare() -> bytes:
 def seeds() -> list[bytes]:
     """The initial logs."""
     recorded = [path.read_bytes() for path in sorted(RECORDED.iterdir()) if path.suffix[1:].isdigit()]
-    return [*recorded, statements(), rare(), old(1), old(3)]
+    return [*recorded, statements(), rare(), old(1), old(3), old_loads()]
 
 
 def events(data: bytes) -> list[tuple[int, int]]:
@@ -128,8 +145,10 @@ def changed(data: bytes, other: bytes, draw: random.Random) -> bytes:
 
 
 def resealed(data: bytes) -> bytes:
-    """The log with positions and checksums made right again, so that the damage is decoded."""
+    """The log with positions and checksums made right again, so that the damage is decoded; old logs have none."""
     log = bytearray(data)
+    if log[8:9] == START_V3:
+        return data
     for start, end in events(data):
         if end - start >= HEADER:
             log[start + 13 : start + 17] = struct.pack("<I", end & 0xFFFFFFFF)

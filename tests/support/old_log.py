@@ -38,6 +38,21 @@ class OldLog:
         return self.event(2, head + schema + b"\0" + sql, place=place)
 
 
+def clauses(*texts: bytes) -> bytes:
+    return b"".join(bytes([len(text)]) + text for text in texts)
+
+
+def load_body(code: int, *, flags: int = 0x04, block: bytes = b"", file_id: int = 3) -> bytes:
+    """LOAD, NEW_LOAD or CREATE_FILE: 2 lines to skip, the columns a and b`c of s.t from /data/x'y.txt."""
+    head = struct.pack("<IIIBBI", 7, 1, 2, 1, 1, 2)
+    if code == 8:
+        head += struct.pack("<I", file_id)
+    ex = clauses(b"||", b'"', b"\n", b">", b"\\") + bytes([flags])
+    if code == 6:  # one character each; nothing begins a line
+        ex = b',"\n\0\\' + bytes([flags, 0x08])
+    return head + ex + bytes([1, 3]) + b"a\0b`c\0" + b"t\0s\0" + b"/data/x'y.txt\0" + block
+
+
 def described(lengths: dict[int, int], *, types: int = 27, header: int = 19, server: bytes = b"5.0.96-log") -> bytes:
     """A file of version 4 without checksums, with the given format description.
 

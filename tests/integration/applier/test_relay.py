@@ -11,6 +11,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,9 +20,11 @@ import psycopg
 import pytest
 import yaml
 
+from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.fetching.jars import spark_kafka_jars
+from connector.relay.folder import Lock
 from connector.relay.reader import RelayReader
 from tests.support.apply_process import COLUMNS, REPOSITORY, THL, Process, Scene
 from tests.support.clock import PATIENCE
@@ -263,6 +266,9 @@ def test_a_target_within_a_commit_is_made_consistent_when_kafka_is_gone(
     assert not consistent
     ((first, last),) = made.query("SELECT first_seqno, last_seqno FROM thl.thl_intent")
     assert first == seqno + 1
+    with closing(Lock(made.relay, SystemClock())):
+        assert "another process uses the relay" in made.recovered(code=2)
+    assert made.position() == (seqno, consistent)
     lines = made.recovered().splitlines()
     ends = f"no broker answers; made whole from the relay: the target is consistent at event {last} of service "
     assert lines[-1] == ends + made.service

@@ -118,7 +118,7 @@ class Rig:
         position = target.claim("shop")
         gtid_set = known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
         if relay is not None:
-            relay.begin(position, known, gtid_set)
+            relay.begin(position, known, gtid_set, target.token)
         self._builder = partial(SegmentBuilder, TOPIC, 0, columns, events=True)
         self._spools = Path(tempfile.mkdtemp()) if relay is not None else None
         self._by_tasks = self.tasks and partitions == 1 and not large

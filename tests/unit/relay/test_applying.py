@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -11,20 +13,22 @@ from threading import Event
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from connector.applier import open_commit
-from connector.applier.from_relay import RelayApplier
+from connector.applier.from_relay import CAUSES, RelayApplier, causes_left
 from connector.applier.stop_condition import ToSeqno
 from connector.clock import SystemClock
-from connector.config.apply import Apply
+from connector.config.apply import Apply, Target
 from connector.config.model import Config
 from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, LogDamaged
 from connector.log.compact.scan import Scanner
 from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.log.transaction.position import Intent
+from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay.reader import RelayReader
+from connector.targets.open import open_target
 from tests.support.fragments import batch, encoded, marker, record, statement
 from tests.support.memory_target import MemoryTarget
 from tests.support.partitioned_log import PartitionedLog
@@ -344,7 +348,7 @@ def test_events_written_ahead_that_a_fork_traps_are_not_applied_with_an_intent(f
     )
     target.position = replace(target.position, intent=intent)
     relay = writer(folder)
-    relay.begin(target.position, known, target.position.gtid_set)
+    relay.begin(target.position, known, target.position.gtid_set, 9)
     for found in Scanner("t").scan(batch(events_after_a_fork(20, 25), offset=32)):
         relay.add_range(found, 0, 5)
     relay.sync_soon()
@@ -385,7 +389,7 @@ def test_an_event_of_another_epoch_that_is_not_applied_is_cut_off(folder: Path) 
         undivided=frozenset(),
     )
     relay = writer(folder)
-    relay.begin(replace(target.position, intent=intent), history([0, 12], 99), None)
+    relay.begin(replace(target.position, intent=intent), history([0, 12], 99), None, 9)
     relay.close()
     assert seqnos(folder) == list(range(12))
 
@@ -407,3 +411,30 @@ def test_damage_after_the_intent_does_not_matter(folder: Path) -> None:
     assert ids(target) == set(range(1, 6))
     with pytest.raises(ConnectorError):
         applied(folder, target)
+
+
+@pytest.mark.parametrize(
+    ("position", "mark", "causes"),
+    [
+        (TargetPosition(service="shop"), "", []),
+        (TargetPosition(service="shop", seqno=Seqno(5), consistent=False), "", ["load"]),
+        (TargetPosition(service="shop", seqno=Seqno(5), consistent=False, rewound_from=Seqno(5)), "", ["load"]),
+        (TargetPosition(service="shop", seqno=Seqno(5), consistent=False, rewound_from=Seqno(6)), "", ["rewind"]),
+        (TargetPosition(service="shop", seqno=Seqno(5)), "thl_excluded", ["quarantine"]),
+        (TargetPosition(service="shop", seqno=Seqno(5)), "thl_inconsistent", ["skipped"]),
+    ],
+)
+def test_causes_that_a_relay_does_not_end_are_left(
+    tmp_path: Path, position: TargetPosition, mark: str, causes: list[str]
+) -> None:
+    """The marks of another service are not this one's."""
+    config = Config(service="shop", target=Target(url=SecretStr(f"sqlite:///{tmp_path / 't.db'}")))
+    with closing(open_target(config.target, SystemClock())) as target:
+        target.claim("shop")
+    with sqlite3.connect(tmp_path / "t.db") as db:
+        for table_ in ("thl_excluded", "thl_inconsistent"):
+            columns = db.execute(f"SELECT count(*) FROM pragma_table_info('{table_}')").fetchone()[0]
+            values_ = ["shop" if table_ == mark else "other", *["1"] * (columns - 1)]
+            db.execute(f"INSERT INTO {table_} VALUES ({', '.join('?' * columns)})", values_)
+    assert causes_left(config, position) == causes
+    assert set(causes) <= set(CAUSES)

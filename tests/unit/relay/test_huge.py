@@ -35,7 +35,7 @@ def events(rows: int) -> Iterator[dict[str, Any]]:
 
 def write(folder: str, rows: int) -> None:
     relay = writer(Path(folder))
-    relay.begin(TargetPosition(service="shop"), history([0], 1), None)
+    relay.begin(TargetPosition(service="shop"), history([0], 1), None, 1)
     for offset, one in enumerate(events(rows)):
         (message,) = scanned([encoded(one)], offset=offset)
         relay.add_message(message)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from connector.clock import SystemClock
 from connector.errors import ConfigError
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent
@@ -32,7 +35,7 @@ def intent(first: int, last: int) -> Intent:
 
 
 def purged(folder: Path, low: int | None, high: int | None, needed: tuple[int, int] | None = None) -> list[str]:
-    with Purge(folder) as purge:
+    with Purge(folder, SystemClock()) as purge:
         deletions = purge.deletions(
             None if low is None else Seqno(low),
             None if high is None else Seqno(high),
@@ -43,12 +46,44 @@ def purged(folder: Path, low: int | None, high: int | None, needed: tuple[int, i
         return [deletion.text for deletion in deletions]
 
 
-def test_the_beginning_goes_in_whole_files(folder: Path) -> None:
+@pytest.mark.parametrize("high", range(30))
+def test_the_beginning_goes_in_whole_files_of_events_up_to_the_bound(folder: Path, high: int) -> None:
     files = RelayReader(folder).files
-    cut = files[2].first + 1
-    purged(folder, None, cut)
-    assert names(folder) == [file.name for file in files[2:]]
-    assert seqnos(folder) == list(range(files[2].first, 30))
+    purged(folder, None, high)
+    left = [file for file, after in pairwise(files) if after.head.seqno > high] + [files[-1]]
+    assert names(folder) == [file.name for file in left]
+    assert seqnos(folder) == list(range(left[0].first, 30))
+
+
+@pytest.mark.parametrize(("low", "high"), [(None, 29), (1, None), (4, None)])
+@pytest.mark.parametrize("done", range(4))
+def test_a_purge_that_is_interrupted_leaves_no_gap(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, low: int | None, high: int | None, done: int
+) -> None:
+    unlink, left = Path.unlink, iter(range(done))
+
+    def interrupted(path: Path) -> None:
+        if next(left, None) is None:
+            raise OSError(5, "Input/output error")
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", interrupted)
+    with pytest.raises(ConfigError, match="Input/output error"):
+        purged(folder, low, high)
+    found = seqnos(folder)
+    assert found == list(range(found[0], found[-1] + 1))
+    assert (found[0] > 0, found[-1] < 29) == (low is None and done > 0, low is not None and done > 0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(None, 15), (15, None)])
+def test_what_is_deleted_is_gone_after_a_power_failure(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, low: int | None, high: int | None
+) -> None:
+    synced: list[tuple[list[str], list[int]]] = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda number: (fsync(number), synced.append((names(folder), seqnos(folder)))))
+    purged(folder, low, high)
+    assert synced[-1] == (names(folder), seqnos(folder))
 
 
 def test_everything_leaves_the_newest_file(folder: Path) -> None:

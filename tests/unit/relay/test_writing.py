@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from array import array
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from connector.relay.writer import RelayWriter
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import deserialized, serialized
 from tests.support.clock import Slept
-from tests.support.fragments import batch, encoded, marker, record, registered
+from tests.support.fragments import batch, encoded, marker, record, registered, scanned
 from tests.support.memory_target import MemoryTarget
 from tests.support.relay import EVER, SMALL, names, seqnos, values, writer
 from tests.unit.applier.test_core import LOG_ID, Rig, history, insert, log, table
@@ -89,25 +90,64 @@ def test_the_relay_has_the_messages_as_they_are_on_kafka(relay: RelayWriter, fol
     assert found[7].commit_time == 1_700_000_000_000_007
 
 
-def test_the_disk_has_everything_before_the_target_commits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-    fdatasync = os.fdatasync
-    monkeypatch.setattr(os, "fdatasync", lambda number: (fdatasync(number), done.append("synced")))
+class Disk:
+    """What a power failure leaves of a folder: the files whose names were synced, each as it was synced last."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self._content: dict[int, bytes] = {}
+        self._names: list[Path] = []
+        fdatasync, fsync = os.fdatasync, os.fsync
+
+        def synced(number: int) -> None:
+            fdatasync(number)
+            self._content[os.fstat(number).st_ino] = Path(f"/proc/self/fd/{number}").read_bytes()
+
+        def folder_synced(number: int) -> None:
+            fsync(number)
+            assert os.fstat(number).st_ino == folder.stat().st_ino
+            self._names = list(folder.iterdir())
+
+        monkeypatch.setattr(os, "fdatasync", synced)
+        monkeypatch.setattr(os, "fsync", folder_synced)
+
+    def copy(self) -> Path:
+        """Return a folder as the one is after a power failure now."""
+        left = self.folder.with_name("left")
+        shutil.rmtree(left, ignore_errors=True)
+        left.mkdir()
+        for path in self._names:
+            if path.exists():
+                (left / path.name).write_bytes(self._content.get(path.stat().st_ino, b""))
+        return left
+
+
+@pytest.mark.parametrize("retention", [0, EVER])
+def test_a_power_failure_after_any_commit_leaves_its_events_in_the_relay(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, retention: float
+) -> None:
+    folder.mkdir(mode=0o700)
+    disk = Disk(folder, monkeypatch)
+    commits = []
 
     class Target(MemoryTarget):
         def commit(self, position: TargetPosition, applied: object) -> None:
-            done.append(f"commit {position.seqno}")
-            assert seqnos(folder)[-1] == position.seqno
+            found = seqnos(disk.copy())
+            assert found[-1] == position.seqno
+            assert found == list(range(found[0], found[-1] + 1))
+            assert found[0] <= (-1 if self.position is None else self.position.seqno) + 1
+            commits.append(position.seqno)
             super().commit(position, applied)  # type: ignore[arg-type]
 
-    relay = writer(folder)
+    relay = writer(folder, retention=retention)
     made = rig(Target(), relay)
     made.accept(table(log(*(record(n, [insert(n)]) for n in range(5)))))
-    made.accept(table(events(5, 9), offset=FIRST + 5))
+    for first in range(5, 40, 5):
+        made.accept(table(events(first, first + 5), offset=FIRST + first))
     relay.close()
-    commits = [at for at, one in enumerate(done) if one.startswith("commit")]
-    assert [done[at] for at in commits] == ["commit 4", "commit 8"] or done[commits[-1]] == "commit 8"
-    assert all(done[at - 1] == "synced" for at in commits)
+    assert commits[-1] == 39
+    assert len(commits) > 5
+    assert len(names(folder)) > 2 or not retention
 
 
 def test_a_file_ends_only_between_transactions(
@@ -198,7 +238,7 @@ def test_what_an_intent_needs_is_kept(folder: Path) -> None:
         log_id=LOG_ID, first=Seqno(0), last=Seqno(39), epoch=Epoch(1), writers=2, hash_version=1, undivided=frozenset()
     )
     again = writer(folder, retention=0)
-    again.begin(TargetPosition(service="shop", intent=intent), history([0], 99), "")
+    again.begin(TargetPosition(service="shop", intent=intent), history([0], 99), "", 2)
     again.close()
     assert names(folder) == kept
     assert seqnos(folder) == list(range(40))
@@ -238,11 +278,12 @@ def test_a_rewound_target_finds_its_events_once(folder: Path, retention: float) 
     assert found[0] == 0 or not retention
 
 
+@pytest.mark.parametrize("buffer", [64, 1000, 1 << 20])
 def test_an_event_that_is_given_up_is_cut_off(
-    relay: RelayWriter, folder: Path, monkeypatch: pytest.MonkeyPatch
+    relay: RelayWriter, folder: Path, monkeypatch: pytest.MonkeyPatch, buffer: int
 ) -> None:
     monkeypatch.setattr(open_commit, "STAGE_BYTES", 0)
-    monkeypatch.setattr(writer_module, "WRITE_BYTES", 64)
+    monkeypatch.setattr(writer_module, "WRITE_BYTES", buffer)
     made = Rig(MemoryTarget(), history([0], 9), relay=relay)
     made.accept(table(log(*(record(n, [insert(n)]) for n in range(2)))))
     void = [encoded(record(2, [insert(7 + n)], fragno=n, last_frag=False, rows=n + 1)) for n in range(3)]
@@ -253,20 +294,22 @@ def test_an_event_that_is_given_up_is_cut_off(
     assert values(folder, 2) == whole
 
 
+@pytest.mark.parametrize("interval", [100, 10])
 def test_segments_of_several_partitions_are_written_in_the_order_of_the_log(
-    relay: RelayWriter, folder: Path, tmp_path: Path
+    relay: RelayWriter, folder: Path, tmp_path: Path, interval: int
 ) -> None:
-    relay.begin(TargetPosition(service="shop"), history([0], 99), "")
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "", 1)
     segments = []
     for partition in range(3):
         with RecordSpool(tmp_path) as records:
-            builder = SegmentBuilder("t", partition, records=records, interval=100)
+            builder = SegmentBuilder("t", partition, records=records, interval=interval)
             mine = [record(n, [insert(n)], prev_seqno=n - 3, shard=f"s{partition}") for n in range(partition, 30, 3)]
             builder.add(batch([encoded(one) for one in mine], partition=partition))
             result = b"".join(serialized(builder.finish()))
         segments += deserialized(pa.py_buffer(result))
-    assert [len(segment) for segment in segments] == [10, 10, 10]  # type: ignore[arg-type]
-    relay.add_segments(segments)  # type: ignore[arg-type]
+    assert len(segments) == 3 * -(-30 // interval)
+    for at in range(len(segments) // 3):
+        relay.add_segments(segments[at :: len(segments) // 3])  # type: ignore[arg-type]
     relay.sync_soon()
     relay.sync()
     assert seqnos(folder) == list(range(30))
@@ -275,7 +318,7 @@ def test_segments_of_several_partitions_are_written_in_the_order_of_the_log(
 
 def test_files_with_uncommitted_events_stay(folder: Path) -> None:
     relay = writer(folder, retention=0)
-    relay.begin(TargetPosition(service="shop"), history([0], 99), "")
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "", 1)
     (messages,) = Scanner("t").scan(batch(events(0, 40)))
     relay.add_range(messages, 0, 40)
     relay.sync_soon()
@@ -291,12 +334,23 @@ def test_files_with_uncommitted_events_stay(folder: Path) -> None:
 def test_trapped_events_are_passed_over(relay: RelayWriter, folder: Path) -> None:
     made = Rig(MemoryTarget(), history([0], 9), relay=relay)
     made.accept(table(log(*(record(n, [insert(n)]) for n in range(3)))))
-    relay.begin(made.core.position, history([0], 9), "")
+    relay.begin(made.core.position, history([0], 9), "", 2)
     found = Scanner("t").scan(batch(events(6, 8, epoch=2), offset=30))
     relay.add_range(found[0], 0, 2)
     relay.sync_soon()
     relay.sync()
     assert seqnos(folder) == [0, 1, 2, 6, 7]
+
+
+def test_what_is_passed_over_before_an_event_that_is_given_up_stays(relay: RelayWriter, folder: Path) -> None:
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "", 1)
+    for value in (record(0, [insert(0)]), record(3, [insert(3)], last_frag=False)):
+        relay.add_message(scanned([encoded(value)])[0])
+    relay.void()
+    relay.add_message(scanned([encoded(record(3, [insert(4)], epoch=2))])[0])
+    relay.sync_soon()
+    relay.sync()
+    assert seqnos(folder) == [0, 3]
 
 
 def test_a_full_disk_stops_before_the_target_is_touched(relay: RelayWriter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +387,7 @@ def test_a_relay_of_another_log_is_refused(relay: RelayWriter, folder: Path) -> 
     rig(MemoryTarget(), relay).accept(table(log(record(0, [insert(0)]))))
     before = (folder / "thl.data.0000000001").read_bytes()
     with pytest.raises(ConfigError, match="of another log"):
-        relay.begin(TargetPosition(service="shop"), replace(history([0], 0), log_id=LogId("0" * 32)), None)
+        relay.begin(TargetPosition(service="shop"), replace(history([0], 0), log_id=LogId("0" * 32)), None, 2)
     assert (folder / "thl.data.0000000001").read_bytes() == before
 
 

@@ -265,6 +265,8 @@ def test_a_file_in_use_is_reported_once(tmp_path: Path, arguments: tuple[str, ..
         ("--type", "XID"),
         ("--server-id", "1"),
         ("--events", "--from-gtid", "x"),
+        ("--events", "--do", "shop"),
+        ("--events", "--ignore", "shop"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(arguments: tuple[str, ...]) -> None:

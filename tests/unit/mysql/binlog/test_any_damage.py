@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connector.errors import CorruptBinlog
 from tests.fuzz.logs import changed, events, seeds
-from tests.fuzz.reading import read_raw, read_whole
+from tests.fuzz.reading import read_events, read_raw, read_sql, read_whole
 
 SEEDS = seeds()
 
@@ -53,5 +53,12 @@ def test_random_damage_ends_in_transactions_or_a_connector_error(
         data = changed(data, other, draw)
     _, error = read_whole(data)
     assert error is None or error.message
-    error = read_raw(data)
-    assert error is None or error.message
+    for reader in (read_raw, read_sql, read_events):
+        error = reader(data)
+        assert error is None or error.message
+
+
+@pytest.mark.parametrize("log", range(len(SEEDS)))
+def test_undamaged_log_is_printed_as_sql_and_event_by_event(log: int) -> None:
+    assert read_sql(SEEDS[log]) is None
+    assert read_events(SEEDS[log]) is None

@@ -19,7 +19,7 @@ from connector.mysql.binlog.log_reader import LogReading, read_log
 from connector.mysql.transforms.filters import Filter
 from tests.support.binlog import changes, row_changes, whole_file
 from tests.support.binlog_writer import POST_HEADERS, ColumnDef, LogWriter, image
-from tests.support.old_log import TIME, OldLog, described, event
+from tests.support.old_log import TIME, OldLog, described, event, load_body
 
 RELAY = Path("tests/testdata/binlog/relay.000005")
 KEEPING = Filter(Filters(), keeps_statements=True)
@@ -269,21 +269,6 @@ def test_relay_log_of_version_3_has_the_sources_positions(tmp_path: Path) -> Non
         ("source.000003:79", f"source.000003:{79 + sizes[0]}"),
         ("source.000003:5000", f"source.000003:{5000 + sum(sizes[1:])}"),
     ]
-
-
-def clauses(*texts: bytes) -> bytes:
-    return b"".join(bytes([len(text)]) + text for text in texts)
-
-
-def load_body(code: int, *, flags: int = 0x04, block: bytes = b"", file_id: int = 3) -> bytes:
-    """LOAD, NEW_LOAD or CREATE_FILE: 2 lines to skip, the columns a and b`c of s.t from /data/x'y.txt."""
-    head = struct.pack("<IIIBBI", 7, 1, 2, 1, 1, 2)
-    if code == 8:
-        head += struct.pack("<I", file_id)
-    ex = clauses(b"||", b'"', b"\n", b">", b"\\") + bytes([flags])
-    if code == 6:  # one character each; nothing begins a line
-        ex = b',"\n\0\\' + bytes([flags, 0x08])
-    return head + ex + bytes([1, 3]) + b"a\0b`c\0" + b"t\0s\0" + b"/data/x'y.txt\0" + block
 
 
 COLUMNS = " IGNORE 2 LINES (`a`, `b``c`)"
