@@ -86,7 +86,7 @@ faults: fetch ## The broker's network and the clocks; then kill things, many tim
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) --cluster --partitions 3 --target postgres $(ARGS)
 
-fuzz: build ## Damaged binary logs, then wrong messages through their readers (FUZZ_SECONDS=600 each); fetches a fuzzer
+fuzz: build ## Damaged binary logs, then wrong messages and relays, through all readers (FUZZ_SECONDS=600 each); fetches a fuzzer
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install -q --no-deps atheris==3.0.0
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ARGS)
 	$(BIN)/python -m tests.fuzz.log --seconds $(FUZZ_SECONDS)

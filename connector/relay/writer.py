@@ -21,7 +21,7 @@ from connector import private_files as private
 from connector.clock import Clock
 from connector.errors import ConfigError
 from connector.log.compact.scan import Messages
-from connector.log.compact.segment import Segment, SpooledRecords
+from connector.log.compact.segment import Segment
 from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
@@ -30,7 +30,9 @@ from connector.relay.cut_back import cut_back
 from connector.relay.folder import OPTION, Lock, open_private, path_of, sync_folder
 from connector.relay.frames import FileHead, file_head_record, passed_over_record
 from connector.relay.record import add_record, add_records
+from connector.relay.spool import StoredRecords
 
+Records = memoryview | StoredRecords
 WRITE_BYTES: Final = 1 << 20  # bytes of records that are gathered in memory
 
 
@@ -62,6 +64,7 @@ class RelayWriter:
         self._unsynced: list[BinaryIO] = []
         self._new_name = False
         self._buffer = bytearray()
+        self._piece = memoryview(bytearray(WRITE_BYTES))  # of what tasks have stored
         self._size = 0  # of the current file, with what is in the buffer
         self._whole = 0  # the offset after its last whole event
         self._event = False  # an event is written in part
@@ -130,9 +133,9 @@ class RelayWriter:
                 if skipped < len(seqnos):
                     begin = ends[skipped - 1] if skipped else 0
                     rest = array("q", (end - begin for end in ends[skipped:])) if skipped else ends
-                    self._add_events(seqnos[skipped:], records[begin:], rest, epoch)
+                    self._add_events(seqnos[skipped:], _part(records, begin, len(records)), rest, epoch)
 
-    def _add_events(self, seqnos: Sequence[int], records: memoryview, ends: Sequence[int], epoch: Epoch) -> None:
+    def _add_events(self, seqnos: Sequence[int], records: Records, ends: Sequence[int], epoch: Epoch) -> None:
         """Write whole events that follow each other.
 
         Args:
@@ -146,7 +149,7 @@ class RelayWriter:
             self._next_event(Seqno(seqnos[at]))
             # The file's last event is the one with which it becomes large enough.
             at = min(bisect_left(ends, begin + self._max - self._size, at) + 1, len(ends))
-            self._write(records[begin : ends[at - 1]])
+            self._copy(_part(records, begin, ends[at - 1]))
             begin = ends[at - 1]
             self._last, self._epoch, self._whole = Seqno(seqnos[at - 1]), epoch, self._size
 
@@ -203,6 +206,13 @@ class RelayWriter:
         self._size = 0
         self._write(memoryview(file_head_record(head)))
         self._whole = self._size
+
+    def _copy(self, records: Records) -> None:
+        if isinstance(records, memoryview):
+            self._write(records)
+        else:
+            for piece in records.pieces(self._piece):
+                self._write(piece)
 
     def _write(self, records: memoryview) -> None:
         self._size += len(records)
@@ -294,21 +304,25 @@ class RelayWriter:
             ) from error
 
 
-def _records_of(segment: Segment) -> memoryview:
-    if isinstance(segment.records, SpooledRecords):
-        raise TypeError("the records of a segment were not read")
-    return memoryview(segment.records).cast("B")
+def _part(records: Records, begin: int, end: int) -> Records:
+    return records[begin:end] if isinstance(records, memoryview) else records.part(begin, end)
 
 
-def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], memoryview, Sequence[int]]]:
+def _records_of(segment: Segment) -> StoredRecords:
+    if not isinstance(segment.records, StoredRecords):
+        raise TypeError("a segment without the records of its messages")
+    return segment.records
+
+
+def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], Records, Sequence[int]]]:
     """Yield the seqnos, records and records' ends of segments in the order of the log."""
-    found = [(segment, _records_of(segment)) for segment in segments]
-    if len(found) == 1:
-        ((segment, records),) = found
-        yield segment.seqnos, records, segment.record_ends
+    if len(segments) == 1:
+        (segment,) = segments
+        yield segment.seqnos, _records_of(segment), segment.record_ends
         return
     events = []
-    for segment, records in found:
+    for segment in segments:
+        records = _records_of(segment).mapped()
         begins = (0, *segment.record_ends[:-1])
         events += [
             (seqno, records[begin:end])

@@ -17,7 +17,7 @@ from connector.log.gtid.gtid_runs import GtidRun
 from connector.log.ids import Seqno
 from connector.log.reading.event_range import EventRange
 
-Buffer = Any  # of bytes: collections.abc.Buffer from Python 3.12 on
+StoredRecords = Any  # of `connector.relay.spool`: this room knows no files
 COMMIT_ROWS: Final = 200_000  # rows after which a segment, or a commit, gets no further event
 COMMIT_BYTES: Final = 64 << 20  # likewise
 
@@ -67,7 +67,7 @@ class Segment:
     commit_times: array[int]
     changes: Sequence[NetChanges]
     events: Sequence[AppliedEvent] = ()
-    records: Buffer | SpooledRecords = b""
+    records: SpooledRecords | StoredRecords = None
     record_ends: array[int] = field(default_factory=lambda: array("q"))
 
     def __len__(self) -> int:

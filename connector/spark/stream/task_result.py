@@ -25,6 +25,7 @@ from connector import errors
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
 from connector.kafka.message_batch import MESSAGES_SCHEMA
 from connector.log.compact.segment import Segment, SpooledRecords, Unread
+from connector.relay.spool import SpoolFile, StoredRecords
 from connector.spark.stream.parts import Part
 
 _HEAD: Final = struct.Struct("<8sQ")  # messages or pickled parts, and their size
@@ -127,7 +128,7 @@ def deserialized(result: pa.Buffer) -> Iterator[Part]:
     """
     at = 0
     kind = b"" if len(result) else _END
-    spools: dict[bytes, pa.Buffer] = {}
+    spools: dict[bytes, SpoolFile] = {}
     while kind != _END:
         try:
             kind, size = _HEAD.unpack_from(result, at)
@@ -138,7 +139,7 @@ def deserialized(result: pa.Buffer) -> Iterator[Part]:
         at += _HEAD.size + size + -size % _ALIGNED
 
 
-def _with_records(part: Part, spools: dict[bytes, pa.Buffer]) -> Part:
+def _with_records(part: Part, spools: dict[bytes, SpoolFile]) -> Part:
     """Return a part, a segment with the bytes of its records.
 
     Args:
@@ -149,8 +150,11 @@ def _with_records(part: Part, spools: dict[bytes, pa.Buffer]) -> Part:
         return part
     path, begin, end = part.records
     if path not in spools:
-        spools[path] = _opened(path)
-    return replace(part, records=spools[path].slice(begin, end - begin))
+        try:
+            spools[path] = SpoolFile(path)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+    return replace(part, records=StoredRecords(spools[path], begin, end))
 
 
 def _read(kind: bytes, content: pa.Buffer) -> Sequence[Part]:
@@ -201,9 +205,13 @@ def _opened(path: bytes) -> pa.Buffer:
             result = file.read_buffer()
         Path(name).unlink()
     except OSError as error:
-        raise ConfigError(
-            f"what Spark's workers have stored cannot be read: {error.strerror}",
-            hint="does another program remove files below apply.checkpoint_dir? how many files may this process open?",
-            file=name,
-        ) from error
+        raise _unreadable(path, error) from error
     return result
+
+
+def _unreadable(path: bytes, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"what Spark's workers have stored cannot be read: {error.strerror}",
+        hint="does another program remove files below apply.checkpoint_dir? how many files may this process open?",
+        file=os.fsdecode(path),
+    )
