@@ -6,6 +6,7 @@
 - `folder`: the folder: its lock, and its files with their first records.
 - `event_store`: the seam between the apply core and the writer; a store of nothing.
 - `cut_back`: cuts the files back to the target's position, where the writer continues.
+- `appending`: appends records to a file, on a thread.
 - `writer`: writes what is applied next, before it is committed on the target.
 - `reader`: reads whole events in the order of the log.
 - `purge`: `thl purge`: deletes events.

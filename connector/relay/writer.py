@@ -6,15 +6,14 @@ was written for an event that is given up is cut off again.
 
 from __future__ import annotations
 
-import os
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from connector import failpoints as faults
 from connector import private_files as private
@@ -26,8 +25,9 @@ from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
+from connector.relay.appending import AppendedFile, Appending, aligned
 from connector.relay.cut_back import cut_back
-from connector.relay.folder import OPTION, Lock, open_private, path_of, sync_folder
+from connector.relay.folder import OPTION, Lock, path_of, sync_folder
 from connector.relay.frames import FileHead, file_head_record, passed_over_record
 from connector.relay.record import add_record, add_records
 from connector.relay.spool import StoredRecords
@@ -57,14 +57,13 @@ class RelayWriter:
         self._retention = retention
         self._clock = clock
         self._lock = Lock(self._folder, clock)
-        self._pool = ThreadPoolExecutor(1, "thl-relay")
-        self._syncing: Future[None] | None = None
+        self._appending = Appending()
         self._files: deque[tuple[int, Seqno]] = deque()  # number and first event of each file
-        self._file: BinaryIO | None = None
-        self._unsynced: list[BinaryIO] = []
+        self._file: AppendedFile | None = None
+        self._unsynced: list[AppendedFile] = []
         self._new_name = False
         self._buffer = bytearray()
-        self._piece = memoryview(bytearray(WRITE_BYTES))  # of what tasks have stored
+        self._piece = aligned()
         self._size = 0  # of the current file, with what is in the buffer
         self._whole = 0  # the offset after its last whole event
         self._event = False  # an event is written in part
@@ -80,7 +79,7 @@ class RelayWriter:
 
     def close(self) -> None:
         """Release the folder. What was not synced may be lost."""
-        self._pool.shutdown()
+        self._appending.close()
         self._forget()
         self._lock.close()
 
@@ -100,7 +99,7 @@ class RelayWriter:
             LogDamaged: events are damaged that the target has applied.
         """
         with self._failing():
-            self._wait()
+            self._appending.wait()
             self._forget()
             self._log_id, self._service, self._gtid_set = history.log_id, position.service, gtid_set
             self._applied = position.seqno
@@ -108,7 +107,7 @@ class RelayWriter:
             self._files = deque((file.number, file.first) for file in end.files)
             self._last, self._epoch = end.seqno, end.epoch
             if end.offset is not None:
-                self._file = open_private(end.files[-1].path)
+                self._file = AppendedFile(end.files[-1].path)
                 self._unsynced.append(self._file)
                 self._size = self._whole = end.offset
             self._lock.claim(token)
@@ -180,8 +179,8 @@ class RelayWriter:
             return
         self._event = False
         self._flush()
-        self._wait()
-        os.ftruncate(self._file.fileno(), self._whole)
+        self._appending.wait()
+        self._file.truncate(self._whole)
         self._size = self._whole
 
     def _next_event(self, seqno: Seqno) -> None:
@@ -197,7 +196,7 @@ class RelayWriter:
         continues = self._file is not None
         self._flush()
         number = self._files[-1][0] + 1 if self._files else 1
-        self._file = open_private(path_of(self._folder, number))
+        self._file = AppendedFile(path_of(self._folder, number))
         self._unsynced.append(self._file)
         self._new_name = True
         self._files.append((number, Seqno(self._last + 1)))
@@ -211,8 +210,9 @@ class RelayWriter:
         if isinstance(records, memoryview):
             self._write(records)
         else:
-            for piece in records.pieces(self._piece):
-                self._write(piece)
+            self._flush()
+            self._size += len(records)
+            self._then(partial(self._current.copy, records, self._piece))
 
     def _write(self, records: memoryview) -> None:
         self._size += len(records)
@@ -231,40 +231,40 @@ class RelayWriter:
             self._write_out(memoryview(buffer))
 
     def _write_out(self, records: memoryview) -> None:
+        self._then(partial(self._current.append, records))
+
+    @property
+    def _current(self) -> AppendedFile:
         if self._file is None:
             raise ValueError("records without a file")
-        while records:
-            records = records[os.write(self._file.fileno(), records) :]
+        return self._file
+
+    def _then(self, write: Callable[[], None]) -> None:
+        self._appending.then(write)
         faults.point("relay.after_write")
 
     def sync_soon(self) -> None:
         """Begin to bring what was written to the disk; `sync` waits for it."""
         with self._failing():
             self._flush()
-            self._wait()
             if self._unsynced:
                 ended = [file for file in self._unsynced if file is not self._file]
-                self._syncing = self._pool.submit(self._sync, self._unsynced, ended, new_name=self._new_name)
+                self._appending.then(partial(self._sync, self._unsynced, ended, new_name=self._new_name))
                 self._unsynced, self._new_name = [self._file] if self._file else [], False
 
     def sync(self) -> None:
         """Wait until what was written before `sync_soon` is on the disk."""
         with self._failing():
-            self._wait()
+            self._appending.wait()
         faults.point("relay.after_sync")
 
-    def _sync(self, files: Iterable[BinaryIO], ended: Iterable[BinaryIO], *, new_name: bool) -> None:
+    def _sync(self, files: Iterable[AppendedFile], ended: Iterable[AppendedFile], *, new_name: bool) -> None:
         for file in files:
-            os.fdatasync(file.fileno())
+            file.sync()
         for file in ended:
             file.close()
         if new_name:
             sync_folder(self._folder)
-
-    def _wait(self) -> None:
-        syncing, self._syncing = self._syncing, None
-        if syncing is not None:
-            syncing.result()
 
     def committed(self, upto: Seqno) -> None:
         """Delete the files that are not needed any more: not the last one, and those within the retention neither.
@@ -329,4 +329,5 @@ def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], Record
             for seqno, begin, end in zip(segment.seqnos, begins, segment.record_ends, strict=True)
         ]
     for seqno, record in sorted(events, key=lambda event: event[0]):
-        yield (seqno,), record, (len(record),)
+        # A small one is copied at once; a large one would be written when the file may be written over.
+        yield (seqno,), record if len(record) < WRITE_BYTES else memoryview(bytes(record)), (len(record),)

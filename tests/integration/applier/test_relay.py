@@ -144,10 +144,10 @@ def test_a_full_disk_is_one_error_and_the_target_does_not_change(archive: Scene,
     program = (
         "import os, sys, types\n"
         "from connector.cli import main\n"
-        "from connector.relay import writer\n"
+        "from connector.relay import appending\n"
         "def full(number, content):\n"
         "    raise OSError(28, 'No space left on device')\n"
-        "writer.os = types.SimpleNamespace(**{**vars(os), 'write': full})\n"
+        "appending.os = types.SimpleNamespace(**{**vars(os), 'write': full})\n"
         "sys.argv[1:1] = ['apply']\n"
         "main()"
     )

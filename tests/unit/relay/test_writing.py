@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -20,9 +21,11 @@ from hypothesis import strategies as st
 from connector.applier import open_commit
 from connector.errors import ConfigError, LogDamaged
 from connector.log.compact.scan import Scanner
+from connector.log.compact.segment import Segment
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay import writer as writer_module
+from connector.relay.appending import AppendedFile
 from connector.relay.reader import RelayReader
 from connector.relay.record import add_record, add_records
 from connector.relay.spool import RecordSpool
@@ -30,7 +33,7 @@ from connector.relay.writer import RelayWriter
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import deserialized, serialized
 from tests.support.clock import Slept
-from tests.support.fragments import batch, encoded, marker, record, registered, scanned
+from tests.support.fragments import batch, change, encoded, marker, record, registered, scanned
 from tests.support.memory_target import MemoryTarget
 from tests.support.relay import EVER, SMALL, names, seqnos, values, writer
 from tests.unit.applier.test_core import LOG_ID, Rig, history, insert, log, table
@@ -122,10 +125,12 @@ class Disk:
         return left
 
 
-@pytest.mark.parametrize("retention", [0, EVER])
+@pytest.mark.parametrize(("retention", "length"), [(0, 1), (EVER, 1), (EVER, 90_000)])
 def test_a_power_failure_after_any_commit_leaves_its_events_in_the_relay(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, retention: float
+    folder: Path, monkeypatch: pytest.MonkeyPatch, retention: float, length: int
 ) -> None:
+    """Those of tasks that have stored many bytes are written directly."""
+    sent = [encoded(record(n, [change("insert", [(None, [n, str(n) * length])])])) for n in range(40)]
     folder.mkdir(mode=0o700)
     disk = Disk(folder, monkeypatch)
     commits = []
@@ -139,15 +144,16 @@ def test_a_power_failure_after_any_commit_leaves_its_events_in_the_relay(
             commits.append(position.seqno)
             super().commit(position, applied)  # type: ignore[arg-type]
 
-    relay = writer(folder, retention=retention)
+    relay = writer(folder, retention=retention, size=SMALL * length)
     made = rig(Target(), relay)
-    made.accept(table(log(*(record(n, [insert(n)]) for n in range(5)))))
+    made.accept(table([encoded(marker(1, 0, -1, log_id=LOG_ID)), *sent[:5]]))
     for first in range(5, 40, 5):
-        made.accept(table(events(first, first + 5), offset=FIRST + first))
+        made.accept(table(sent[first : first + 5], offset=FIRST + first))
     relay.close()
+    assert not retention or values(folder) == sent
     assert commits[-1] == 39
     assert len(commits) > 5
-    assert len(names(folder)) > 2 or not retention
+    assert len(names(folder)) > 2 or not retention or length > 1
 
 
 def test_a_file_ends_only_between_transactions(
@@ -294,22 +300,54 @@ def test_an_event_that_is_given_up_is_cut_off(
     assert values(folder, 2) == whole
 
 
+def of_partitions(folder: Path, interval: int, end: int, *, more: int = 0) -> list[Segment]:
+    """Return the segments that tasks make of three partitions, one after the other."""
+    segments: list[Segment] = []
+    for partition in range(3):
+        with RecordSpool(folder) as records:
+            builder = SegmentBuilder("t", partition, records=records, interval=interval)
+            mine = [
+                record(n, [insert(more + n)], prev_seqno=n - 3, shard=f"s{partition}") for n in range(partition, end, 3)
+            ]
+            builder.add(batch([encoded(one) for one in mine], partition=partition))
+            result = b"".join(serialized(builder.finish()))
+        segments += (one for one in deserialized(pa.py_buffer(result)) if isinstance(one, Segment))
+    return segments
+
+
+def test_large_records_of_several_partitions_are_written_though_tasks_write_over_their_files_meanwhile(
+    relay: RelayWriter, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "WRITE_BYTES", 64)
+    go, append = Event(), AppendedFile.append
+
+    def late(file: AppendedFile, records: memoryview) -> None:
+        assert go.wait(60)
+        append(file, records)
+
+    monkeypatch.setattr(AppendedFile, "append", late)
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "", 1)
+    segments = of_partitions(tmp_path, 100, 6)
+    relay.add_segments(segments)
+    used = {path.stat().st_ino for path in tmp_path.iterdir()}
+    segments.clear()
+    assert len(of_partitions(tmp_path, 100, 6, more=100)) == 3
+    assert {path.stat().st_ino for path in tmp_path.iterdir()} == used
+    go.set()
+    relay.sync_soon()
+    relay.sync()
+    assert values(folder) == [encoded(record(n, [insert(n)], prev_seqno=n - 3, shard=f"s{n % 3}")) for n in range(6)]
+
+
 @pytest.mark.parametrize("interval", [100, 10])
 def test_segments_of_several_partitions_are_written_in_the_order_of_the_log(
     relay: RelayWriter, folder: Path, tmp_path: Path, interval: int
 ) -> None:
     relay.begin(TargetPosition(service="shop"), history([0], 99), "", 1)
-    segments = []
-    for partition in range(3):
-        with RecordSpool(tmp_path) as records:
-            builder = SegmentBuilder("t", partition, records=records, interval=interval)
-            mine = [record(n, [insert(n)], prev_seqno=n - 3, shard=f"s{partition}") for n in range(partition, 30, 3)]
-            builder.add(batch([encoded(one) for one in mine], partition=partition))
-            result = b"".join(serialized(builder.finish()))
-        segments += deserialized(pa.py_buffer(result))
+    segments = of_partitions(tmp_path, interval, 30)
     assert len(segments) == 3 * -(-30 // interval)
     for at in range(len(segments) // 3):
-        relay.add_segments(segments[at :: len(segments) // 3])  # type: ignore[arg-type]
+        relay.add_segments(segments[at :: len(segments) // 3])
     relay.sync_soon()
     relay.sync()
     assert seqnos(folder) == list(range(30))
@@ -353,7 +391,7 @@ def test_what_is_passed_over_before_an_event_that_is_given_up_stays(relay: Relay
     assert seqnos(folder) == [0, 3]
 
 
-def test_a_full_disk_stops_before_the_target_is_touched(relay: RelayWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_stops_before_the_commit(relay: RelayWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     target = MemoryTarget()
     made = rig(target, relay)
     made.accept(table(log(record(0, [insert(0)]))))
@@ -365,7 +403,9 @@ def test_a_full_disk_stops_before_the_target_is_touched(relay: RelayWriter, monk
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(ConfigError, match="No space left on device") as caught:
         made.accept(table(events(1, 2), offset=FIRST + 1))
-    assert target.log == []
+    assert target.log == ["stage"]
+    assert target.position is not None
+    assert target.position.seqno == 0
     assert caught.value.where["seqno"] == 1
     assert "relay.dir" in caught.value.hint
 
