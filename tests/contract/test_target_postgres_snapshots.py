@@ -17,6 +17,7 @@ from connector.errors import PreflightError
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres import divided_commit
 from connector.targets.postgres import snapshots as snapshots_module
+from connector.targets.postgres.snapshots import SnapshotExporter
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.postgres.writer import Writer
 from connector.verify import postgres as verify_module
@@ -189,6 +190,31 @@ def test_without_a_living_applier_there_is_none(place: SnapshotsPlace, orders: A
     orders.target.close()
     assert snapshot(place) is None
     assert place.query("SELECT count(*)::int FROM thl.thl_snapshots") == [(1,)]
+
+
+@pytest.mark.parametrize(("interval", "seconds"), [(1.0, "30s"), (60.0, "10min")])
+def test_snapshots_of_a_stopped_applier_end_after_several_intervals(
+    place: SnapshotsPlace, orders: Applier, interval: float, seconds: str
+) -> None:
+    """Not sooner, or those of a living one would end, too; not never, because vacuum waits for them."""
+    place.close()
+    place.interval = 0.0
+    newer = place.open()
+    newer.claim("shop")
+    sessions: list[psycopg.Connection] = []
+
+    def opened() -> psycopg.Connection:
+        sessions.append(psycopg.connect(place.url, autocommit=True))
+        return sessions[-1]
+
+    exporter = SnapshotExporter(opened, interval)
+    exporter.start("shop", newer.token)
+    try:
+        snapshot_of(place, orders.position.seqno)
+        shown = [one.execute("SHOW idle_in_transaction_session_timeout").fetchone() for one in sessions]
+    finally:
+        exporter.close()
+    assert shown == [(seconds,)] * (snapshots_module.ALIVE + 1)
 
 
 def test_lost_sessions_of_the_exporter_are_replaced(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +16,9 @@ from connector.errors import ConfigError, Fenced, PreflightError, TargetDiffers,
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.ids import Seqno
 from connector.targets.postgres import divided_commit
+from connector.targets.postgres import target as target_module
+from connector.targets.postgres import writer as writer_module
+from connector.targets.postgres.merge import Step
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.postgres.writer import Writer
 from tests.contract.target_again import *  # noqa: F403
@@ -199,6 +202,66 @@ def test_a_commit_of_which_no_part_was_made_is_forgotten(
     assert (causes(place), consistent(place), place.read(ORDERS)) == ([], True, [])
     again.rows(net(ORDERS, inserts=ROWS[:5]))  # the log may have been cut otherwise
     assert place.read(ORDERS) == ROWS[:5]
+
+
+def test_a_target_that_was_not_consistent_before_such_a_commit_is_not_after_it_is_forgotten(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    orders.commit(consistent=False)
+    crashes.before = set(range(WRITERS))
+    with pytest.raises(Crash):
+        orders.rows(net(ORDERS, inserts=ROWS))
+    place.close()
+    crashes.before = set()
+    again = Applier(place.open())
+    assert again.position == orders.position
+    assert (causes(place), consistent(place), again.position.consistent) == (["load"], False, False)
+
+
+def test_a_writer_that_has_committed_before_has_not_committed_this(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    orders.rows(net(ORDERS, inserts=ROWS[:20]))
+    crashes.before = {0, 2}
+    with pytest.raises(Crash):
+        orders.rows(net(ORDERS, inserts=ROWS[20:]))
+    place.close()
+    crashes.before = set()
+    again = Applier(place.open())
+    assert again.position.intent is not None
+    assert again.position.intent.committed == {1}
+    again.rows(net(ORDERS, inserts=ROWS[20:]))
+    assert place.read(ORDERS) == ROWS
+
+
+def test_a_deferred_constraint_that_one_writer_violates_leaves_nothing(place: WritersPlace, orders: Applier) -> None:
+    """It is looked at before the intent: at COMMIT the commit could not be undone any more."""
+    orders.rows(net(ORDERS, inserts=ROWS))
+    place.run("ALTER TABLE shop.orders ADD UNIQUE (v) DEFERRABLE INITIALLY DEFERRED")
+    with pytest.raises(TargetDiffers, match="duplicate key"):
+        orders.rows(net(ORDERS, inserts=[(100, "same"), (101, "same")]))
+    assert (causes(place), consistent(place), place.read(ORDERS)) == ([], True, ROWS)
+
+
+def test_writers_that_wait_for_a_slow_one_keep_their_sessions(
+    place: WritersPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends a session that is idle within its transaction."""
+    assert f"'{target_module.IDLE_SECONDS}s'" in target_module._SESSION
+    sooner = target_module._SESSION.replace(f"'{target_module.IDLE_SECONDS}s'", "'1500ms'")
+    monkeypatch.setattr(target_module, "_SESSION", sooner)
+    monkeypatch.setattr(writer_module, "AWAKE_SECONDS", 0.1)
+    merge = Writer.merge
+
+    def slow(writer: Writer, first: Sequence[Step]) -> None:
+        one = (writer.session.info.parameter_status("application_name") or "").endswith(" 1")
+        merge(writer, [*first, Step("SELECT pg_sleep(3)")] if one else first)
+
+    applier = Applier(place.open())
+    applier.sql("CREATE DATABASE shop", CREATE_ORDERS)
+    monkeypatch.setattr(Writer, "merge", slow)
+    applier.rows(net(ORDERS, inserts=ROWS))
+    assert (place.read(ORDERS), causes(place)) == (ROWS, [])
 
 
 def test_a_wrong_row_count_of_one_writer_leaves_nothing(place: WritersPlace, orders: Applier) -> None:

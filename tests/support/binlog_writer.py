@@ -123,10 +123,11 @@ class LogWriter:
         table_id: int = 11,
         present: bytes | None = None,
         after: bytes | None = None,
+        flags: int = 1,
     ) -> None:
-        """Of an update `present` is the columns of the before images, `after` of the others."""
+        """Of an update `present` is the columns of the before images, `after` of the others; 1 ends a statement."""
         bitmap = bytes([0xFF] * ((width + 7) // 8)) if present is None else present
-        head = struct.pack("<Q", table_id)[:6] + b"\x01\x00" + b"\x02\x00" + packed(width)
+        head = struct.pack("<Q", table_id)[:6] + struct.pack("<H", flags) + b"\x02\x00" + packed(width)
         self.event(kind, head + bitmap + ((after or bitmap) if kind in {31, 39} else b"") + images)
 
 

@@ -60,6 +60,7 @@ class Log:
 
     def __post_init__(self) -> None:
         self.topic = self.config.topic
+        self.place = SourcePosition("b.1", 4)  # of the producer
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
         others = (self.config.control_topic, self.config.position_topic)
         topics = [NewTopic(self.topic, self.partitions, 1), *(NewTopic(other, 1, 1) for other in others)]
@@ -94,7 +95,7 @@ class Log:
     @property
     def position(self) -> PositionRecord:
         """Writes a producer's position, with the fields that readers use."""
-        place = SourcePosition("b.1", 4)
+        place = self.place
         last = max(self.tails.values())
         finished = Finished(
             seqno=Seqno(last),

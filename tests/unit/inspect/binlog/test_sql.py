@@ -82,6 +82,23 @@ def test_a_transaction_of_rows_is_one_of_binlog_statements(tmp_path: Path) -> No
     assert [text for text in skipped if b"gtid_next" in text] == [b"/*!50700 SET @@session.gtid_next = 'AUTOMATIC'*/"]
 
 
+def test_rows_events_within_a_statement_end_one_each() -> None:
+    """A server keeps the table open, and refuses the next TABLE_MAP, until a rows event ends the statement."""
+    log = LogWriter()
+    log.begin()
+    log.table_map([INT])
+    log.rows(30, 1, image([struct.pack("<i", 2)]), flags=0)
+    log.rows(30, 1, image([struct.pack("<i", 3)]))
+    log.commit()
+    binlogs = [text for text in executed(sql("-", stdin=log.data)) if text.startswith(b"BINLOG")]
+    flags = []
+    for text in binlogs[1:]:
+        events = base64.b64decode(b"".join(text.split(b"'")[1].split()))
+        rows = events[int.from_bytes(events[9:13], "little") :]
+        flags.append(int.from_bytes(rows[19 + 6 : 19 + 8], "little"))
+    assert flags == [1, 1]
+
+
 def test_rows_of_version_1_become_version_2(tmp_path: Path) -> None:
     """MySQL since 8.4 refuses the old ones; its format description is that of a server that knows the new ones."""
     found = executed(sql("-", stdin=bare_rows(b"5.1.23-rc-log", 1)))

@@ -49,6 +49,14 @@ def test_what_does_not_come_next_is_refused(wrong: Any) -> None:
         order().accept(wrong, 0, 10, "a")
 
 
+def test_an_event_of_an_older_epoch_than_the_event_before_it_is_refused() -> None:
+    """Though its epoch is not older than the target's."""
+    made = order()
+    made.accept(header(5, epoch=3), 0, 10, "a")
+    with pytest.raises(LogDamaged, match="older epoch"):
+        made.accept(header(6, epoch=2), 0, 11, "b")
+
+
 def test_an_event_within_another_is_refused() -> None:
     made = order()
     made.accept(header(5, last=False, epoch=2), 0, 10, "a")

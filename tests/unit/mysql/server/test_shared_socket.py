@@ -92,6 +92,25 @@ def test_both_directions_at_once_lose_and_change_no_byte(pair: Pair) -> None:
     assert got == [up]
 
 
+def test_unsent_bytes_are_sent_while_nothing_is_received(pair: Pair) -> None:
+    """A reader that waits for the other side for long wakes as soon as the connection accepts bytes again."""
+    shared, there = pair
+    shared.settimeout(100 * PATIENCE)
+    up = bytes(range(256)) * (BYTES >> 8)
+    shared.send(up)
+    reading = Thread(target=received, args=(shared.recv_into, 4), daemon=True)
+    reading.start()
+    got = b""
+    while len(got) < BYTES:
+        part = there.recv(1 << 16)
+        assert part
+        got += part
+    assert got == up
+    there.sendall(b"done")
+    reading.join(PATIENCE)
+    assert not reading.is_alive()
+
+
 def test_sending_on_a_closed_socket_is_an_error(pair: Pair) -> None:
     shared, _ = pair
     shared.close()
