@@ -19,12 +19,14 @@ from connector.errors import Fenced, PreflightError, TargetDiffers, TargetUnavai
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.mysql import GtidSet
+from connector.log.ids import Seqno
 from connector.log.transaction.layout import Column, TableLayout
 from connector.log.transaction.position import TargetPosition
 from connector.targets.postgres.errors import translated
 from connector.targets.postgres.signal_table import PostgresSession
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.signal_table import SignalTable
+from connector.targets.target_schema import Excluded
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
@@ -236,6 +238,60 @@ def test_system_column_name_is_refused_with_a_hint(applier: Applier, column: str
     error = stops(applier, ValueNotRepresentable, f"ALTER TABLE users ADD {column} INT")
     assert error.where["column"] == column
     assert "source.filters.tables" in error.hint
+
+
+TEXTS = layout("shop.texts", ["id varchar(20)", "v int"], ["id"])
+COLLATIONS = {
+    "case": "CREATE COLLATION IF NOT EXISTS shop.case_blind "
+    "(provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
+    "ALTER TABLE shop.texts ALTER COLUMN id TYPE text COLLATE shop.case_blind",
+    "order": 'ALTER TABLE shop.texts ALTER COLUMN id TYPE text COLLATE "unicode"',
+}
+
+
+@pytest.fixture
+def texts(place: PostgresPlace, applier: Applier) -> Applier:
+    applier.sql("CREATE TABLE texts (id VARCHAR(20) PRIMARY KEY, v INT)")
+    applier.rows(net(TEXTS, inserts=[("a", 1), ("b", 2)]))
+    return applier
+
+
+@pytest.mark.parametrize("collation", COLLATIONS)
+def test_a_key_in_another_collation_is_refused_at_the_start_with_the_statement_that_ends_it(
+    place: PostgresPlace, texts: Applier, collation: str
+) -> None:
+    """By one that takes a for A an insert would fail, too."""
+    texts.target.close()
+    place.run(COLLATIONS[collation])
+    with pytest.raises(PreflightError) as refused:
+        place.open().claim("shop")
+    assert "shop.texts.id has" in refused.value.message
+    place.run(refused.value.hint)
+    again = Applier(place.open())
+    again.rows(net(TEXTS, inserts=[("A", 3)], updates=[("b", 5)], deletes=[("a", 1)]))
+    assert place.read(TEXTS) == [("A", 3), ("b", 5)]
+
+
+def test_a_key_that_gets_another_collation_meanwhile_stops_with_the_way_out(
+    place: PostgresPlace, texts: Applier
+) -> None:
+    place.run(COLLATIONS["order"])
+    with pytest.raises(TargetDiffers) as stopped:
+        texts.rows(net(TEXTS, updates=[("b", 5)]))
+    assert 'TYPE text COLLATE "C"' in stopped.value.hint
+    assert place.read(TEXTS) == [("a", 1), ("b", 2)]
+
+
+def test_a_collation_of_an_excluded_table_or_of_another_column_is_not_looked_at(
+    place: PostgresPlace, texts: Applier
+) -> None:
+    place.run('ALTER TABLE shop.users ALTER COLUMN name TYPE text COLLATE "unicode"')
+    entry = Excluded(since=Seqno(texts.position.seqno + 1), at=1, by="me@here", reason="why")
+    texts.target.exclude({TEXTS.name: entry})
+    texts.commit()
+    texts.target.close()
+    place.run(COLLATIONS["case"])
+    assert place.open().claim("shop") == texts.position
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ import psycopg
 import pytest
 
 from connector.clock import SystemClock
-from connector.errors import ConfigError, Fenced, PreflightError, TargetDiffers, TargetUnavailable
+from connector.errors import ConfigError, ConnectorError, Fenced, PreflightError, TargetDiffers, TargetUnavailable
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.ids import Seqno
+from connector.targets.division import divide
+from connector.targets.postgres import connection as connection_module
 from connector.targets.postgres import divided_commit
-from connector.targets.postgres import target as target_module
 from connector.targets.postgres import writer as writer_module
 from connector.targets.postgres.merge import Step
 from connector.targets.postgres.target import PostgresTarget
@@ -247,9 +248,9 @@ def test_writers_that_wait_for_a_slow_one_keep_their_sessions(
     place: WritersPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends a session that is idle within its transaction."""
-    assert f"'{target_module.IDLE_SECONDS}s'" in target_module._SESSION
-    sooner = target_module._SESSION.replace(f"'{target_module.IDLE_SECONDS}s'", "'1500ms'")
-    monkeypatch.setattr(target_module, "_SESSION", sooner)
+    assert f"'{connection_module.IDLE_SECONDS}s'" in connection_module._SESSION
+    sooner = connection_module._SESSION.replace(f"'{connection_module.IDLE_SECONDS}s'", "'1500ms'")
+    monkeypatch.setattr(connection_module, "_SESSION", sooner)
     monkeypatch.setattr(writer_module, "AWAKE_SECONDS", 0.1)
     merge = Writer.merge
 
@@ -286,8 +287,9 @@ def test_a_wrong_row_count_of_one_writer_leaves_nothing(place: WritersPlace, ord
         "CREATE TRIGGER t BEFORE INSERT ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.f()",
         "CREATE RULE r AS ON DELETE TO shop.orders DO ALSO NOTIFY x",
         "CREATE TABLE shop.kin () INHERITS (shop.orders)",
+        "ALTER TABLE shop.orders DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (v)",
     ],
-    ids=["unique", "exclude", "referenced", "foreign key", "trigger", "rule", "inherits"],
+    ids=["unique", "exclude", "referenced", "foreign key", "trigger", "rule", "inherits", "primary key"],
 )
 def test_a_table_with_more_than_a_primary_key_goes_by_one_writer(
     place: WritersPlace, orders: Applier, made: str
@@ -297,6 +299,30 @@ def test_a_table_with_more_than_a_primary_key_goes_by_one_writer(
     orders.rows(net(ORDERS, inserts=ROWS[20:]))
     assert len(place.query("SELECT DISTINCT xmin::text FROM ONLY shop.orders WHERE id >= 20")) == 1
     assert place.read(ORDERS) == ROWS
+
+
+def test_an_index_that_keeps_a_commit_from_being_made_whole_is_named_with_the_way_out(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    """Two writers swap values: each waits for the other's, or is refused."""
+    of_writer = [next(row for row in ROWS if list(divide(net(ORDERS, inserts=[row]), WRITERS))[n]) for n in range(3)]
+    (first, v), (second, other), (third, another) = of_writer
+    swap = net(ORDERS, updates=[(first, f"{v} again"), (second, another), (third, other)])
+    orders.rows(net(ORDERS, inserts=ROWS))
+    crashes.before = {1, 2}
+    with pytest.raises(Crash):
+        orders.rows(swap)
+    place.close()
+    crashes.before = set()
+    place.run("CREATE UNIQUE INDEX of_a_report ON shop.orders (v)")
+    again = Applier(place.open(audit=True))
+    with pytest.raises(ConnectorError) as failed:
+        again.rows(swap)
+    place.close()
+    assert "shop.orders has got index of_a_report: drop it on the target, run thl apply" in failed.value.hint
+    place.run("DROP INDEX shop.of_a_report")
+    Applier(place.open(audit=True)).rows(swap)
+    assert dict(place.read(ORDERS) or ()) == dict(ROWS) | {first: f"{v} again", second: another, third: other}
 
 
 def test_a_table_without_a_key_goes_by_one_writer(place: WritersPlace, applier: Applier) -> None:
@@ -430,6 +456,27 @@ def test_channels_of_a_position_that_was_deleted_have_committed_nothing(
     third = Applier(place.open(audit=True))
     assert third.position.intent is None
     assert third.position.seqno == stood - 1
+
+
+def test_an_open_commit_of_a_position_that_was_deleted_is_refused_with_the_way_out(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    """One writer's share of everything before it would be missing."""
+    crashes.before = {0, 2}
+    with pytest.raises(Crash):
+        orders.rows(net(ORDERS, inserts=ROWS))
+    place.close()
+    crashes.before = set()
+    place.run("DROP SCHEMA shop CASCADE; DELETE FROM thl.thl_tables; DELETE FROM thl.thl_position")
+    with pytest.raises(ConfigError, match="follows event 0, and the target's position is -1") as refused:
+        place.open().claim("shop")
+    assert "DELETE FROM thl.thl_intent" in refused.value.hint
+    place.close()
+    place.run("DELETE FROM thl.thl_intent; DELETE FROM thl.thl_applied")
+    again = Applier(place.open(audit=True))
+    again.sql("CREATE DATABASE shop", CREATE_ORDERS)
+    again.rows(net(ORDERS, inserts=ROWS))
+    assert place.read(ORDERS) == ROWS
 
 
 def test_a_commit_that_goes_back_is_not_divided(place: WritersPlace, orders: Applier) -> None:

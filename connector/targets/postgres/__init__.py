@@ -12,7 +12,7 @@
 - `copy_times`: dates and times in COPY's format; compiled.
 - `divided_commit`: commits of several writers, and the intent that makes them one.
 - `writer`: the sessions of these writers.
-- `undivided`: tables whose changes go by one connection.
+- `changed_by_others`: tables whose changes go by one connection, and keys that cannot be compared.
 - `snapshots`: exports snapshots for readers beside several writers.
 - `merge`: the statements from staging to a table.
 - `missing`: the rows that a merge does not find.

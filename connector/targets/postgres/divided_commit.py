@@ -18,17 +18,17 @@ from typing import Final
 import psycopg
 
 from connector import failpoints as faults
-from connector.errors import ConfigError, LogDamaged, PreflightError
+from connector.errors import ConfigError, ConnectorError, LogDamaged, PreflightError
 from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.division import HASH_VERSION, divisible
+from connector.targets.postgres.changed_by_others import undivided_tables
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged
-from connector.targets.postgres.undivided import undivided_in_catalog
 from connector.targets.postgres.writer import Writers
 
 DIVIDED_ROWS: Final = 4_000  # below, a commit of one connection takes less time than the further transactions
@@ -65,12 +65,13 @@ class DividedCommit:
         if self.known:
             self._session.execute("SELECT FROM thl.thl_channels WHERE service = %s FOR UPDATE", (service,))
 
-    def claim(self, service: str, token: int, missing: set[str]) -> tuple[Intent | None, bool | None]:
+    def claim(self, service: str, token: int, seqno: Seqno, missing: set[str]) -> tuple[Intent | None, bool | None]:
         """Take over the channels, within the transaction of a claim.
 
         Args:
             service: the service.
             token: of the claim.
+            seqno: of the target's position.
             missing: what the target's bookkeeping lacks.
 
         Returns:
@@ -79,7 +80,8 @@ class DividedCommit:
 
         Raises:
             PreflightError: the bookkeeping lacks the tables for several writers.
-            ConfigError: another version of the connector has begun a commit that this one cannot make whole.
+            ConfigError: another version of the connector has begun a commit that this one cannot make whole; or the
+                position is another one than before the commit.
         """
         self._service = service
         if lacking := missing & _NEEDED:
@@ -97,11 +99,7 @@ class DividedCommit:
         consistent: bool | None = None
         if not begun:
             # A position that was deleted by hand leaves the channels where they were.
-            run(
-                "UPDATE thl.thl_channels SET seqno = -1 WHERE service = %s AND seqno > "
-                "coalesce((SELECT p.seqno FROM thl.thl_position p WHERE p.service = %s), -1)",
-                (service, service),
-            )
+            run("UPDATE thl.thl_channels SET seqno = -1 WHERE service = %s AND seqno > %s", (service, seqno))
         else:
             self._intent, consistent = bookkeeping.intent_from(begun)
             if not self._intent.committed:
@@ -111,6 +109,15 @@ class DividedCommit:
                     (consistent, bookkeeping.WHOLE_VERSION, service),
                 )
                 self._intent = None
+            elif self._intent.first != seqno + 1:
+                raise ConfigError(
+                    f"a commit of several writers follows event {self._intent.first - 1}, and the target's position "
+                    f"is {seqno}: it was changed by hand",
+                    hint="where the tables were dropped, too: DELETE FROM thl.thl_intent on the target; else restore "
+                    "the position, or drop the tables and load the target again",
+                    service=service,
+                    seqno=self._intent.span,
+                )
             elif self._intent.hash_version != HASH_VERSION:
                 raise ConfigError(
                     "another version of the connector was ended within a commit of several writers",
@@ -172,9 +179,9 @@ class DividedCommit:
                 )
             writers.stage(changes, undivided, self._intent.committed)
             return
-        if new := {net.layout.name for net in changes} - self._looked_at:
-            self._undivided |= undivided_in_catalog(self._session, new)
-            self._looked_at |= new
+        if new := {net.layout for net in changes if net.layout.name not in self._looked_at}:
+            self._undivided |= undivided_tables(self._session, new).keys()
+            self._looked_at |= {layout.name for layout in new}
         for net in changes:
             if not divisible(net.layout):
                 self._undivided.add(net.layout.name)
@@ -241,6 +248,24 @@ class DividedCommit:
         """Yield each writer's session with its staging tables."""
         for writer in self._writers or ():
             yield writer.session, writer.staged
+
+    def name_obstacles(self, error: ConnectorError) -> None:
+        """Add to an error of making a commit whole what others have made on its tables since it began."""
+        if self._intent is None:
+            return
+        layouts = {one.layout for _, staged in self.work() for one in staged}
+        since = {
+            name: made
+            for name, made in undivided_tables(self._session, layouts).items()
+            if name not in self._intent.undivided
+        }
+        if since:
+            made = "; ".join(f"{name} has got {what}" for name, what in since.items())
+            way = (
+                f"since this commit of several writers began, {made}: drop it on the target, run thl apply, which "
+                "makes the commit whole, and create it again"
+            )
+            error.hint = f"{error.hint}; {way}" if error.hint else way
 
     def rollback(self) -> None:
         """End the writers' transactions after an error."""

@@ -45,6 +45,10 @@ _DEPENDENTS: Final = (
     "thl did not create the object that depends on the table: drop it (DROP VIEW …), run thl apply, which continues "
     "with this event, and create it again"
 )
+_COLLATION: Final = (
+    'a text column of a key has another collation than "C" or the default: '
+    'ALTER TABLE … ALTER COLUMN … TYPE text COLLATE "C" on the target; thl apply names it when it starts'
+)
 
 
 @contextmanager
@@ -78,6 +82,8 @@ def connector_error(error: psycopg.Error) -> ConnectorError:
             f"another service has a table of this name in the database: {error.diag.message_detail}",
             hint="a database for each service; for a new log of the same tables an empty one",
         )
+    if state == "42P22":
+        return TargetDiffers(text, hint=_COLLATION)
     if state[:2] in ("22", "54"):
         return ValueNotRepresentable(text)
     if state == "23502" and error.diag.table_name:

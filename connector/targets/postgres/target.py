@@ -46,6 +46,7 @@ from connector.targets.postgres.bookkeeping import (
     schema_version,
 )
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
+from connector.targets.postgres.changed_by_others import check_key_collations
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.connection import open_session
 from connector.targets.postgres.ddl import PostgresDictionary, column_names_of
@@ -144,12 +145,13 @@ class PostgresTarget:
             position = bookkeeping.position_from(service, row, head and head[0])
             if self._snapshots.on:
                 check_snapshots(missing)
-            intent, consistent = self._divided.claim(service, self.token, missing)
+            intent, consistent = self._divided.claim(service, self.token, position.seqno, missing)
             if consistent is not None:
                 position = replace(position, intent=intent, consistent=consistent)
             self._position = position
             tables = applied_tables(self._db, service)
             self._schema.claimed(self._add_metadata_columns(tables, excluded_tables(self._db, service, missing)))
+            check_key_collations(self._db, self._schema.applied())
         faults.point("target.after_claim")
         with translated():
             self._divided.open()
@@ -280,6 +282,8 @@ class PostgresTarget:
                     error.tables = self._refused()
                 if isinstance(error, TargetDiffers) and error is failure:
                     self._name_rows(error)
+                with suppress(psycopg.Error):
+                    self._divided.name_obstacles(error)
                 if error is failure:
                     raise
                 raise error from failure
