@@ -1,4 +1,6 @@
-"""The fragment's Avro schema, the first bytes of messages, and the decoding of whole messages with fastavro.
+"""The fragment's Avro schemas, the first bytes of messages, and the decoding of whole messages with fastavro.
+
+Events of the kind `load` have a schema of their own, with more symbols: earlier versions refuse it by name.
 
 Without a registry Avro single-object encoding (Avro specification, "Single object encoding"): the marker C3 01, the
 schema's CRC-64-AVRO fingerprint as eight bytes little-endian, then the value. With one Confluent's wire format: a zero
@@ -19,11 +21,12 @@ from typing import Any, Final
 from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
-from connector.log.format.fragment_reader import check_change, check_fragment
-from connector.log.format.framing import SCHEMA, SINGLE_OBJECT, registered
+from connector.log.format.fragment_reader import check_change, check_fragment, fingerprint_of
+from connector.log.format.framing import LOAD_FINGERPRINT, SCHEMA, SINGLE_OBJECT, registered
 from connector.log.rules import damaged
 
 SCHEMA_FILE: Final = "fragment.avsc"
+LOAD_SCHEMA_FILE: Final = "load.avsc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +36,34 @@ class Framing:
     Args:
         opening: the bytes before each value.
         facts: metadata that every message needs then.
+        load_opening, load_facts: the same of events of the kind `load`.
     """
 
     opening: bytes
     facts: Mapping[str, str]
+    load_opening: bytes
+    load_facts: Mapping[str, str]
 
 
 @cache
 def fragment_schema() -> dict[str, Any]:
-    """Return the schema of every message of the event topic.
+    """Return the schema of the event topic's messages, except those of loads.
 
     Returns:
         `schemas/fragment.avsc`, parsed as JSON: beside the package in a checkout, inside it in a wheel.
     """
-    packaged = files("connector") / "schemas" / SCHEMA_FILE
-    checkout = Path(__file__).parents[1] / "schemas" / SCHEMA_FILE
+    return _schema_in(SCHEMA_FILE)
+
+
+@cache
+def load_schema() -> dict[str, Any]:
+    """Return the schema of messages of the kind `load`: `schemas/load.avsc`, parsed as JSON."""
+    return _schema_in(LOAD_SCHEMA_FILE)
+
+
+def _schema_in(name: str) -> dict[str, Any]:
+    packaged = files("connector") / "schemas" / name
+    checkout = Path(__file__).parents[1] / "schemas" / name
     text = packaged.read_text("utf-8") if packaged.is_file() else checkout.read_text("utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
@@ -74,15 +90,16 @@ def schema_fingerprint() -> str:
     return fingerprint(to_parsing_canonical_form(fragment_schema()), "CRC-64-AVRO")
 
 
-def framing(number: int | None = None) -> Framing:
+def framing(number: int | None = None, load_number: int | None = None) -> Framing:
     """Return the framing of a producer with or without a registry.
 
     Args:
-        number: the schema's number in the registry; None: no registry.
+        number, load_number: the numbers of the schema and of that of loads in the registry; None: no registry.
     """
-    if number is None:
-        return Framing(single_object_header(), {})
-    return Framing(registered(number), {SCHEMA: schema_fingerprint()})
+    if number is None or load_number is None:
+        return Framing(single_object_header(), {}, SINGLE_OBJECT + bytes.fromhex(LOAD_FINGERPRINT), {})
+    facts, load_facts = ({SCHEMA: fingerprint} for fingerprint in (schema_fingerprint(), LOAD_FINGERPRINT))
+    return Framing(registered(number), facts, registered(load_number), load_facts)
 
 
 def read_fragment(value: bytes, at: str) -> dict[str, Any]:
@@ -95,11 +112,12 @@ def read_fragment(value: bytes, at: str) -> dict[str, Any]:
     Raises:
         LogDamaged: the message is not a fragment of this schema, or is damaged.
     """
-    return decoded(_parsed(), value, check_fragment(value, at), at)
+    body = check_fragment(value, at)
+    return decoded(_parsed(load=fingerprint_of(value, at) == LOAD_FINGERPRINT), value, body, at)
 
 
 def read_change(data: bytes, at: str) -> dict[str, Any]:
-    """Decode one change, for a change in parts after they were joined.
+    """Decode one change, for a change in parts after they were joined; also one of a load.
 
     Raises:
         LogDamaged: the change is damaged.
@@ -130,10 +148,10 @@ def decoded(schema: Any, value: bytes, start: int, at: str) -> dict[str, Any]:
 
 
 @cache
-def _parsed() -> Any:
-    return parse_schema(fragment_schema())
+def _parsed(*, load: bool) -> Any:
+    return parse_schema(load_schema() if load else fragment_schema())
 
 
 @cache
 def _parsed_change() -> Any:
-    return parse_schema(change_schema(fragment_schema()))
+    return parse_schema(change_schema(load_schema()))

@@ -21,13 +21,13 @@ from connector.log.format import checked
 from connector.log.format.decoded_parts import Change, DecodedParts
 from connector.log.format.first_fields import body_of
 from connector.log.format.fragment_reader import check_change, check_fragment, fingerprint_of, header_of
-from connector.log.format.framing import FINGERPRINT
+from connector.log.format.framing import FINGERPRINT, LOAD_FINGERPRINT
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Action, Epoch, Kind, Outcome, Seqno, ShardId
 from connector.log.rules import Rule, broken, damaged
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import Column
-from connector.schema import change_schema, decoded, fragment_schema
+from connector.schema import change_schema, decoded, fragment_schema, load_schema
 
 CHECKSUM: Final = 4  # bytes after the Avro body
 
@@ -44,7 +44,7 @@ class Row:
     """A changed row. Columns that the source did not log are left out; NULL is None.
 
     Args:
-        before: the values before the change, by column; None for an insert.
+        before: the values before the change, by column; None for an insert, and for a row that a load read.
         after: the values after the change, by column; None for a delete.
     """
 
@@ -58,7 +58,7 @@ class RowChanges:
 
     Args:
         schema, table: names.
-        action: insert, update or delete.
+        action: insert, update, delete, or read: of a load, whose rows are as these, whether they were there or not.
         columns: the table's columns at that time, in order.
         key_columns: names of the primary key's columns; empty without a primary key.
         rows: the rows, in the order of their changes.
@@ -88,14 +88,14 @@ class MessageDecoder:
         own = fragment_schema()
         self._fields = [field["name"] for field in _header_of(own)["fields"]]
         self._known: dict[str, _WriterSchema] = {}
-        for schema in (*schemas, own):
+        for schema in (*schemas, own, load_schema()):
             try:
                 text = to_parsing_canonical_form(schema)
                 header = _header_of(schema)
                 named = fingerprint(text, "CRC-64-AVRO")
                 parts: list[Any] = [header, schema, change_schema(schema)]
                 parsed: list[Any] = [fastavro.parse_schema(part) for part in parts]
-                self._known[named] = _WriterSchema(named == FINGERPRINT, *parsed)
+                self._known[named] = _WriterSchema(named in (FINGERPRINT, LOAD_FINGERPRINT), *parsed)
             except (SchemaParseException, KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"a schema of schemas= is invalid: {error}") from error
             if lacking := set(self._fields) - {field["name"] for field in header["fields"]}:

@@ -1,8 +1,8 @@
 """Registers the fragment schema in a registry with Confluent's API, once, when a producer starts.
 
-The subject is `<topic>-value`, as in TopicNameStrategy, the serializers' default. Its compatibility is FULL_TRANSITIVE:
-programs older and newer than the producer read a log, and a log holds messages of several versions. So the registry
-refuses a version that breaks the promise in docs/consuming.md.
+The subject is `<topic>-value`, as in TopicNameStrategy, the serializers' default; for loads `<topic>-load-value`.
+Its compatibility is FULL_TRANSITIVE: programs older and newer than the producer read a log, and a log holds messages of
+several versions. So the registry refuses a version that breaks the promise in docs/consuming.md.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ def subject_of(config: Config) -> str:
     return f"{config.topic}-value"
 
 
+def load_subject_of(config: Config) -> str:
+    """The name under which the schema of the event topic's loads is registered."""
+    return f"{config.topic}-load-value"
+
+
 def unverified(registry: Registry) -> str:
     """The reason why others can read a password that is sent to the registry; "" if they cannot."""
     for url in registry.url.get_secret_value().split(","):
@@ -41,12 +46,13 @@ def unverified(registry: Registry) -> str:
     return ""
 
 
-def registered_number(config: Config, schema: dict[str, Any]) -> int:
+def registered_number(config: Config, schema: dict[str, Any], subject: str = "") -> int:
     """Register the schema, and make the registry refuse incompatible versions.
 
     Args:
         config: the service and its registry.
         schema: the fragment's schema, as parsed JSON.
+        subject: the name under which it is registered; by default `subject_of`.
 
     Returns:
         The schema's number in the registry; the same for each call.
@@ -66,7 +72,7 @@ def registered_number(config: Config, schema: dict[str, Any]) -> int:
             f"registry.url is set, but the registry client is not installed: {error.name}",
             hint="pip install 'thl-connector[registry]'",
         ) from error
-    subject = subject_of(config)
+    subject = subject or subject_of(config)
     given = _properties(config)
     try:
         client = SchemaRegistryClient(given)

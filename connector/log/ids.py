@@ -29,6 +29,7 @@ class Kind(IntEnum):
     DDL = 1
     HEARTBEAT = 2
     EPOCH = 3  # a marker, not an event: voids what is unfinished on its partition
+    LOAD = 4  # a part of the load of a table (connector.log.transaction.load); in schemas/load.avsc alone
 
 
 class Outcome(IntEnum):
@@ -45,6 +46,7 @@ class Action(IntEnum):
     INSERT = 0
     UPDATE = 1
     DELETE = 2
+    READ = 3  # the row is as this, whether it was there or not; in events of the kind LOAD alone
 
 
 def is_barrier(kind: Kind, shard: ShardId) -> bool:

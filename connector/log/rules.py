@@ -74,6 +74,7 @@ class Rule(StrEnum):
     # The bytes of a message or record.
     NOT_A_FRAGMENT = "not_a_fragment", "A message of the event topic is not a fragment"
     OTHER_SCHEMA = "other_schema", "A message is written with a schema that this version does not know"
+    KIND_OF_ANOTHER_SCHEMA = "kind_of_another_schema", "A message is of a kind that its schema does not have"
     WRONG_CHECKSUM = "wrong_checksum", "The checksum of a fragment is wrong"
     UNDECODABLE = "undecodable", "A message or record of the log cannot be decoded"
     NUMBER = "number", "A number is too long, too large or cut off"

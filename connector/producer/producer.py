@@ -36,7 +36,7 @@ from connector.errors import (
     SourceChanged,
     SourceUnavailable,
 )
-from connector.kafka.registry import registered_number
+from connector.kafka.registry import load_subject_of, registered_number
 from connector.kafka.requests import listening, send_request
 from connector.log.epochs.control import OfflineRequest
 from connector.log.ids import NO_SEQNO
@@ -54,7 +54,7 @@ from connector.producer.publish.replica_gate import ReplicaGate, ReplicaLagging
 from connector.producer.sources.source import EventSource
 from connector.producer.states import ProducerState
 from connector.retrying import Stopped, retry
-from connector.schema import fragment_schema, framing
+from connector.schema import fragment_schema, framing, load_schema
 
 LOG: Final = logging.getLogger(__name__)
 GRACE: Final = 5.0  # seconds that an open event has to end after a request to stop
@@ -118,7 +118,10 @@ class Producer:
             ConnectorError: an error that is not retryable, or that persisted after all retries.
         """
         if self._config.registry.url.get_secret_value():
-            self._framing = framing(registered_number(self._config, fragment_schema()))
+            self._framing = framing(
+                registered_number(self._config, fragment_schema()),
+                registered_number(self._config, load_schema(), load_subject_of(self._config)),
+            )
         with ExitStack() as closing:
             closing.callback(self._close)
             self._enter(ProducerState.GOING_ONLINE)

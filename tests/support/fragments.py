@@ -17,6 +17,8 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 from connector.kafka.message_batch import message_batch
 from connector.log.compact.scan import Scanner
 from connector.log.format.message import Message
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent, Part
 from connector.schema import change_schema
 
 RAW: dict[str, Any] = json.loads((Path(__file__).parents[2] / "schemas" / "fragment.avsc").read_text())
@@ -24,6 +26,9 @@ SCHEMA = parse_schema(RAW)
 CHANGE = parse_schema(change_schema(RAW))
 FINGERPRINT = fingerprint(to_parsing_canonical_form(RAW), "CRC-64-AVRO")
 PREFIX = b"\xc3\x01" + bytes.fromhex(FINGERPRINT)
+LOAD_RAW: dict[str, Any] = json.loads((Path(__file__).parents[2] / "schemas" / "load.avsc").read_text())
+LOAD_SCHEMA = parse_schema(LOAD_RAW)
+LOAD_PREFIX = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(LOAD_RAW), "CRC-64-AVRO"))
 NUMBER = 1_000_000_007  # of the schema in a registry: a positive int32
 
 Values = Sequence[int | float | str | bytes | None]
@@ -70,6 +75,16 @@ def whole(item: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
+def load_record(
+    seqno: int, changes: Sequence[dict[str, Any]] = (), *, part: Part = Part.ROWS, **fields: Any
+) -> dict[str, Any]:
+    """A whole event of the load of a table."""
+    table = TableName(
+        *(("shop", "orders") if not changes or "sql" in changes[0] else (changes[0]["schema"], changes[0]["table"]))
+    )
+    return record(seqno, changes, kind="load", gtid=None, metadata=LoadEvent("l1", part, table).metadata(), **fields)
+
+
 def in_parts(item: dict[str, Any], count: int) -> list[dict[str, Any]]:
     """A change in a number of parts, each to be alone in its fragment."""
     data = whole(item)
@@ -107,7 +122,7 @@ def record(seqno: int, changes: Sequence[dict[str, Any]] = (), **fields: Any) ->
 
 def encoded(fields: dict[str, Any]) -> bytes:
     """Encodes as a producer without a registry does."""
-    return PREFIX + _body(fields)
+    return (LOAD_PREFIX if fields["kind"] == "load" else PREFIX) + _body(fields)
 
 
 def registered(fields: dict[str, Any], schema: str = FINGERPRINT) -> bytes:
@@ -123,7 +138,7 @@ def by_epoch(fields: dict[str, Any]) -> bytes:
 
 def _body(fields: dict[str, Any]) -> bytes:
     out = io.BytesIO()
-    schemaless_writer(out, SCHEMA, fields)
+    schemaless_writer(out, LOAD_SCHEMA if fields["kind"] == "load" else SCHEMA, fields)
     body = out.getvalue()[:-4]
     return body + zlib.crc32(body).to_bytes(4, "big")
 

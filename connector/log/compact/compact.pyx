@@ -44,9 +44,12 @@ from connector.log.ids import Kind
 from connector.log.rules import BrokenRule, Rule, damaged
 
 cdef object DDL = Kind.DDL
+cdef object LOAD = Kind.LOAD
 
 cdef enum:
-    ACTIONS = 3  # connector.log.ids.Action
+    ACTIONS = 4  # connector.log.ids.Action
+    READ = 3
+    LOAD_INDEX = 4  # connector.log.ids.Kind
 
 
 cdef class Compactor:
@@ -100,7 +103,8 @@ cdef class Compactor:
         r.at = message.changes
         r.end = message.end
         try:
-            before += self.changes(r, self.block_of(message), message.header.kind is DDL)
+            kind = message.header.kind
+            before += self.changes(r, self.block_of(message), kind is DDL or kind is LOAD, kind is LOAD)
             counted(before, message.header.rows)
         except (ValueError, IndexError, Unsupported) as error:
             self.failed(error, message)
@@ -131,7 +135,7 @@ cdef class Compactor:
             if self.metadata_values is not None:
                 block = self.block_of(messages.one(first))
             try:
-                counted(self.changes(r, block, False), message.header.rows)
+                counted(self.changes(r, block, False, message.header.kind == LOAD_INDEX), message.header.rows)
             except (ValueError, IndexError, Unsupported) as error:
                 self.failed(error, messages.one(first))
             first += 1
@@ -158,7 +162,7 @@ cdef class Compactor:
         block.metadata = self.metadata_values.of(message.header)
         return block
 
-    cdef long long changes(self, Reader r, Block block, bint ddl) except -1:
+    cdef long long changes(self, Reader r, Block block, bint ddl, bint load) except -1:
         """Add a fragment's changes; return their number of rows."""
         cdef Py_ssize_t start = r.at
         cdef long long count, item, rows = 0
@@ -179,7 +183,7 @@ cdef class Compactor:
                     continue
                 if branch != 2:
                     raise ValueError("a change of a kind that the schema does not have")
-                rows += self.change(r, block)
+                rows += self.change(r, block, load)
         if r.at != r.end:
             raise ValueError("bytes after the last change")
         self.rows += rows
@@ -200,9 +204,11 @@ cdef class Compactor:
             at=at,
         ) from error
 
-    cdef long long change(self, Reader r, Block block) except -1:
+    cdef long long change(self, Reader r, Block block, bint load) except -1:
         cdef TableChanges table = self.table(r)
         cdef unsigned char action = read_index(r, ACTIONS)
+        if action == READ and not load:
+            raise ValueError("a row that is read, outside of a load")
         if table.merger is not None:
             return self.merge(table, action, r, block)
         return add_rows(table, action, r, block)

@@ -24,6 +24,7 @@ cdef enum:
     INSERT = 0  # connector.log.ids.Action
     UPDATE = 1
     DELETE = 2
+    READ = 3
 
 cdef bytes ABSENT = b"\x00"  # Avro's null
 
@@ -62,7 +63,7 @@ cdef class PartialMerger:
 
         Without a key a row with defaults, which only the target knows, may be what is deleted next.
         """
-        return len(self.added) > 0 and action != INSERT
+        return len(self.added) > 0 and action != INSERT and action != READ
 
     cdef int row(self, unsigned char action, Reader r, MetadataValues metadata) except -1:
         """Add one row of an event.
@@ -71,7 +72,7 @@ cdef class PartialMerger:
             ValueError: the bytes are no row, or contradict earlier ones.
             Unsupported: an image lacks the key, or of a table without a key any column.
         """
-        cdef list old = self.image(r, self.before, action != INSERT)
+        cdef list old = self.image(r, self.before, action == UPDATE or action == DELETE)
         cdef list new = self.image(r, self.after, action != DELETE)
         self.metadata = metadata
         return self.keyed(action, old, new) if self.layout.key else self.counted(action, old, new)
@@ -137,6 +138,9 @@ cdef class PartialMerger:
         cdef Py_ssize_t column
         if action == INSERT:
             row = MergedRow.__new__(MergedRow)
+            row.values = new
+        elif action == READ:
+            row = self.found(self.key(new), new)
             row.values = new
         else:
             key = self.key(old)

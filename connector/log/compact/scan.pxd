@@ -39,5 +39,7 @@ cdef class Scanner:
     cdef bytes metadata  # the bytes of the last map
     cdef bint rows_only  # that map allows a plain event
     cdef bint own_schema  # that map names this version's schema
+    cdef bint load_schema  # that map names the schema of loads
     cdef int scan_header(self, ScannedMessage* message, Reader r) except -1
+    cdef bint of_load(self, const unsigned char[::1] data, Py_ssize_t start) except -1
     cdef bint metadata_allows(self, const unsigned char[::1] data, RawHeader* header) except -1

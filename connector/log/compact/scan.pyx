@@ -19,21 +19,26 @@ from connector.log.format.header_reader cimport HeaderDecoder, RawHeader, Span, 
 from connector.log.format.message cimport Block, Message
 from connector.log.format import framing
 from connector.log.reading.event_range import EDGES, EventRange
+from connector.log.transaction.load import PART, Part
 from connector.log.ids import UNKNOWN_SHARD
 from connector.log.rules import BrokenRule, Rule, damaged
 
 cdef str FINGERPRINT = framing.FINGERPRINT
 cdef bytes PREFIX = framing.SINGLE_OBJECT + bytes.fromhex(FINGERPRINT)
+cdef str LOAD_FINGERPRINT = framing.LOAD_FINGERPRINT
+cdef bytes LOAD_PREFIX = framing.SINGLE_OBJECT + bytes.fromhex(LOAD_FINGERPRINT)
 cdef Py_ssize_t PREFIX_SIZE = 10
 cdef Py_ssize_t REGISTERED_SIZE = 5  # where a registry numbers the schema: a zero byte and the number
 cdef str SCHEMA = framing.SCHEMA
 cdef Py_ssize_t CRC_SIZE = 4
 cdef bytes UNKNOWN = UNKNOWN_SHARD.encode()
 cdef object EDGE_NAMES = EDGES
+cdef object ROWS_ONLY = (None, Part.ROWS)
 
 cdef enum:
     TRANSACTION = 0  # connector.log.ids.Kind
     DDL = 1
+    LOAD = 4
     VOID = 2  # connector.log.ids.Outcome
 
 
@@ -200,6 +205,7 @@ cdef class Scanner:
         self.metadata = b"\0"
         self.rows_only = True
         self.own_schema = False
+        self.load_schema = False
 
     def scan(self, batch):
         """The messages of an Arrow record batch with the columns partition, offset, value, in its order.
@@ -240,8 +246,10 @@ cdef class Scanner:
                 r.at = body
                 r.end = message.end
                 self.scan_header(message, r)
-                if r.data[message.start] == 0 and not self.own_schema:
+                if r.data[message.start] == 0 and not (self.own_schema or self.load_schema):
                     raise BrokenRule(Rule.OTHER_SCHEMA)
+                if (message.header.kind == LOAD) != self.of_load(r.data, message.start):
+                    raise BrokenRule(Rule.KIND_OF_ANOTHER_SCHEMA)
             except (ValueError, IndexError) as error:
                 raise located(error, self.topic, message) from error
             if index and not joins(scanned.at(first), scanned.at(index - 1), message, self.interval):
@@ -263,10 +271,15 @@ cdef class Scanner:
             self.metadata_allows(r.data, header)
             and header.fragno == 0
             and header.last_frag
-            and header.kind == TRANSACTION
+            and (header.kind == TRANSACTION or header.kind == LOAD)
             and header.outcome != VOID
         )
         return 0
+
+    cdef bint of_load(self, const unsigned char[::1] data, Py_ssize_t start) except -1:
+        """Return whether a message is written with the schema of loads."""
+        cdef const char *prefix = LOAD_PREFIX
+        return self.load_schema if data[start] == 0 else memcmp(prefix, &data[start], PREFIX_SIZE) == 0
 
     cdef bint metadata_allows(self, const unsigned char[::1] data, RawHeader* header) except -1:
         """Return whether the metadata lets an event be nothing but its rows; note whether it names this schema."""
@@ -274,8 +287,9 @@ cdef class Scanner:
         cdef const char *known = self.metadata
         if size != len(self.metadata) or memcmp(known, &data[header.metadata.start], size) != 0:
             found = self.headers.metadata(data, header.metadata)
-            self.rows_only = found.get("snapshot") not in EDGE_NAMES
+            self.rows_only = found.get("snapshot") not in EDGE_NAMES and found.get(PART) in ROWS_ONLY
             self.own_schema = found.get(SCHEMA) == FINGERPRINT
+            self.load_schema = found.get(SCHEMA) == LOAD_FINGERPRINT
             self.metadata = PyBytes_FromStringAndSize(<const char *>&data[header.metadata.start], size)
         return self.rows_only
 
@@ -341,9 +355,10 @@ cdef bint in_step(const unsigned char[::1] data, ScannedMessage* first, ScannedM
 cdef Py_ssize_t opening(const unsigned char[::1] data, Py_ssize_t start) except -1:
     """The number of bytes before a message's body."""
     cdef const char *prefix = PREFIX
+    cdef const char *of_load = LOAD_PREFIX
     if data[start] == 0:
         return REGISTERED_SIZE
-    if memcmp(prefix, &data[start], PREFIX_SIZE) != 0:
+    if memcmp(prefix, &data[start], PREFIX_SIZE) != 0 and memcmp(of_load, &data[start], PREFIX_SIZE) != 0:
         raise BrokenRule(Rule.OTHER_SCHEMA if memcmp(prefix, &data[start], 2) == 0 else Rule.NOT_A_FRAGMENT)
     return PREFIX_SIZE
 

@@ -18,6 +18,7 @@ cdef enum:
     INSERT = 0  # connector.log.ids.Action
     UPDATE = 1
     DELETE = 2
+    READ = 3
 
 
 @cython.no_gc  # one for each row, and never part of a reference cycle
@@ -92,10 +93,13 @@ cdef int keyed_row(TableChanges table, unsigned char action, Reader r, Block blo
     cdef Py_ssize_t start, end
     start = 0
     end = 0
-    if image_at(table, r, action != INSERT):
+    if image_at(table, r, action == UPDATE or action == DELETE):
         start = table.ends[0]
         end = table.ends[table.columns]
         key = key_of(table, r)
+    elif action == READ:  # as an update that does not say what was there
+        image_at(table, r, True)
+        return there(table, UPDATE, key_of(table, r), block)
     if not image_at(table, r, action != DELETE):
         return gone(table, key, start, end, block)
     if action == UPDATE and not same_key(table, r, key):
@@ -144,7 +148,7 @@ cdef int gone(TableChanges table, bytes key, Py_ssize_t start, Py_ssize_t end, B
 
 
 cdef int counted_row(TableChanges table, unsigned char action, Reader r, Block block) except -1:
-    if image_at(table, r, action != INSERT):
+    if image_at(table, r, action == UPDATE or action == DELETE):
         count(table, r, block, -1)
     if image_at(table, r, action != DELETE):
         count(table, r, block, 1)

@@ -26,7 +26,7 @@ cdef enum:
     STATEMENT = 0  # branches of a change
     PART = 2
     BRANCHES = 3
-    ACTIONS = 3  # connector.log.ids.Action
+    ACTIONS = 4  # connector.log.ids.Action
 
 
 cdef int skip_change_header(Reader r) except -1:

@@ -16,6 +16,7 @@ from connector.log.rules import BrokenRule, Rule
 T = TypeVar("T")
 LATEST: Final = 253_402_214_400_000_000  # µs since 1970 UTC: the last day that every time zone has a date for
 UNION: Final = type(int | str)
+_IMAGES: Final = {"insert": ("after",), "update": ("before", "after"), "delete": ("before",), "read": ("after",)}
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 WRONG: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 """The exceptions that JSON of another shape, depth or length raises where it is read."""
@@ -42,7 +43,7 @@ def change(found: Mapping[str, Any]) -> None:
     width = len(found["columns"])
     if not width or not all(0 <= index < width for index in found["key_columns"]):
         raise ValueError("a table without columns, or with a key of others")
-    images = {"insert": ("after",), "update": ("before", "after"), "delete": ("before",)}[found["action"]]
+    images = _IMAGES[found["action"]]
     for image in ("before", "after"):
         bits = found[f"{image}_present"]
         if bits and len(bits) * 8 < width:

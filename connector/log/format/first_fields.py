@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from connector.errors import LogDamaged
 from connector.log.format import header_reader
-from connector.log.format.framing import body_at
+from connector.log.format.framing import FINGERPRINT, body_at, schema_of
 from connector.log.ids import Epoch, Kind, Seqno, ends_event
 from connector.log.rules import Rule, broken, damaged
 
@@ -41,9 +41,12 @@ def first_fields(value: bytes, at: str) -> FirstFields:
     """
     body = body_of(value, at)
     try:
-        return FirstFields(*header_reader.first_fields(value, body))
+        found = FirstFields(*header_reader.first_fields(value, body))
     except (IndexError, ValueError) as error:
         raise damaged(error, at=at, begins=value[:SHOWN].hex()) from error
+    if found.kind is Kind.LOAD and schema_of(value, None) == FINGERPRINT:
+        raise broken(LogDamaged, Rule.KIND_OF_ANOTHER_SCHEMA, at=at, begins=value[:SHOWN].hex())
+    return found
 
 
 def body_of(value: bytes, at: str) -> int:

@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from connector.errors import LogDamaged
 from connector.log.format import header_reader
-from connector.log.format.first_fields import SHOWN, body_of
-from connector.log.format.framing import FINGERPRINT, REGISTERED, schema_of
+from connector.log.format.first_fields import SHOWN, body_of, first_fields
+from connector.log.format.framing import FINGERPRINT, LOAD_FINGERPRINT, REGISTERED, schema_of
 from connector.log.format.header import FragmentHeader
+from connector.log.ids import Kind
 from connector.log.rules import Rule, broken, damaged
 
 T = TypeVar("T")
@@ -30,8 +31,11 @@ def body_of_this_schema(value: bytes, at: str) -> int:
         LogDamaged: it is not a fragment, or is written with another schema.
     """
     body = body_of(value, at)
-    if fingerprint_of(value, at) != FINGERPRINT:
+    named = fingerprint_of(value, at)
+    if named not in (FINGERPRINT, LOAD_FINGERPRINT):
         raise broken(LogDamaged, Rule.OTHER_SCHEMA, at=at, begins=value[:SHOWN].hex())
+    if (first_fields(value, at).kind is Kind.LOAD) != (named == LOAD_FINGERPRINT):
+        raise broken(LogDamaged, Rule.KIND_OF_ANOTHER_SCHEMA, at=at, begins=value[:SHOWN].hex())
     return body
 
 

@@ -30,7 +30,7 @@ cdef long long LATEST = checked.LATEST
 
 cdef enum:
     CRC_SIZE = 4  # bytes after the body
-    KIND_COUNT = 4
+    KIND_COUNT = 5
     OUTCOME_COUNT = 3
     LARGEST_FRAGNO = 0x7FFFFFFF
     CACHED = 4096  # distinct strings and metadata maps remembered; forgotten together when there are more

@@ -25,6 +25,7 @@ from connector.schema import framing as framed
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.format import avro
 from connector.log.transaction import xa
+from connector.log.transaction.load import PART, Part
 from connector.log.format.shard import shard_of
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Kind
 
@@ -36,7 +37,9 @@ cdef Py_ssize_t LEAST_ROOM = 1024  # minimum bytes of a part of a change: the me
 cdef enum:
     ID_TAIL = 42  # two numbers of 20 digits at most, and what precedes each
 
-cdef object TRANSACTION = Kind.TRANSACTION
+cdef object DDL = Kind.DDL
+cdef object LOAD = Kind.LOAD
+cdef object ROWS = Part.ROWS
 cdef str PREPARED = xa.PREPARED
 cdef str XID = xa.XID
 
@@ -54,7 +57,7 @@ cdef class Encoder:
     """
 
     cdef Py_ssize_t shard_bytes, fragment_bytes, message_bytes
-    cdef FragmentWriter writer
+    cdef FragmentWriter writer, load_writer
     cdef ChangeHeaders headers
     cdef object routes
     cdef Route route  # the route of the newest event's server and shard
@@ -63,13 +66,15 @@ cdef class Encoder:
     cdef int64_t epoch, next, last_barrier
     cdef dict tails
     cdef dict facts  # metadata of every message
+    cdef dict load_facts  # of messages of loads
 
     def __init__(self, *, service, source_id, partitions, limits, framing=None, sharding=None):
         framing = framing or framed()
         sharding = sharding or Sharding()
         self.shard_bytes, self.fragment_bytes, self.message_bytes = limits.shard, limits.fragment, limits.message
         self.writer = FragmentWriter(framing.opening, source_id)
-        self.facts = dict(framing.facts)
+        self.load_writer = FragmentWriter(framing.load_opening, source_id)
+        self.facts, self.load_facts = dict(framing.facts), dict(framing.load_facts)
         self.headers = ChangeHeaders(sharding)
         self.since = sharding.since
         self.routes = Routes(service, partitions, self.facts)
@@ -230,7 +235,7 @@ cdef class Encoder:
         cdef Route route = self._route(begin, shard if shard and not several else UNKNOWN_SHARD, bookkeeping and rows > 0)
         cdef EventHeader event = self._event_header(begin, route)
         cdef str event_id = _end(event, begin, ending)
-        value = self.writer.whole(event, rows, row_headers, changes)
+        value = self.writer_of(begin).whole(event, rows, row_headers, changes)
         if not self._fits(value, route):
             return None
         return self._finish(
@@ -239,7 +244,7 @@ cdef class Encoder:
         )
 
     cdef Route _route(self, TransactionStart begin, str shard, bint bookkeeping):
-        cdef bint definition = begin.kind is not TRANSACTION
+        cdef bint definition = begin.kind is DDL or (begin.kind is LOAD and begin.metadata[PART] != ROWS)
         if definition or self.next == self.since:
             shard = UNKNOWN_SHARD
         cdef Route route = self.route
@@ -263,7 +268,7 @@ cdef class Encoder:
         header.gtid = begin.gtid
         header.last_committed = begin.last_committed
         header.sequence_number = begin.sequence_number
-        header.metadata = avro.string_map({**route.facts, **begin.metadata}) if begin.metadata else route.metadata
+        header.metadata = avro.string_map(self.facts_of(begin, route)) if begin.metadata else route.metadata
         header.outcome = ABSENT
         return header
 
@@ -272,9 +277,9 @@ cdef class Encoder:
         cdef EventHeader header = event.header
         event.written += plan.rows
         if plan.metadata or event.query_bytes:
-            header.metadata = avro.string_map({**event.route.facts, **event.begin.metadata, **plan.metadata})
+            header.metadata = avro.string_map({**self.facts_of(event.begin, event.route), **plan.metadata})
         if plan.size < self.message_bytes:
-            value = self.writer.write(header, event.fragno, last, event.written, plan.items)
+            value = self.writer_of(event.begin).write(header, event.fragno, last, event.written, plan.items)
             if self._fits(value, event.route):
                 fragments.append(self._next(event, value))
                 return 0
@@ -285,7 +290,8 @@ cdef class Encoder:
         cdef EventHeader header = event.header
         cdef bytes metadata = header.metadata
         (change,) = plan.items  # only a single change is larger than a message
-        beside = len(self.writer.write(header, event.fragno, last, event.written, []))
+        writer = self.writer_of(event.begin)
+        beside = len(writer.write(header, event.fragno, last, event.written, []))
         room = self.message_bytes - BATCH_OVERHEAD - len(event.route.key) - beside
         if room < LEAST_ROOM:
             raise Unsupported(
@@ -297,13 +303,21 @@ cdef class Encoder:
                 limit=self.message_bytes,
             )
         if plan.metadata:
-            header.metadata = avro.string_map({**event.route.facts, **event.begin.metadata})
+            header.metadata = avro.string_map(self.facts_of(event.begin, event.route))
         for part, whole in row_parts(change, room):
             if whole:
                 header.metadata = metadata
             rows = event.written if whole else event.written - plan.rows
-            fragments.append(self._next(event, self.writer.write(header, event.fragno, last and whole, rows, [part])))
+            fragments.append(self._next(event, writer.write(header, event.fragno, last and whole, rows, [part])))
         return 0
+
+    cdef FragmentWriter writer_of(self, TransactionStart begin):
+        return self.load_writer if begin.kind is LOAD else self.writer
+
+    cdef dict facts_of(self, TransactionStart begin, Route route):
+        """The metadata of an event's fragments."""
+        facts = {**route.facts, **begin.metadata}
+        return {**facts, **self.load_facts} if begin.kind is LOAD else facts
 
     cdef bint _fits(self, bytes value, Route route):
         return len(value) + len(route.key) + BATCH_OVERHEAD <= self.message_bytes

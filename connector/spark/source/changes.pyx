@@ -28,6 +28,7 @@ from connector.log.format.avro_reader cimport (
 )
 from connector.log.format.change_header cimport read_change_header, skip_change_header
 from connector.log.format.message cimport Message
+from connector.log.ids import Kind
 from connector.log.rules import BrokenRule, Rule, broken, damaged
 from connector.log.format.text cimport (
     Text,
@@ -42,10 +43,12 @@ from connector.log.format.text cimport (
 from connector.spark.source.arrow_columns cimport Numbers, Texts
 
 cdef Py_ssize_t CACHED = 4096  # maximum number of cached tables; the cache is emptied when it is full
-cdef tuple ACTIONS = (b"insert", b"update", b"delete")
+cdef tuple ACTIONS = (b"insert", b"update", b"delete", b"read")
+cdef object LOAD = Kind.LOAD
 cdef bytes STATEMENT = b"statement"
 
 cdef enum:
+    READ = 3  # connector.log.ids.Action
     NULL_BRANCH = 0  # branches of the union in Avro
     LONG_BRANCH = 2
     DOUBLE_BRANCH = 4
@@ -134,7 +137,7 @@ cdef class Changes:
                         statements += 1
                         found = 1
                     elif branch == 2:
-                        found = self.change(r)
+                        found = self.change(r, last.kind is LOAD)
                     else:
                         raise ValueError("a change of a kind that the schema does not have")
                     self.put_event(last, event_id, gtid, snapshot, number, found)
@@ -230,10 +233,12 @@ cdef class Changes:
             self.layout.add(None)
         return 0
 
-    cdef long long change(self, Reader r) except -1:
+    cdef long long change(self, Reader r, bint load) except -1:
         """Add the rows of a row change; returns their number."""
         cdef ImageTable table = self.table_of(r)
         cdef int action = read_index(r, len(ACTIONS))
+        if action == READ and not load:
+            raise ValueError("a row that is read, outside of a load")
         cdef long long count, row, rows = 0
         while True:
             count = read_block(r)

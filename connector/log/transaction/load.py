@@ -1,0 +1,67 @@
+"""The events of a table's load, which lie in the log among those of the stream.
+
+A load of a table begins with its definition (`BEGIN`), goes on with its rows (`ROWS`), and ends (`END`). The rows are
+those that the table has at their place of the log. Between `BEGIN` and `END` an applier may have only some of the
+table's rows, so it does not expect the row that an event of the stream changes. The rows of a table without a key are
+one event (`WHOLE`), which replaces what an applier has of the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from connector.log.transaction.layout import TableName
+
+LOAD: Final = "load"
+PART: Final = "load_part"
+TABLE: Final = "load_table"
+
+
+class Part(StrEnum):
+    """The part of a table's load that an event is."""
+
+    BEGIN = "begin"
+    ROWS = "rows"
+    WHOLE = "whole"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadEvent:
+    """An event of the kind `LOAD`, as its metadata tell it.
+
+    Args:
+        load: the ID of the load.
+        part: the part.
+        table: the table, as it is published.
+    """
+
+    load: str
+    part: Part
+    table: TableName
+
+    @property
+    def edge(self) -> bool:
+        """True if the event changes more than rows, so that it is a barrier, and a commit of its own on a target."""
+        return self.part is not Part.ROWS
+
+    def metadata(self) -> dict[str, str]:
+        """The metadata of the event's fragments."""
+        return {LOAD: self.load, PART: self.part.value, TABLE: json.dumps(self.table, ensure_ascii=False)}
+
+    @classmethod
+    def of(cls, metadata: Mapping[str, str]) -> LoadEvent:
+        """The event with these metadata.
+
+        Raises:
+            ValueError: they are not those of an event of a load.
+        """
+        try:
+            schema, table = json.loads(metadata[TABLE])
+            return cls(metadata[LOAD], Part(metadata[PART]), TableName(schema, table))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not the metadata of an event of a load: {error}") from error
