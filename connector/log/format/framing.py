@@ -21,7 +21,7 @@ FINGERPRINT: Final = "dba8cdb91f7e3c7e"
 """CRC-64-AVRO of the parsing canonical form of `schemas/fragment.avsc`, little-endian, in hex."""
 
 LOAD_FINGERPRINT: Final = "914fcd5d5ada4090"
-"""The same of `schemas/load.avsc`. Events of the kind `load` are written with it: earlier versions refuse it by name."""
+"""The same of `schemas/load.avsc`, with which events of the kind `load` are written: earlier versions refuse it."""
 
 SCHEMA: Final = "schema"
 """The metadata key of the fingerprint: eight bytes as in single-object encoding, in hex."""
