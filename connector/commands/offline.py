@@ -81,6 +81,7 @@ def _producer(config: Config, reason: str, timeout: float) -> None:
     from connector.clock import SystemClock
     from connector.errors import PreflightError, TimedOut
     from connector.kafka.log_reader import LogReader
+    from connector.kafka.records import Request
     from connector.kafka.requests import listening, send_request
     from connector.log.epochs.control import OfflineRequest
 
@@ -90,7 +91,7 @@ def _producer(config: Config, reason: str, timeout: float) -> None:
     if not epochs:
         raise PreflightError("the log never had a producer", service=config.service)
     request = OfflineRequest(epoch=epochs[-1].epoch, asked_at=clock.now(), asked_by=who(), reason=reason)
-    received: SimpleQueue[OfflineRequest] = SimpleQueue()
+    received: SimpleQueue[Request] = SimpleQueue()
     deadline = clock.monotonic() + timeout
     with listening(config, send_request(config, request), received.put):
         while True:
@@ -102,7 +103,7 @@ def _producer(config: Config, reason: str, timeout: float) -> None:
                     hint="perhaps none runs; one that starts later ignores the request; --timeout waits longer",
                     service=config.service,
                 ) from None
-            if found.epoch == request.epoch and found.offline_at is not None:
+            if isinstance(found, OfflineRequest) and found.epoch == request.epoch and found.offline_at is not None:
                 after = "before any event" if found.seqno in (None, -1) else f"after event {found.seqno}"
                 click.echo(f"the producer of service {config.service} is offline {after}")
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,13 @@ class InitialLoad(Section):
         ge=1,
         description="Approximate rows of a chunk: a range of the primary key that one connection reads. A table "
         "without a primary key is one chunk.",
+    )
+    lock: Literal["none", "brief"] = Field(
+        "none",
+        description="How `thl load` finds the place of rows in the log. `none`: without locking the source, "
+        "by GTIDs of MySQL. `brief`: FLUSH TABLES WITH READ LOCK for some statements at the beginning of each round; it "
+        "waits for a second at most, and a later round tries again. Where `none` is not possible (MariaDB, no GTIDs, "
+        "rows logged without all columns) `brief` is used.",
     )
     max_rows_per_second: int | None = Field(
         None, ge=1, description="Most rows that the initial load publishes in a second; none: no limit."

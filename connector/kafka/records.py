@@ -17,6 +17,7 @@ from typing import Any, Final
 from connector.errors import LogDamaged, Unsupported
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.epochs.fork import Forked, Range
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.format import checked
 from connector.log.format.checked import WRONG
 from connector.log.format.shard_rule import ShardRule
@@ -31,6 +32,8 @@ LOG_KEY: Final = b"log"
 PARTITIONS_KEY: Final = b"partitions"
 EPOCH_KEY: Final = b"epoch:"
 OFFLINE_KEY: Final = b"offline"
+LOAD_REQUEST_KEY: Final = b"load-request:"
+LOAD_KEY: Final = b"load:"
 TABLES_KEY: Final = b"tables"
 TABLE_KEY: Final = b"table:"
 SCHEMA_KEY: Final = b"schema:"
@@ -39,7 +42,8 @@ POSITION_KEY: Final = b"position"
 FORMAT: Final = 1
 """The newest format of the log and of its list of tables that this version reads."""
 
-ControlRecord = LogRecord | PartitionMap | EpochRecord | OfflineRequest
+ControlRecord = LogRecord | PartitionMap | EpochRecord | OfflineRequest | LoadRequest | TableLoad
+Request = OfflineRequest | LoadRequest
 
 
 @contextmanager
@@ -86,6 +90,42 @@ def control_message(record: ControlRecord) -> tuple[bytes, bytes]:
             )
         case OfflineRequest():
             return OFFLINE_KEY, _json({key: getattr(record, name) for name, key in _offline_keys().items()})
+        case LoadRequest():
+            return LOAD_REQUEST_KEY + _text(list(record.table)), _json(_of_load(record))
+        case TableLoad():
+            return LOAD_KEY + _text(list(record.table)), _json(_of_load(record))
+
+
+def request_of(key: bytes, value: bytes | None) -> Request | None:
+    """Read a request to the producer; None: the record is none.
+
+    Raises:
+        LogDamaged: it cannot be read.
+    """
+    if key == OFFLINE_KEY:
+        return offline_request(value or b"")
+    return _read_request(key, value or b"") if key.startswith(LOAD_REQUEST_KEY) else None
+
+
+def _read_request(key: bytes, value: bytes) -> LoadRequest:
+    with reading("a control record", key=key[:80]):
+        found = json.loads(value)
+        return checked.record(LoadRequest(table=_table_of(key, LOAD_REQUEST_KEY), **_known(LoadRequest, found)))
+
+
+def _read_load(key: bytes, found: Mapping[str, Any]) -> TableLoad:
+    known = _known(TableLoad, found) | {"state": LoadState(found["state"]), "key": tuple(found["key"])}
+    known["after"] = None if found["after"] is None else tuple(found["after"])
+    return checked.record(TableLoad(table=_table_of(key, LOAD_KEY), **known))
+
+
+def _table_of(key: bytes, prefix: bytes) -> TableName:
+    schema, table = json.loads(key.removeprefix(prefix))
+    return TableName(schema, table)
+
+
+def _of_load(record: LoadRequest | TableLoad) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__ if name != "table"}
 
 
 def offline_request(value: bytes) -> OfflineRequest:
@@ -137,6 +177,7 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
     has_tables, offline = False, None
     tables = dict[TableName, TableDefinition]()
     schemas = dict[str, str]()
+    requests, loads = dict[TableName, LoadRequest](), dict[TableName, TableLoad]()
     for key, value in messages:
         with reading("a control record", key=key[:80]):
             if key.startswith((TABLE_KEY, SCHEMA_KEY)):
@@ -155,13 +196,20 @@ def control_state(messages: Iterable[tuple[bytes, bytes | None]]) -> ControlStat
                 epochs[epoch.epoch] = checked.record(epoch)
             elif key == OFFLINE_KEY:
                 offline = offline_request(value)
+            elif key.startswith(LOAD_REQUEST_KEY):
+                request = _read_request(key, value)
+                requests[request.table] = request
+            elif key.startswith(LOAD_KEY):
+                load = _read_load(key, found)
+                loads[load.table] = load
             elif key == TABLES_KEY:
                 _check_format(found["format"], "its list of tables", key)
                 has_tables = True
             else:
                 raise LogDamaged("the control topic holds an unknown record", key=key[:80])
     known = Definitions(tables, schemas) if has_tables else None
-    return ControlState(log, partitions, tuple(epochs[number] for number in sorted(epochs)), known, offline)
+    known_epochs = tuple(epochs[number] for number in sorted(epochs))
+    return ControlState(log, partitions, known_epochs, known, offline, requests, loads)
 
 
 def position_message(record: PositionRecord) -> tuple[bytes, bytes]:
@@ -210,7 +258,7 @@ def position_record(value: bytes) -> PositionRecord:
         return checked.record(record)
 
 
-def _known(kind: type[EpochRecord], found: Mapping[str, Any]) -> dict[str, Any]:
+def _known(kind: type[EpochRecord | LoadRequest | TableLoad], found: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a record that this version knows."""
     return {name: value for name, value in found.items() if name in kind.__slots__}
 

@@ -1,7 +1,8 @@
-"""Requests to a log's producer to go offline, through the control topic.
+"""Requests to a log's producer, through the control topic: to go offline, and to load tables.
 
-A request names the log's newest epoch. Only the process that began this epoch obeys; a producer that begins later does
-not. The producer answers with the same record and the time. Neither record is part of the producer's transactions.
+A request to go offline names the log's newest epoch. Only the process that began this epoch obeys; a producer that
+begins later does not. The producer answers with the same record and the time. Neither record is part of the producer's
+transactions. A request to load a table is answered by `TableLoad` records, which are.
 """
 
 from __future__ import annotations
@@ -19,13 +20,12 @@ from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged, PreflightError
 from connector.kafka.client import LOG, Refusals, checked_properties, failure, properties
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, Property
-from connector.kafka.records import OFFLINE_KEY, control_message, offline_request
-from connector.log.epochs.control import OfflineRequest
+from connector.kafka.records import Request, control_message, request_of
 
 POLL_SECONDS: Final = 0.2  # seconds after which a listener checks for its end
 
 
-def send_request(config: Config, request: OfflineRequest) -> int:
+def send_request(config: Config, request: Request) -> int:
     """Write a request, or the answer to one.
 
     Returns:
@@ -59,7 +59,7 @@ def send_request(config: Config, request: OfflineRequest) -> int:
 
 @contextmanager
 def listening(
-    config: Config, start: int, listener: Callable[[OfflineRequest], None], *, role: str = "reader"
+    config: Config, start: int, listener: Callable[[Request], None], *, role: str = "reader"
 ) -> Iterator[None]:
     """Receive requests and answers while in the context, in a thread of its own.
 
@@ -73,7 +73,7 @@ def listening(
         yield
 
 
-def _listen(config: Config, start: int, listener: Callable[[OfflineRequest], None], role: str, ended: Event) -> None:
+def _listen(config: Config, start: int, listener: Callable[[Request], None], role: str, ended: Event) -> None:
     # Uncommitted: a producer's open transaction must not hide the requests after it.
     settings: dict[str, Property] = {"auto.offset.reset": "earliest", "enable.partition.eof": False}
     with KafkaConsumer(config.kafka, f"{config.topic}.{role}", committed=False, settings=settings) as consumer:
@@ -84,8 +84,9 @@ def _listen(config: Config, start: int, listener: Callable[[OfflineRequest], Non
             except (BrokerUnavailable, PreflightError) as error:
                 LOG.debug("requests cannot be read for now: %s", error.message)
                 continue
-            if isinstance(message, KafkaMessage) and message.key == OFFLINE_KEY:
+            if isinstance(message, KafkaMessage):
                 try:
-                    listener(offline_request(message.value or b""))
+                    if (request := request_of(message.key or b"", message.value)) is not None:
+                        listener(request)
                 except LogDamaged as damaged:
                     LOG.error("a request to the producer cannot be read", extra={"why": damaged})

@@ -4,6 +4,7 @@
 - `states`: the states, and the transitions between them.
 - `going_online`: the six steps of going online, and what an online producer holds.
 - `load_in_progress`: an initial load that goes on after the brokers were lost.
+- `table_loads`: loads of tables while the log is published, in rounds.
 - `ownership`: the epochs that this process began: it must not fence a newer producer or continue another log.
 - `compared_stream`: the source's stream, opened after the log's last event is compared with the source.
 - `prepared_xa`: XA transactions between XA PREPARE and XA COMMIT.

@@ -70,6 +70,10 @@ class ComparedStream:
             self._stream = self._source.after(position, self.tables)
         return self._stream.read(READ)
 
+    def push_back(self, items: list[Item]) -> None:
+        """Give items again with the next `read`."""
+        self._ahead = items + self._ahead
+
     def open(self, position: PositionRecord, control: ControlState, server_uuid: str, encoder: Encoder) -> None:
         """Open the stream at a position, after the source has shown that it still has the log's last transaction.
 

@@ -36,9 +36,11 @@ from connector.errors import (
     SourceChanged,
     SourceUnavailable,
 )
+from connector.kafka.records import Request
 from connector.kafka.registry import load_subject_of, registered_number
 from connector.kafka.requests import listening, send_request
 from connector.log.epochs.control import OfflineRequest
+from connector.log.epochs.loads import LoadRequest
 from connector.log.ids import NO_SEQNO
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Item, Redefined
@@ -53,6 +55,7 @@ from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaGate, ReplicaLagging
 from connector.producer.sources.source import EventSource
 from connector.producer.states import ProducerState
+from connector.producer.table_loads import TableLoads
 from connector.retrying import Stopped, retry
 from connector.schema import fragment_schema, framing, load_schema
 
@@ -102,6 +105,7 @@ class Producer:
         self._listeners: ExitStack | None = None  # listens on the control topic once the producer was online
         self._held: Online | None = None
         self._loading: LoadInProgress | None = None
+        self._table_loads = TableLoads(config, source, clock, stop)
         self._lost: SourceUnavailable | None = None  # the error of the lost source
         self._stop_seen: float | None = None  # the time at which `stop` was noticed
         self._failed_after = NO_SEQNO  # the last finished event at the last failure
@@ -200,13 +204,17 @@ class Producer:
             with ExitStack() as listeners:
                 listeners.enter_context(listening(self._config, online.control_end, self._on_request, role="producer"))
                 self._listeners = listeners.pop_all()
+        self._table_loads.restore(online.control)
         if online.publisher.committed.snapshot:
             return ProducerState.LOADING
         self._end_load()
         return ProducerState.ONLINE
 
-    def _on_request(self, request: OfflineRequest) -> None:
-        """Stop at a request to go offline that names an epoch of this process."""
+    def _on_request(self, request: Request) -> None:
+        """Stop at a request to go offline that names an epoch of this process; note a request to load a table."""
+        if isinstance(request, LoadRequest):
+            self._table_loads.accept(request)
+            return
         own = any(request.epoch == begun.epoch for begun in self.ownership.epochs)
         if own and request.offline_at is None and self.request is None:
             self.request = request
@@ -264,7 +272,11 @@ class Producer:
         online = self._online
         try:
             while not self._done(online):
-                self._put(online, online.stream.read(online.publisher.committed))
+                self._table_loads.advance(online)
+                items, later = self._table_loads.take(online.stream.read(online.publisher.committed))
+                self._put(online, items)
+                if later:
+                    online.stream.push_back(later)
         except SourceUnavailable as error:
             self._lost = error
             return ProducerState.GOING_BACK
@@ -323,6 +335,7 @@ class Producer:
     def _go_back(self) -> ProducerState:
         """Publish the whole events after the loss of the source, wait for the source, and continue at the log's end."""
         online, error = self._online, self._lost
+        self._table_loads.abandon()
         if error is None:
             raise RuntimeError("the source is not lost")
         open_event = online.encoder.open
@@ -397,6 +410,7 @@ class Producer:
     def _close(self) -> None:
         try:
             self._end_load()
+            self._table_loads.abandon()
             self._close_held()
         finally:
             if self._listeners is not None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connector.log.epochs.fork import Forked, Range
+from connector.log.epochs.loads import LoadRequest, TableLoad
 from connector.log.format.shard_rule import ShardRule
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.definition import Definitions
+from connector.log.transaction.layout import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class ControlState:
     epochs: tuple[EpochRecord, ...]  # ascending
     tables: Definitions | None = None  # of the source, at the position; None: never recorded
     offline: OfflineRequest | None = None  # the newest
+    load_requests: Mapping[TableName, LoadRequest] = field(default_factory=dict)  # the newest of each table
+    loads: Mapping[TableName, TableLoad] = field(default_factory=dict)
 
     @property
     def trapped(self) -> tuple[Range, ...]:

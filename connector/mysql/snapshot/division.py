@@ -24,15 +24,21 @@ class Division:
     Args:
         table: the table.
         chunk_rows: rows of a chunk; None: the table is one chunk.
+        after: the chunks begin after this key.
     """
 
-    def __init__(self, table: SourceTable, chunk_rows: int | None) -> None:
+    def __init__(self, table: SourceTable, chunk_rows: int | None, after: Bound | None = None) -> None:
         self.exhausted = False
         self._table = table
         self._columns = table.divided_by
         self._rows = chunk_rows or 0
         self._whole = chunk_rows is None or not self._columns
-        self._after = KeyRange()  # what is not divided yet
+        self._after = KeyRange(after)  # what is not divided yet
+
+    @property
+    def after(self) -> Bound | None:
+        """The greatest key of the chunks so far."""
+        return self._after.after
 
     def next(self, connection: Connection) -> KeyRange | None:
         """The next chunk; None if there is none left.

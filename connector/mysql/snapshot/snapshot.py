@@ -203,19 +203,13 @@ class Snapshot:
         }
         for schema in self._schemas:
             if schema not in defined and self._filter.captures_schema_definitions(schema):
-                statement = self._create_schema(schema, self._filter.published_schema(schema))
+                statement = _create_schema(schema, self._schemas[schema], self._filter.published_schema(schema))
                 yield self._event("table", Kind.DDL, [statement])
 
     def _definition(self, opened: TableOpened) -> Iterator[TransactionBatch]:
         name = opened.table.layout.name
-        if "ddl" in self._filter.actions(*name):
-            create = self._filter.published_statement(Statement(name.schema, opened.create), lambda _: None)
-            if create is not None:
-                schema = self._create_schema(name.schema, self._filter.published_name(name).schema)
-                yield self._event("table", Kind.DDL, [schema, create])
-
-    def _create_schema(self, schema: str, published: str) -> Statement:
-        return rename_tables(Statement(schema, self._schemas[schema]), lambda name: name, lambda _: published)
+        if statements := definition(self._filter, name, self._schemas[name.schema], opened.create):
+            yield self._event("table", Kind.DDL, statements)
 
     def _event(
         self, part: str, kind: Kind, changes: list[Rows | Statement], more: Mapping[str, str] | None = None
@@ -241,6 +235,26 @@ class Snapshot:
     def _dictionary(self, connection: Connection) -> _Dictionary:
         tables = read_tables(connection, self._filter)
         return read_schemas(connection, self._filter), tables, read_definitions(connection, self._filter)
+
+
+def definition(filter: Filter, name: TableName, create_schema: str, create: str) -> list[Rows | Statement]:
+    """The statements that create a table as it is published; none where it is not.
+
+    Args:
+        filter: the captured tables.
+        name: the table.
+        create_schema, create: the source's CREATE DATABASE and CREATE TABLE.
+    """
+    if "ddl" not in filter.actions(*name):
+        return []
+    published = filter.published_statement(Statement(name.schema, create), lambda _: None)
+    if published is None:
+        return []
+    return [_create_schema(name.schema, create_schema, filter.published_name(name).schema), published]
+
+
+def _create_schema(schema: str, create: str, published: str) -> Statement:
+    return rename_tables(Statement(schema, create), lambda name: name, lambda _: published)
 
 
 def _identities(dictionary: _Dictionary) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from connector.log.gtid.source_gtids import Gtids
 from connector.log.ids import LogId
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.transaction.xa import Decided, Prepared
 from connector.log.writing.online import SourceFound
@@ -33,7 +34,7 @@ from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.preflight.widening import accepts_all, same_tables
 from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
-from connector.producer.sources.source import Load, Stream, start_after, start_redo
+from connector.producer.sources.source import Load, Round, Stream, start_after, start_redo
 
 NOTHING: Final = Filter(Filters(ignore=("*",)))
 
@@ -148,6 +149,10 @@ class FileSource:
     def load(self) -> Load:
         """Raise PreflightError: files have no initial load."""
         raise PreflightError("files have no initial load", service=self._config.service)
+
+    def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> Round:
+        """Raise PreflightError: files have no tables to load."""
+        raise PreflightError("files have no tables to load", service=self._config.service)
 
     def _read(
         self, start: StreamStart, position: PositionRecord, tables: Definitions | None, captured: Filter

@@ -28,6 +28,7 @@ from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.snapshot.estimate import TableEstimate, estimate_load
 from connector.mysql.snapshot.information_schema import definitions_at_position
+from connector.mysql.snapshot.load_round import LoadRound, Wanted
 from connector.mysql.snapshot.snapshot import Snapshot
 from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
 from connector.producer.sources.source import Stream, start_after, start_redo
@@ -149,6 +150,11 @@ class MySqlSource:
             snapshot.close()
             raise
         return snapshot
+
+    def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> LoadRound:
+        """A round of the loads of tables."""
+        wanted = [Wanted(name, key) for name, key in after.items()]
+        return LoadRound(self._source, self._capture(), wanted, self._clock, brief=brief)
 
     def estimate(self) -> tuple[list[TableEstimate], int]:
         """Return what an initial load would read, and the seconds for which the source keeps its log (0: always).

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from connector.log.gtid.source_gtids import parse_gtids
-from connector.log.transaction.batch import TransactionBatch
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.writing.online import SourceFound
 from connector.producer.publish.acknowledger import Acknowledger
@@ -52,6 +53,90 @@ class Load(Protocol):
 
     def close(self) -> None:
         """Close the session. May be repeated."""
+
+
+class OpenedTable(Protocol):
+    """A table of an open round of loads."""
+
+    @property
+    def published(self) -> TableName:
+        """The name under which it is published."""
+
+    @property
+    def definition(self) -> Sequence[Rows | Statement]:
+        """The statements that create it as it is at the round's place; none where they are not published."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of its key by which it is divided, each with what decides the order of its values."""
+
+    @property
+    def has_key(self) -> bool:
+        """True if it has a primary key."""
+
+    @property
+    def estimate(self) -> int:
+        """Approximate number of its rows."""
+
+
+class Round(Protocol):
+    """A round of loads: chunks of tables in one consistent view. `open`, `rows`, `progress`; `close` in any case."""
+
+    @property
+    def brief(self) -> bool:
+        """True if the view is that of the place: no row has changed between them."""
+
+    @property
+    def place(self) -> SourcePosition:
+        """The place in the source's log at which the rows are published."""
+
+    @property
+    def time(self) -> int:
+        """The source's time, µs since 1970 UTC."""
+
+    @property
+    def server_id(self) -> int:
+        """The source's."""
+
+    @property
+    def server_uuid(self) -> str:
+        """The source's own name for itself."""
+
+    @property
+    def wanted(self) -> Collection[TableName]:
+        """The tables of the round."""
+
+    @property
+    def tables(self) -> Mapping[TableName, OpenedTable]:
+        """Those that exist."""
+
+    def open(self, consumed: str | None) -> None:
+        """Fix view and place.
+
+        Args:
+            consumed: the GTIDs of the log so far, all of which the view has.
+
+        Raises:
+            SourceUnavailable: the source is gone.
+            SourceChanged: it did not get its locks; the next one may.
+        """
+
+    def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
+        """Read chunks of some of the tables for about a second; a table without a key is one chunk, and comes last.
+
+        Raises:
+            SourceUnavailable: the source is gone.
+        """
+
+    def progress(self, name: TableName) -> tuple[tuple[str, ...] | None, bool]:
+        """The greatest key of a table's chunks, and whether they were the last ones.
+
+        Raises:
+            ConnectorError: the table could not be read.
+        """
+
+    def close(self) -> None:
+        """End the sessions. May be repeated."""
 
 
 class EventSource(Protocol):
@@ -108,6 +193,17 @@ class EventSource(Protocol):
 
     def load(self) -> Load:
         """Open an initial load of the source's current state."""
+
+    def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> Round:
+        """A round of the loads of tables.
+
+        Args:
+            after: each table, and the key after which its rows are wanted; None: all rows.
+            brief: with a brief lock.
+
+        Raises:
+            PreflightError: the source has no tables.
+        """
 
 
 def start_after(position: PositionRecord, *, by_file: bool = False) -> StreamStart:

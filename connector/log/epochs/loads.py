@@ -1,0 +1,88 @@
+"""Loads of tables in the control topic: requests, and how far the producer is with each.
+
+A command writes a request, the producer writes the state, in the Kafka transactions of the load's events. Both are by
+table: a newer request for a table replaces an older one, and a load begins that its state does not name yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from connector.log.transaction.layout import TableName
+
+
+class LoadState(StrEnum):
+    """The state of a table's load."""
+
+    LOADING = "loading"
+    ENDED = "ended"
+    CANCELLED = "cancelled"
+    STOPPED = "stopped"  # by an error; another request begins it again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """Key `load-request:["schema","table"]`: a table of the source is to be loaded.
+
+    Args:
+        table: the table, by its name on the source.
+        load: the ID of the load; random.
+        asked_at: µs since 1970 UTC.
+        asked_by: user@host.
+        cancel: the load with this ID is to be ended instead.
+    """
+
+    table: TableName
+    load: str
+    asked_at: int
+    asked_by: str
+    cancel: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLoad:
+    """Key `load:["schema","table"]`: how far a table's newest load is.
+
+    Args:
+        table: the table, by its name on the source.
+        load: the ID of the load.
+        state: the state.
+        key: the columns of the primary key by which the table is divided, each with its type and collation.
+        after: all rows up to this key are in the log, as SQL literals, one for each of these columns; None: none are.
+        rows: the rows that were published.
+        estimate: approximate number of rows of the table.
+        began_at, at: µs since 1970 UTC: when it began, and when this was written.
+        why: the error that stopped it.
+    """
+
+    table: TableName
+    load: str
+    state: LoadState
+    key: tuple[str, ...] = ()
+    after: tuple[str, ...] | None = None
+    rows: int = 0
+    estimate: int = 0
+    began_at: int = 0
+    at: int = 0
+    why: str = ""
+
+
+def outstanding(
+    requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad]
+) -> list[tuple[LoadRequest, TableLoad | None]]:
+    """The loads that are not ended, in the order in which they were asked for.
+
+    Returns:
+        Each request, and its state; None: it has not begun.
+    """
+    found: list[tuple[LoadRequest, TableLoad | None]] = []
+    for request in sorted(requests, key=lambda one: (one.asked_at, one.table)):
+        state = states.get(request.table)
+        if state is None or state.load != request.load:
+            if not request.cancel:
+                found.append((request, None))
+        elif state.state is LoadState.LOADING:
+            found.append((request, state))
+    return found

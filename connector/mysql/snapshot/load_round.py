@@ -1,0 +1,318 @@
+"""One round of table loads: chunks of some tables, read by several sessions in one view that lives for seconds.
+
+The round has a place in the binary log. Rows are as they are there, except for those that were changed since the round
+was opened: without a lock the view is older than the place by some statements. The stream has these changes.
+
+Each session holds the locks of the tables' definitions until the round's end, so DDL on these tables waits, and the
+definitions are those at the round's place.
+"""
+
+from __future__ import annotations
+
+import socket
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock, Thread
+from typing import Any, Final
+
+import pymysql
+
+from connector.clock import Clock
+from connector.config.source import Source
+from connector.errors import ConnectorError, SourceChanged, SourceUnavailable
+from connector.log.gtid.source_gtids import lacking
+from connector.log.ids import Action
+from connector.log.transaction.batch import Rows, Statement
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import SourcePosition
+from connector.mysql.server.connection import Connection, connect, query, quoted, speaking_to
+from connector.mysql.server.mariadb_state import is_mariadb
+from connector.mysql.server.snapshot_point import LOCK_WAIT_TIMEOUT, check_one_server, prepare_session
+from connector.mysql.server.source_facts import read_facts
+from connector.mysql.server.source_state import end_position, gtid_executed
+from connector.mysql.snapshot.division import Division
+from connector.mysql.snapshot.handover import Closed, Handover
+from connector.mysql.snapshot.information_schema import SourceTable, read_schemas, read_tables
+from connector.mysql.snapshot.key_ranges import Bound, KeyRange
+from connector.mysql.snapshot.readers import CHANGED, EVENT_ROWS
+from connector.mysql.snapshot.snapshot import definition
+from connector.mysql.snapshot.table_rows import table_rows
+from connector.mysql.transforms.filters import Filter
+
+ROUND_SECONDS: Final = 1.0  # after which a round begins no further chunk
+CHUNK_BYTES: Final = 64 << 20  # approximate bytes of a chunk
+PATIENCE: Final = 5.0  # seconds until the source has executed what its log already has
+POLL_SECONDS: Final = 0.01
+MISSING: Final = frozenset({1049, 1146})
+LOCK_SECONDS: Final = 1  # that a round waits for a lock
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A table of a round.
+
+    Args:
+        name: the table, by its name on the source.
+        after: its rows after this key; None: all.
+    """
+
+    name: TableName
+    after: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A table of an open round.
+
+    Args:
+        table: the table, as it is at the round's place.
+        published: the name under which it is published.
+        definition: the statements that create it; none where they are not published.
+    """
+
+    table: SourceTable
+    published: TableName
+    definition: Sequence[Rows | Statement]
+
+    @property
+    def has_key(self) -> bool:
+        """True if it has a primary key."""
+        return bool(self.table.layout.key)
+
+    @property
+    def estimate(self) -> int:
+        """Approximate number of its rows."""
+        return self.table.estimate
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of its key by which it is divided, each with what decides the order of its values."""
+        return tuple(f"{one.name} {one.base} {one.charset} {one.collation}" for one in self.table.divided_by)
+
+
+class LoadRound:
+    """One round. `open`, then `rows` to its end, then `progress` of each table; `close` in any case.
+
+    Args:
+        source: the source.
+        filter: the captured tables.
+        wanted: the tables.
+        clock: the clock.
+        brief: true: with a brief lock, so that no row can have changed since the round was opened. Where a round
+            without a lock is not possible, `open` sets it.
+    """
+
+    def __init__(self, source: Source, filter: Filter, wanted: Sequence[Wanted], clock: Clock, *, brief: bool) -> None:
+        self._source = source
+        self._filter = filter
+        self._asked = wanted
+        self._clock = clock
+        self._sessions: list[Connection] = []
+        self._threads: list[Thread] = []
+        self._divisions: dict[TableName, Division] = {}
+        self._next = Lock()
+        self._failed: dict[TableName, ConnectorError] = {}
+        self._found: Handover[tuple[TableName, Rows]] | None = None
+        self._deadline = 0.0
+        self.brief = brief
+        self.place = SourcePosition("", 0)
+        self.time = 0
+        self.server_id = 0
+        self.server_uuid = ""
+        self.wanted = frozenset(one.name for one in wanted)
+        self.tables: dict[TableName, Opened] = {}
+
+    def open(self, consumed: str | None) -> None:
+        """Fix the view and the round's place.
+
+        Args:
+            consumed: the GTIDs of the log so far; the view has all of them. Not used with a lock.
+
+        Raises:
+            SourceUnavailable: the server is gone, or a lock was not granted.
+            SourceChanged: DDL is under way.
+            PreflightError: a privilege is missing.
+        """
+        with speaking_to(self._source):
+            for _ in range(self._source.snapshot.connections):
+                session = connect(self._source)
+                self._sessions.append(session)
+                prepare_session(session, self._source)
+                query(session, "SET SESSION lock_wait_timeout = %s", (LOCK_SECONDS,))
+            check_one_server(self._sessions[0], self._sessions[1:])
+            try:
+                self.brief = self.brief or consumed is None or is_mariadb(self._sessions[0])
+                if self.brief:
+                    self._locked()
+                else:
+                    self._await(consumed or "")
+                    self._begin()
+            except pymysql.MySQLError as error:
+                if error.args and error.args[0] in CHANGED | {LOCK_WAIT_TIMEOUT}:
+                    raise SourceChanged(f"a round of a load did not get its locks: {error.args[-1]}") from error
+                raise
+            self._describe()
+
+    def _locked(self) -> None:
+        first = self._sessions[0]
+        query(first, "FLUSH TABLES WITH READ LOCK")
+        try:
+            self._begin()
+        finally:
+            query(first, "UNLOCK TABLES")
+
+    def _begin(self) -> None:
+        """Begin the view in each session, lock the definitions of the tables, then read the end of the binary log."""
+        for session in self._sessions:
+            query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        for session in self._sessions:
+            for wanted in self._asked:
+                _lock_definition(session, wanted.name)
+        first = self._sessions[0]
+        self.place = end_position(first)
+        now = query(first, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
+        self.time, self.server_id = int(now["t"]), int(now["s"])
+        self.server_uuid = read_facts(first).server_uuid
+
+    def _await(self, consumed: str) -> None:
+        """Wait until the engine shows what the binary log, and so the stream, already had."""
+        first = self._sessions[0]
+        give_up = self._clock.monotonic() + PATIENCE
+        while (executed := gtid_executed(first)) is None or lacking(consumed, executed):
+            if self._clock.monotonic() > give_up:
+                raise SourceUnavailable("the source does not execute what is in its binary log", executed=executed)
+            self._clock.sleep(POLL_SECONDS)
+
+    def _describe(self) -> None:
+        schemas = read_schemas(self._sessions[0], self._filter)
+        for wanted in self._asked:
+            for table in read_tables(self._sessions[0], self._filter, wanted.name):
+                name = table.layout.name
+                create = str(query(self._sessions[0], f"SHOW CREATE TABLE {table.source}")[0]["Create Table"])
+                statements = definition(self._filter, name, schemas[name.schema], create)
+                self.tables[name] = Opened(table, self._filter.published_name(name), statements)
+
+    def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
+        """Read for about `ROUND_SECONDS`: rows of some of the tables, as they are published.
+
+        Tables without a key come last, each as a whole, one after the other.
+
+        Raises:
+            SourceUnavailable: the server is gone.
+        """
+        settings = self._source.snapshot
+        for wanted in self._asked:
+            if wanted.name in names:
+                table = self.tables[wanted.name].table
+                of_bytes = CHUNK_BYTES * max(1, table.estimate) // max(1, table.bytes)
+                rows = max(1, min(settings.chunk_rows, settings.max_rows_per_second or settings.chunk_rows, of_bytes))
+                self._divisions[wanted.name] = Division(table, rows if table.layout.key else None, wanted.after)
+        self._deadline = self._clock.monotonic() + ROUND_SECONDS
+        self._found = Handover(2 * self._source.batch_bytes, len(self._sessions))
+        for number, session in enumerate(self._sessions):
+            thread = Thread(target=self._run, args=(session, self._found), name=f"load-{number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        yield from self._found
+        self._found = None
+        yield from self._whole_tables()
+
+    def _whole_tables(self) -> Iterator[tuple[TableName, Rows]]:
+        session = self._sessions[0]
+        with speaking_to(self._source):
+            for name, division in self._divisions.items():
+                if not self.tables[name].has_key and self._clock.monotonic() < self._deadline and not self._failed:
+                    chunk = division.next(session)
+                    if chunk is not None:
+                        yield from ((name, rows) for rows in self._batches(session, name, chunk))
+
+    def progress(self, name: TableName) -> tuple[Bound | None, bool]:
+        """The greatest key of a table's chunks, and whether they are all, after `rows`.
+
+        Raises:
+            ValueNotRepresentable, SourceChanged: the table could not be read.
+        """
+        if error := self._failed.get(name):
+            raise error
+        division = self._divisions[name]
+        return division.after, division.exhausted
+
+    def close(self) -> None:
+        """End the sessions. May be repeated."""
+        if self._found is not None:
+            self._found.close()
+        sessions, self._sessions = self._sessions, []
+        for session in sessions:
+            inner: Any = session
+            if inner.open:
+                with suppress(OSError):
+                    inner._sock.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for session in sessions:
+            inner = session
+            if inner.open:
+                inner._force_close()
+
+    def _run(self, session: Connection, found: Handover[tuple[TableName, Rows]]) -> None:
+        try:
+            with speaking_to(self._source):
+                while (chunk := self._chunk(session)) is not None and self._read(session, *chunk, found):
+                    pass
+        except Closed:
+            found.end()
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that iterates
+            found.fail(error)
+        else:
+            found.end()
+
+    def _chunk(self, session: Connection) -> tuple[TableName, KeyRange] | None:
+        """The next chunk; None once there is none left, or the time is over."""
+        with self._next:
+            for name, division in self._divisions.items():
+                if name in self._failed or division.exhausted or not self.tables[name].has_key:
+                    continue
+                if self._clock.monotonic() >= self._deadline:
+                    return None
+                if (chunk := division.next(session)) is not None:
+                    return name, chunk
+        return None
+
+    def _read(
+        self, session: Connection, name: TableName, chunk: KeyRange, found: Handover[tuple[TableName, Rows]]
+    ) -> bool:
+        """Read a chunk; return False after an error of its table, with which the session is of no further use."""
+        try:
+            for rows in self._batches(session, name, chunk):
+                found.put((name, rows), len(rows.data))
+        except Closed:
+            raise
+        except pymysql.MySQLError as error:
+            if not error.args or error.args[0] not in CHANGED:
+                raise
+            self._failed[name] = SourceChanged(f"the table has changed: {error.args[-1]}", table=name)
+        except ConnectorError as error:
+            self._failed[name] = error
+        return name not in self._failed
+
+    def _batches(self, session: Connection, name: TableName, chunk: KeyRange) -> Iterator[Rows]:
+        table = self.tables[name].table
+        transform = self._filter.row_transform(table.layout)
+        event_bytes = max(1, self._source.batch_bytes // 2)
+        for data, ends in table_rows(session, table, chunk, EVENT_ROWS, event_bytes):
+            rows = Rows(table.layout, Action.READ, data, ends)
+            if transform is not None:
+                new_data, new_ends, _, _ = transform.rows(Action.INSERT, bytes(data), bytes(ends), b"", b"")
+                rows = Rows(transform.layout, Action.READ, new_data, array("Q", new_ends))
+            yield rows
+
+
+def _lock_definition(session: Connection, name: TableName) -> None:
+    """Keep DDL on a table waiting until the session's transaction ends; there may be no such table."""
+    try:
+        query(session, f"SELECT 1 FROM {quoted(name.schema)}.{quoted(name.table)} LIMIT 0")
+    except pymysql.MySQLError as error:
+        if not error.args or error.args[0] not in MISSING:
+            raise

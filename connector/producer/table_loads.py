@@ -1,0 +1,399 @@
+"""Loads of tables while the source's log is published, in rounds.
+
+A round reads chunks of tables in one consistent view, and has a place in the source's log. The stream is published up
+to that place, then the rows that the round has read, then the stream goes on. So each row is in the log behind the
+changes that it contains, and before those that it does not.
+
+Without a lock the view may have been fixed a moment before the place, after the round was opened. Rows that the stream
+changed meanwhile are left out: the stream has them whole. Where that cannot be told (DDL, statements, XA transactions,
+images without all columns, tables without a key) the rows of the round are dropped, and read again; after some such
+rounds with a lock.
+
+How far each load is stands in the control topic, in the Kafka transaction of the events. A producer that begins goes on
+from there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Final
+
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced, SourceChanged, SourceUnavailable
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, outstanding
+from connector.log.ids import Kind, Outcome
+from connector.log.transaction.batch import (
+    PositionAdvance,
+    Rows,
+    Statement,
+    TransactionBatch,
+    TransactionEnd,
+    TransactionStart,
+)
+from connector.log.transaction.definition import Item, Redefined
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent, Part
+from connector.log.transaction.position import SourcePosition
+from connector.log.transaction.row_keys import keys, without
+from connector.log.transaction.statement_options import SAVEPOINTS
+from connector.log.transaction.xa import Decided, Prepared, end_of
+from connector.producer.going_online import Online
+from connector.producer.publish.queue import Work
+from connector.producer.sources.source import EventSource, OpenedTable, Round
+
+LOG: Final = logging.getLogger(__name__)
+TABLES_OF_A_ROUND: Final = 20
+MOST_BEHIND: Final = 16 << 20  # bytes of the source's log between the stream and a round's place
+PAUSE: Final = 0.5  # seconds after a round that could not be opened
+SPOILED_ROUNDS: Final = 3  # after which a round gets a lock
+REASON_CHARACTERS: Final = 1000
+
+
+@dataclass(slots=True)
+class _OpenRound:
+    """A round whose place the stream has not reached.
+
+    Args:
+        round: the round.
+        seen: the end of what the stream has given.
+        changed: keys that the stream has changed since the round was opened, by the table's published name.
+        spoiled: published names of tables whose rows are of no use.
+        all_spoiled: none are of use.
+    """
+
+    round: Round
+    seen: SourcePosition
+    changed: dict[TableName, set[bytes]] = field(default_factory=dict)
+    spoiled: set[TableName] = field(default_factory=set)
+    all_spoiled: bool = False
+
+    @property
+    def reached(self) -> bool:
+        """True once the stream has given everything before the round's place."""
+        return self.seen >= self.round.place
+
+    def note(self, item: Item) -> None:
+        """Note what the stream changes."""
+        match item:
+            case Redefined():
+                self.all_spoiled = True
+                return
+            case TransactionBatch():
+                for change in item.changes:
+                    self._note_change(change)
+                if item.begin is not None and item.begin.kind is Kind.DDL:
+                    self.all_spoiled = True
+            case Prepared() | Decided():
+                self.all_spoiled = True
+            case PositionAdvance():
+                pass
+        self.seen = end_of(item) or self.seen
+
+    def _note_change(self, change: Rows | Statement) -> None:
+        if isinstance(change, Statement):
+            self.all_spoiled = self.all_spoiled or not change.sql.startswith(SAVEPOINTS)
+            return
+        name = change.layout.name
+        if name not in self.changed:
+            return
+        if not change.layout.key or (change.action.name == "UPDATE" and change.after):
+            self.spoiled.add(name)
+        else:
+            self.changed[name] |= keys(change)
+
+
+class TableLoads:
+    """The loads of one producer.
+
+    Args:
+        config: the configuration.
+        source: the source.
+        clock: the clock.
+        stop: set to stop the producer.
+    """
+
+    def __init__(self, config: Config, source: EventSource, clock: Clock, stop: Event) -> None:
+        self._config = config
+        self._source = source
+        self._clock = clock
+        self._stop = stop
+        self._received: deque[LoadRequest] = deque()
+        self._requests: dict[TableName, LoadRequest] = {}
+        self._states: dict[TableName, TableLoad] = {}
+        self._round: _OpenRound | None = None
+        self._not_before = 0.0
+        self._spoiled_rounds = 0
+        self._together = TABLES_OF_A_ROUND
+
+    def restore(self, control: ControlState) -> None:
+        """Go on where the control topic says."""
+        self.abandon()
+        self._requests = dict(control.load_requests)
+        self._states = dict(control.loads)
+        for _, state in outstanding(self._requests.values(), self._states):
+            if state is not None:
+                LOG.info("the load of a table goes on", extra=self._fields(state.table, after=state.after))
+
+    def accept(self, request: LoadRequest) -> None:
+        """Take a request; may be called from another thread."""
+        self._received.append(request)
+
+    def take(self, items: list[Item]) -> tuple[list[Item], list[Item]]:
+        """Divide what the stream gives into what precedes the open round's place, and the rest."""
+        opened = self._round
+        if opened is None:
+            return items, []
+        for index, item in enumerate(items):
+            if opened.reached:
+                return items[:index], items[index:]
+            opened.note(item)
+        return items, []
+
+    def advance(self, online: Online) -> None:
+        """Open a round if tables are to be loaded; publish it once the stream has reached its place.
+
+        Raises:
+            ConnectorError: of the publisher.
+        """
+        while self._received:
+            request = self._received.popleft()
+            self._requests[request.table] = request
+            if request.cancel:
+                self._cancel(online, request)
+        if online.encoder.open:
+            return
+        if self._round is None:
+            self._open(online)
+        if self._round is not None and self._round.reached:
+            opened, self._round = self._round, None
+            try:
+                self._publish(online, opened)
+            finally:
+                opened.round.close()
+
+    def abandon(self) -> None:
+        """Drop the open round, e.g. because the stream is gone. May be repeated."""
+        if self._round is not None:
+            opened, self._round = self._round, None
+            opened.round.close()
+
+    def _cancel(self, online: Online, request: LoadRequest) -> None:
+        state = self._states.get(request.table)
+        if state is not None and state.state is LoadState.LOADING:
+            why = f"cancelled by {request.asked_by}"
+            online.publisher.put([self._changed(replace(state, state=LoadState.CANCELLED, why=why))])
+            self.abandon()
+
+    def _open(self, online: Online) -> None:
+        waiting = outstanding(self._requests.values(), self._states)[: self._together]
+        if not waiting or self._clock.monotonic() < self._not_before:
+            return
+        position = online.publisher.drain()
+        online.publisher.resume()
+        locked = self._config.source.snapshot.lock == "brief" or self._spoiled_rounds >= SPOILED_ROUNDS
+        after = {request.table: None if state is None else state.after for request, state in waiting}
+        round_ = self._source.round(after, brief=locked)
+        try:
+            round_.open(position.gtid_set)
+            behind = round_.place.file != position.resume.file or (
+                round_.place.offset - position.resume.offset > MOST_BEHIND
+            )
+            if not behind and round_.server_uuid == online.control.epochs[-1].server_uuid:
+                published = {opened.published: set[bytes]() for opened in round_.tables.values()}
+                self._round = _OpenRound(round_, position.resume, published)
+                return
+        except (SourceChanged, SourceUnavailable) as error:
+            LOG.debug("no round of a load for now", extra={"service": self._config.service, "why": error})
+            self._spoiled_rounds = 0
+        except ConnectorError as error:
+            if len(waiting) == 1:
+                self._stop_load(online, *waiting[0], error)
+            # With several tables it is not known which one cannot be loaded.
+            self._together = 1 if len(waiting) > 1 else TABLES_OF_A_ROUND
+        self._not_before = self._clock.monotonic() + PAUSE
+        round_.close()
+
+    def _publish(self, online: Online, opened: _OpenRound) -> None:
+        """Publish a round at its place."""
+        began = self._clock.monotonic()
+        position = online.publisher.drain()
+        online.publisher.resume()
+        at = _Place(online, opened.round, position.resume)
+        chosen: dict[TableName, TableLoad] = {}
+        for request, state in outstanding(self._requests.values(), self._states):
+            table = opened.round.tables.get(request.table)
+            if table is None:
+                continue
+            usable = opened.round.brief or not (opened.all_spoiled or table.published in opened.spoiled)
+            if state is None or state.key != table.key:
+                # The stream's changes before the beginning may be missing on a target that had left the table out.
+                usable = usable and state is None and (opened.round.brief or not opened.changed[table.published])
+                begun = self._begin(at, request, table)
+            else:
+                begun = state
+            if usable:
+                chosen[request.table] = begun
+        self._spoiled_rounds = 0 if chosen else self._spoiled_rounds + 1
+        try:
+            rows = at.publish(opened, chosen, self._stop)
+        except (SourceUnavailable, BrokerUnavailable, Fenced):
+            raise
+        except ConnectorError as error:
+            for name, state in chosen.items():
+                self._stop_load(online, self._requests[name], state, error)
+            if online.encoder.open:
+                raise SourceUnavailable("a table could not be read within its event") from error
+            return
+        if rows is None:
+            return
+        for name, state in chosen.items():
+            self._record(at, opened.round, name, replace(state, rows=state.rows + rows[name]))
+        self._stop_missing(online, opened.round)
+        seconds = self._clock.monotonic() - began
+        total = sum(rows.values())
+        fields = {"service": self._config.service, "rows": total, "stream_waited_seconds": f"{seconds:.2f}"}
+        LOG.info("a round of a load", extra=fields)
+        if (most := self._config.source.snapshot.max_rows_per_second) is not None:
+            self._not_before = began + total / most
+
+    def _begin(self, at: _Place, request: LoadRequest, table: OpenedTable) -> TableLoad:
+        now = self._clock.now()
+        state = TableLoad(
+            table=request.table,
+            load=request.load,
+            state=LoadState.LOADING,
+            key=table.key,
+            estimate=table.estimate,
+            began_at=now,
+            at=now,
+        )
+        at.put(LoadEvent(request.load, Part.BEGIN, table.published), [*table.definition], self._changed(state))
+        LOG.info("the load of a table begins", extra=self._fields(request.table, rows=table.estimate))
+        return state
+
+    def _record(self, at: _Place, round_: Round, name: TableName, state: TableLoad) -> None:
+        """Record how far a table is after a round, and publish its end."""
+        published = round_.tables[name].published
+        try:
+            after, ended = round_.progress(name)
+        except SourceChanged as error:
+            LOG.info("a table is read again", extra=self._fields(name, why=error))
+            return
+        except ConnectorError as error:
+            self._stop_load(at.online, self._requests[name], state, error)
+            return
+        state = replace(state, after=after, at=self._clock.now())
+        if not ended:
+            at.online.publisher.put([self._changed(state)])
+            return
+        event = LoadEvent(state.load, Part.END, published)
+        at.put(event, [], self._changed(replace(state, state=LoadState.ENDED)))
+        LOG.info("loaded a table", extra=self._fields(name, load=state.load, rows=state.rows))
+
+    def _stop_missing(self, online: Online, round_: Round) -> None:
+        """Stop the loads of tables that do not exist."""
+        for request, state in outstanding(self._requests.values(), self._states):
+            if request.table not in round_.tables and request.table in round_.wanted:
+                error = SourceChanged("there is no such table: it was dropped or renamed, or is not captured")
+                self._stop_load(online, request, state, error)
+
+    def _stop_load(self, online: Online, request: LoadRequest, state: TableLoad | None, error: ConnectorError) -> None:
+        now = self._clock.now()
+        state = state or TableLoad(table=request.table, load=request.load, state=LoadState.STOPPED, began_at=now)
+        why = error.located[:REASON_CHARACTERS]
+        online.publisher.put([self._changed(replace(state, state=LoadState.STOPPED, at=now, why=why))])
+        LOG.error("the load of a table has stopped", extra=self._fields(request.table, why=error))
+
+    def _changed(self, state: TableLoad) -> TableLoad:
+        self._states[state.table] = state
+        return state
+
+    def _fields(self, table: TableName, **more: object) -> dict[str, object]:
+        return {"service": self._config.service, "table": table, **more}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Publishes events of a round at its place.
+
+    Args:
+        online: the online producer.
+        round: the round.
+        resume: the position of the log, which these events do not move.
+    """
+
+    online: Online
+    round: Round
+    resume: SourcePosition
+
+    def put(self, event: LoadEvent, changes: list[Rows | Statement], state: TableLoad | None = None) -> None:
+        """Publish an event, and the state of the load with it."""
+        self._put([TransactionBatch(self._start(event), changes, self._end())], state)
+
+    def publish(
+        self, opened: _OpenRound, chosen: dict[TableName, TableLoad], stop: Event
+    ) -> dict[TableName, int] | None:
+        """Publish the rows of a round.
+
+        Returns:
+            The number of rows of each table; None if the producer was stopped meanwhile.
+        """
+        rows = dict.fromkeys(chosen, 0)
+        whole: TableName | None = None  # the table without a key whose event is open
+        for name, read in self._read(opened, chosen):
+            if stop.is_set() and whole is None:
+                return None
+            table = self.round.tables[name]
+            if whole is not None and whole != name:
+                self._put([TransactionBatch(None, [], self._end())])
+                whole = None
+            if table.has_key:
+                self.put(LoadEvent(chosen[name].load, Part.ROWS, table.published), [read])
+            else:
+                begin = None
+                if whole is None:
+                    begin = self._start(LoadEvent(chosen[name].load, Part.WHOLE, table.published))
+                self._put([TransactionBatch(begin, [read], None)])
+                whole = name
+            rows[name] += read.count
+        if whole is not None:
+            self._put([TransactionBatch(None, [], self._end())])
+        for name, state in chosen.items():
+            table = self.round.tables[name]
+            if not table.has_key and not rows[name] and self.round.progress(name)[1]:
+                self.put(LoadEvent(state.load, Part.WHOLE, table.published), [])
+        return rows
+
+    def _read(self, opened: _OpenRound, chosen: dict[TableName, TableLoad]) -> Iterator[tuple[TableName, Rows]]:
+        for name, read in self.round.rows(chosen):
+            changed = set() if self.round.brief else opened.changed[self.round.tables[name].published]
+            kept = without(read, changed) if changed else read
+            if kept.count:
+                yield name, kept
+
+    def _put(self, batches: list[TransactionBatch], state: TableLoad | None = None) -> None:
+        work: Work = [fragment for batch in batches for fragment in self.online.encoder.encode(batch)]
+        if state is not None:
+            work.append(state)
+        self.online.publisher.put(work)
+
+    def _start(self, event: LoadEvent) -> TransactionStart:
+        return TransactionStart(
+            server_id=self.round.server_id,
+            thread_id=0,
+            gtid=None,
+            last_committed=0,
+            sequence_number=0,
+            start=self.resume,
+            kind=Kind.LOAD,
+            metadata=event.metadata(),
+        )
+
+    def _end(self) -> TransactionEnd:
+        return TransactionEnd(self.resume, self.round.time, Outcome.COMMIT)
