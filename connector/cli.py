@@ -31,6 +31,7 @@ GROUPS: Final = {  # by what one wants to do
     "Steer": {
         "offline": ("connector.commands.offline:offline", "Ask the applier or the producer to go offline."),
         "wait": ("connector.commands.wait:wait", "Wait until the target has an event."),
+        "load": ("connector.commands.load:load", "Load tables while replication goes on."),
         "heartbeat": ("connector.commands.heartbeat:heartbeat", "Write a heartbeat row on the source."),
         "undo": ("connector.commands.undo:undo", "Take the target back to an earlier event."),
     },

@@ -8,6 +8,7 @@
 - `apply`: applies the log to the target.
 - `offline`: ends an applier or a producer.
 - `wait`: waits for an event.
+- `load`: loads tables while replication goes on.
 - `heartbeat`: writes a heartbeat on the source.
 - `undo`: takes a target back to an earlier event.
 - `status`: prints how far producer and applier are.

@@ -27,10 +27,17 @@ class InitialLoad(Section):
     )
     lock: Literal["none", "brief"] = Field(
         "none",
-        description="How `thl load` finds the place of rows in the log. `none`: without locking the source, "
-        "by GTIDs of MySQL. `brief`: FLUSH TABLES WITH READ LOCK for some statements at the beginning of each round; it "
-        "waits for a second at most, and a later round tries again. Where `none` is not possible (MariaDB, no GTIDs, "
-        "rows logged without all columns) `brief` is used.",
+        description="How `thl load` finds the place of rows in the log. `none`: without locking the source, by GTIDs "
+        "of MySQL. `brief`: FLUSH TABLES WITH READ LOCK for some statements at the beginning of each round; it waits "
+        "for a second at most, and a later round tries again. Where `none` is not possible (MariaDB, no GTIDs, rows "
+        "logged without all columns) `brief` is used.",
+    )
+    round_seconds: float = Field(
+        1.0,
+        gt=0,
+        le=60,
+        description="How long a round of `thl load` begins to read chunks, in one view. Transactions are published "
+        "after the round's rows, so they wait for about so long.",
     )
     max_rows_per_second: int | None = Field(
         None, ge=1, description="Most rows that the initial load publishes in a second; none: no limit."

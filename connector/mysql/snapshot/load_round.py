@@ -41,7 +41,6 @@ from connector.mysql.snapshot.snapshot import definition
 from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
 
-ROUND_SECONDS: Final = 1.0  # after which a round begins no further chunk
 CHUNK_BYTES: Final = 64 << 20  # approximate bytes of a chunk
 PATIENCE: Final = 5.0  # seconds until the source has executed what its log already has
 POLL_SECONDS: Final = 0.01
@@ -195,7 +194,7 @@ class LoadRound:
                 self.tables[name] = Opened(table, self._filter.published_name(name), statements)
 
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
-        """Read for about `ROUND_SECONDS`: rows of some of the tables, as they are published.
+        """Read for about `source.snapshot.round_seconds`: rows of some of the tables, as they are published.
 
         Tables without a key come last, each as a whole, one after the other.
 
@@ -209,7 +208,7 @@ class LoadRound:
                 of_bytes = CHUNK_BYTES * max(1, table.estimate) // max(1, table.bytes)
                 rows = max(1, min(settings.chunk_rows, settings.max_rows_per_second or settings.chunk_rows, of_bytes))
                 self._divisions[wanted.name] = Division(table, rows if table.layout.key else None, wanted.after)
-        self._deadline = self._clock.monotonic() + ROUND_SECONDS
+        self._deadline = self._clock.monotonic() + settings.round_seconds
         self._found = Handover(2 * self._source.batch_bytes, len(self._sessions))
         for number, session in enumerate(self._sessions):
             thread = Thread(target=self._run, args=(session, self._found), name=f"load-{number}", daemon=True)

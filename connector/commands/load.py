@@ -1,0 +1,198 @@
+"""`thl load`: has the producer load tables while it publishes the log; shows how far loads are; ends them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from connector.commands.grammar.command import JSON, OPTIONS, command, option
+from connector.commands.grammar.options import configured, text_or_json, who
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from connector.config.model import Config
+    from connector.log.epochs.control import ControlState
+    from connector.log.epochs.loads import LoadRequest, TableLoad
+    from connector.log.transaction.layout import TableName
+    from connector.mysql.transforms.filters import Filter
+
+POLL_SECONDS = 1.0
+
+
+@command(
+    earlier=JSON,
+    examples={
+        "thl load shop.orders": "Load a table that joined, that a target has left out, or that is wrong there.",
+        "thl load 'shop.*' --wait": "Load all tables of a schema, and wait until they are whole.",
+        "thl load --status": "Show the newest load of each table.",
+    },
+)
+@click.argument("tables", nargs=-1, metavar="TABLE…")
+@configured()
+@option("--status", is_flag=True, section=OPTIONS, help="Show the newest load of each table, or of these.")
+@option("--cancel", is_flag=True, section=OPTIONS, help="End the loads of these tables; what is loaded stays.")
+@option("--wait", is_flag=True, section=OPTIONS, help="Wait until the loads of these tables have ended.")
+@text_or_json()
+def load(config: Config, tables: tuple[str, ...], *, status: bool, cancel: bool, wait: bool, as_json: bool) -> None:
+    """Load tables of the source, named by patterns (`schema.table`, with `*` and `?`), while replication goes on.
+
+    The producer reads them in rounds of about a second, and publishes their rows among the transactions. A target
+    takes a table as not whole from the beginning of its load to its end. Without a producer the request waits for one.
+    """
+    from connector.clock import SystemClock
+    from connector.errors import ConfigError
+    from connector.kafka.log_reader import LogReader
+
+    if not tables and not status:
+        raise ConfigError("no table is named", hint="thl load schema.table; thl load --status shows all loads")
+    with LogReader(config, high_watermark=True) as reader:
+        control = reader.control()
+    if status:
+        _show(control, tables, as_json=as_json)
+        return
+    found = _asked_to_end(control, tables) if cancel else _found(config, control, tables)
+    requests = _requests(found, SystemClock().now(), control, cancel=cancel)
+    _send(config, requests)
+    for request in requests:
+        click.echo(f"{'asked to end the load of' if cancel else 'asked to load'} {request.table}")
+    if wait:
+        _wait(config, {request.table: request.load for request in requests})
+
+
+def _found(config: Config, control: ControlState, patterns: Sequence[str]) -> list[TableName]:
+    """The captured tables of the source that patterns name.
+
+    Raises:
+        PreflightError: there is no log, or a pattern names no captured table.
+    """
+    from connector.errors import PreflightError
+    from connector.mysql.server.connection import session
+    from connector.mysql.server.source_facts import read_facts
+    from connector.mysql.snapshot.information_schema import read_tables
+    from connector.mysql.transforms.filters import Filter
+
+    if control.log is None:
+        raise PreflightError(
+            "there is no log: the first `thl produce` begins with a load of all tables", service=config.service
+        )
+    with session(config.source) as connection:
+        captured = Filter.of(config.source, read_facts(connection).lower_case_table_names)
+        names = [
+            table.layout.name
+            for table in read_tables(connection, captured)
+            if "insert" in captured.actions(*table.layout.name)
+        ]
+    return _matching(patterns, names, "the source has no captured table", captured)
+
+
+def _asked_to_end(control: ControlState, patterns: Sequence[str]) -> list[TableName]:
+    from connector.log.epochs.loads import outstanding
+
+    under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads)]
+    return _matching(patterns, under_way, "no load is under way of", None)
+
+
+def _matching(patterns: Sequence[str], names: Sequence[TableName], what: str, folded: Filter | None) -> list[TableName]:
+    from connector.errors import PreflightError
+    from connector.patterns import table_pattern
+
+    chosen: list[TableName] = []
+    for text in patterns:
+        fold = str if folded is None else folded.fold
+        pattern = table_pattern(fold(text.strip()))
+        matched = [name for name in names if pattern.finds(fold(name.schema), fold(name.table))]
+        if not matched:
+            raise PreflightError(f"{what} {text}", hint="source.filters decides what is captured; thl load --status")
+        chosen += [name for name in matched if name not in chosen]
+    return chosen
+
+
+def _requests(tables: Sequence[TableName], now: int, control: ControlState, *, cancel: bool) -> list[LoadRequest]:
+    import secrets
+
+    from connector.log.epochs.loads import LoadRequest
+
+    return [
+        LoadRequest(
+            table=table,
+            load=control.load_requests[table].load if cancel else secrets.token_hex(4),
+            asked_at=now,
+            asked_by=who(),
+            cancel=cancel,
+        )
+        for table in tables
+    ]
+
+
+def _send(config: Config, requests: Sequence[LoadRequest]) -> None:
+    from connector.kafka.requests import send_request
+
+    for request in requests:
+        send_request(config, request)
+
+
+def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
+    from connector.patterns import table_pattern
+
+    chosen = [table_pattern(pattern) for pattern in patterns]
+    shown = [
+        (table, control.loads.get(table))
+        for table in sorted({*control.load_requests, *control.loads})
+        if not chosen or any(pattern.finds(*table) for pattern in chosen)
+    ]
+    rows = [_row(table, control.load_requests.get(table), state) for table, state in shown]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        of = f" of about {row['estimate']}" if row["estimate"] else ""
+        click.echo(
+            f"{row['table']}: {row['state']}"
+            + (f", {row['rows']} rows{of}" if row["rows"] is not None else "")
+            + (f": {row['why']}" if row["why"] else "")
+        )
+    if not rows:
+        click.echo("no table was loaded but by the initial load")
+
+
+def _row(table: TableName, request: LoadRequest | None, state: TableLoad | None) -> dict[str, object]:
+    waiting = request is not None and not request.cancel and (state is None or state.load != request.load)
+    of = None if waiting else state
+    return {
+        "table": str(table),
+        "load": request.load if request is not None else state and state.load,
+        "state": "waiting" if of is None else of.state.value,
+        "rows": of and of.rows,
+        "estimate": of and of.estimate,
+        "why": of.why if of is not None else "",
+    }
+
+
+def _wait(config: Config, loads: dict[TableName, str]) -> None:
+    """Wait until loads have ended.
+
+    Raises:
+        PreflightError: one has stopped.
+    """
+    from connector.clock import SystemClock
+    from connector.errors import PreflightError
+    from connector.kafka.log_reader import LogReader
+    from connector.log.epochs.loads import LoadState
+
+    clock = SystemClock()
+    while loads:
+        with LogReader(config, high_watermark=False) as reader:
+            states = reader.control().loads
+        for table, load_id in list(loads.items()):
+            state = states.get(table)
+            if state is None or state.load != load_id or state.state is LoadState.LOADING:
+                continue
+            del loads[table]
+            if state.state is LoadState.STOPPED:
+                raise PreflightError(f"the load of {table} has stopped: {state.why}", service=config.service)
+            click.echo(f"{table}: {state.state.value}, {state.rows} rows")
+        if loads:
+            clock.sleep(POLL_SECONDS)

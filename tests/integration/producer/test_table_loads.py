@@ -1,0 +1,254 @@
+"""`thl load` while the producer publishes: what a reader has from a load's beginning to its end equals the source."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connector.cli import run as thl
+from connector.consume.consumer import Consumer
+from connector.consume.event import Event
+from connector.errors import SandboxError
+from connector.log.ids import Action, Kind
+from connector.log.transaction.load import LoadEvent, Part
+from connector.mysql.server.connection import connect, query
+from tests.support.producing import Bench, until
+from tests.support.servers.environment import Broker, SqlServer
+from tests.support.servers.mysql56 import MySql56Server, mysql56_folder
+
+ROWS = 3000
+WRITERS = 4
+SMALL_ROUNDS = {
+    "THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "100",
+    "THL_SOURCE__SNAPSHOT__ROUND_SECONDS": "0.02",
+    "THL_SOURCE__SNAPSHOT__CONNECTIONS": "2",
+    "THL_SOURCE__START": "now",
+    "THL_SOURCE__DUMP_HEARTBEAT": "0.5",
+}
+TABLES = {
+    "t": "id INT PRIMARY KEY, v VARCHAR(60), n INT",
+    "text_key": "id VARCHAR(20) CHARACTER SET latin1 PRIMARY KEY, v VARCHAR(60), n INT",
+    "pair": "a INT, b INT, v VARCHAR(60), n INT, PRIMARY KEY (a, b)",
+    "keyless": "v VARCHAR(60), n INT",
+}
+
+
+class Copies:
+    """What a reader has of the tables that were loaded, from the beginning of each load on."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, Counter[tuple[Any, ...]] | dict[tuple[Any, ...], tuple[Any, ...]]] = {}
+        self.loading: set[str] = set()
+        self.read = Counter[tuple[str, Any]]()
+
+    def take(self, event: Any) -> None:
+        load = LoadEvent.of(event.header.metadata) if event.kind is Kind.LOAD else None
+        if load is not None and load.part is Part.BEGIN:
+            self.tables[load.table.table] = {}
+            self.loading.add(load.table.table)
+        if load is not None and load.part is Part.WHOLE:
+            self.tables[load.table.table] = Counter()
+        for change in event.changes:
+            if hasattr(change, "sql") or change.table not in self.tables:
+                continue
+            self._change(change)
+        if load is not None and load.part is Part.END:
+            self.loading.remove(load.table.table)
+
+    def _change(self, change: Any) -> None:
+        rows = self.tables[change.table]
+        strict = change.table not in self.loading
+        for row in change.rows:
+            if isinstance(rows, Counter):
+                if row.before is not None:
+                    rows[tuple(row.before.values())] -= 1
+                if row.after is not None:
+                    rows[tuple(row.after.values())] += 1
+                continue
+            if not change.key_columns:
+                continue  # a table without a key, whose rows are still to come
+            if row.before is not None:
+                gone = rows.pop(tuple(row.before[name] for name in change.key_columns), None)
+                assert gone is not None or not strict
+            if row.after is not None:
+                key = tuple(row.after[name] for name in change.key_columns)
+                if change.action is Action.READ:
+                    self.read[change.table, key] += 1
+                elif change.action is Action.INSERT:
+                    assert key not in rows or not strict
+                rows[key] = tuple(row.after.values())
+
+    def of(self, table: str) -> list[tuple[Any, ...]]:
+        rows = self.tables[table]
+        assert table not in self.loading
+        found = rows.elements() if isinstance(rows, Counter) else rows.values()
+        return sorted(found, key=repr)
+
+
+def replayed(bench: Bench) -> Copies:
+    """Read the log to its end."""
+    copies = Copies()
+    for event in events(bench):
+        copies.take(event)
+    return copies
+
+
+def events(bench: Bench) -> Iterator[Event]:
+    with Consumer(bench.kafka.bootstrap, bench.service, until_end=True) as consumer:
+        yield from consumer
+
+
+def on_source(bench: Bench, table: str) -> list[tuple[Any, ...]]:
+    with connection_to(bench) as connection:
+        return sorted(
+            (tuple(row.values()) for row in query(connection, f"SELECT * FROM {bench.service}.{table}")), key=repr
+        )
+
+
+@contextmanager
+def connection_to(bench: Bench) -> Iterator[Any]:
+    connection: Any = connect(bench.config.source)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def writing(bench: Bench, tables: list[str]) -> Iterator[None]:
+    """Write to the tables from several connections: inserts, updates, deletes, changed keys, swapped rows."""
+    ended = threading.Event()
+    failed: list[BaseException] = []
+
+    def write(number: int) -> None:
+        chosen = random.Random(number)
+        try:
+            with connection_to(bench) as connection:
+                query(connection, f"USE {bench.service}")
+                connection.autocommit(False)
+                while not ended.is_set():
+                    for _ in range(chosen.randint(1, 4)):
+                        statement(connection, chosen, chosen.choice(tables))
+                    connection.commit()
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    if failed:
+        raise failed[0]
+
+
+def statement(connection: Any, chosen: random.Random, table: str) -> None:
+    number, value = chosen.randrange(ROWS * 2), f"'{chosen.random()}'"
+    key = {
+        "t": f"id = {number}",
+        "text_key": f"id = 'k{number}'",
+        "pair": f"a = {number // 50} AND b = {number % 50}",
+        "keyless": f"n = {number}",
+    }[table]
+    insert = {
+        "t": f"({number}, {value}, 0)",
+        "text_key": f"('k{number}', {value}, 0)",
+        "pair": f"({number // 50}, {number % 50}, {value}, 0)",
+        "keyless": f"({value}, {number})",
+    }[table]
+    moved = {
+        "t": f"id = {chosen.randrange(ROWS * 2)}",
+        "text_key": f"id = 'k{chosen.randrange(ROWS * 2)}'",
+        "pair": f"b = {chosen.randrange(50)}",
+        "keyless": "n = n + 1",
+    }[table]
+    sql = chosen.choice(
+        [
+            f"INSERT IGNORE INTO {table} VALUES {insert}",
+            f"UPDATE {table} SET v = {value} WHERE {key}",
+            f"UPDATE IGNORE {table} SET {moved} WHERE {key}",
+            f"DELETE FROM {table} WHERE {key}",
+        ]
+    )
+    try:
+        query(connection, sql)
+    except Exception as error:
+        if getattr(error, "args", (0,))[0] not in (1205, 1213):  # a lock's wait, a deadlock
+            raise
+        connection.rollback()
+
+
+def fill(bench: Bench, tables: list[str]) -> None:
+    bench.sql(f"CREATE DATABASE {bench.service}")
+    with connection_to(bench) as connection:
+        query(connection, f"USE {bench.service}")
+        for table in tables:
+            query(connection, f"CREATE TABLE {table} ({TABLES[table]})")
+            for first in range(0, ROWS, 500):
+                rows = {
+                    "t": lambda n: f"({n}, 'v{n}', {n})",
+                    "text_key": lambda n: f"('k{n}', 'v{n}', {n})",
+                    "pair": lambda n: f"({n // 50}, {n % 50}, 'v{n}', {n})",
+                    "keyless": lambda n: f"('v', {n % 7})",
+                }[table]
+                query(connection, f"INSERT INTO {table} VALUES " + ", ".join(map(rows, range(first, first + 500))))
+            query(connection, f"ANALYZE TABLE {table}")
+
+
+def asked(bench: Bench, *arguments: str) -> int:
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in bench.environment.items():
+            patched.setenv(name, value)
+        return thl(["load", *arguments])
+
+
+def wait_for_log(bench: Bench) -> None:
+    """Wait until the log has what the source has."""
+    bench.sql(f"CREATE TABLE {bench.service}.last_one (id INT PRIMARY KEY)")
+
+    def has_it() -> bool:
+        return any("last_one" in getattr(change, "sql", "") for event in events(bench) for change in event.changes)
+
+    until(has_it)
+
+
+@pytest.fixture(scope="module")
+def mysql56(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
+    try:
+        mysql56_folder()
+    except SandboxError as error:
+        pytest.skip(f"MySQL 5.6 cannot be had: {error.message}")
+    with MySql56Server(tmp_path_factory.mktemp("mysql56"), die_with_parent=True) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("server", "lock"), [("mysql_server", "none"), ("mysql_server", "brief"), ("mariadb_server", "none")]
+)
+def test_tables_loaded_under_load_are_equal_from_their_loads_on(
+    server: str, lock: str, kafka_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    bench = Bench(request.getfixturevalue(server), kafka_broker, tmp_path)
+    bench.settings = {**SMALL_ROUNDS, "THL_SOURCE__SNAPSHOT__LOCK": lock}
+    fill(bench, list(TABLES))
+    with bench.start() as producing:
+        producing.online()
+        with writing(bench, list(TABLES)):
+            assert asked(bench, f"{bench.service}.*", "--wait") == 0, producing.text
+        wait_for_log(bench)
+        assert producing.stop() == 0, producing.text
+    copies = replayed(bench)
+    for table in TABLES:
+        assert copies.of(table) == on_source(bench, table)
+    assert producing.text.count("a round of a load") > 5
