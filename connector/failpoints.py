@@ -55,6 +55,11 @@ WRITERS: Final = (
     "target.before_channel",
     "target.after_channel",
 )
+LOADS: Final = (
+    "load.before_place",  # a round's view is fixed, its place is not
+    "load.before_rows",  # the stream has reached a round's place
+    "load.mid_round",  # rows of a round are queued, how far they are is not
+)
 QUARANTINE: Final = ("apply.after_exclude",)  # a refused table is excluded, and nothing of that is committed
 RELAY: Final = (
     "relay.after_write",  # records are written, perhaps of an unfinished event, and not yet on the disk
@@ -80,7 +85,7 @@ def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
         text = environ.get(variable)
         if text:
             name, _, count = text.partition(":")
-            known = POINTS + ROWS + WRITERS + QUARANTINE + RELAY + INDEXES
+            known = POINTS + ROWS + WRITERS + LOADS + QUARANTINE + RELAY + INDEXES
             if name not in known or not (count or "1").isdecimal():
                 raise ConfigError(f"{variable}={text} names no failpoint", hint="one of " + ", ".join(known))
             armed.setdefault(name, []).append((int(count or "1"), sent))

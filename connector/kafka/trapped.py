@@ -26,6 +26,8 @@ from connector.schema import read_change, read_fragment
 def trapped_events(config: Config, control: ControlState, position: PositionRecord, executed: str) -> list[LoggedEvent]:
     """The finished events whose GTIDs the source lacks, without those that an earlier epoch left out.
 
+    Events of loads after the first of them belong to them: the rows that a load read may show what they did.
+
     Args:
         config: the service and its brokers.
         control: the log's control records.
@@ -52,6 +54,7 @@ def trapped_events(config: Config, control: ControlState, position: PositionReco
 
     check_tails(config)  # events that a partition lost may be trapped, too
     found: list[LoggedEvent] = []
+    loads: list[LoggedEvent] = []
     oldest: LoggedEvent | None = None
     with LogReader(config) as reader:
         for partition in position.tails:
@@ -62,6 +65,8 @@ def trapped_events(config: Config, control: ControlState, position: PositionReco
                     oldest = event
                 if is_trapped(event.seqno, event.gtid):
                     found.append(event)
+                elif event.kind is Kind.LOAD and not overlaps(history.trapped, event.seqno, event.seqno):
+                    loads.append(event)
     if oldest is not None and oldest.seqno > bound and is_trapped(oldest.seqno, oldest.gtid):
         raise HistoriesDiffer(
             "the source lacks the oldest event that the log still holds, and earlier ones cannot be checked",
@@ -69,7 +74,8 @@ def trapped_events(config: Config, control: ControlState, position: PositionReco
             seqno=oldest.seqno,
             gtid=oldest.gtid,
         )
-    return sorted(found, key=lambda event: event.seqno)
+    first = min((event.seqno for event in found), default=position.last_finished)
+    return sorted([*found, *(load for load in loads if load.seqno > first)], key=lambda event: event.seqno)
 
 
 def logged_events(

@@ -22,12 +22,14 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Final
 
+from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, SourceChanged, SourceUnavailable
 from connector.log.epochs.control import ControlState
+from connector.log.epochs.fork import Range
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, outstanding
-from connector.log.ids import Kind, Outcome
+from connector.log.ids import Kind, Outcome, Seqno
 from connector.log.transaction.batch import (
     PositionAdvance,
     Rows,
@@ -127,6 +129,7 @@ class TableLoads:
         self._requests: dict[TableName, LoadRequest] = {}
         self._states: dict[TableName, TableLoad] = {}
         self._round: _OpenRound | None = None
+        self._trapped: tuple[Range, ...] = ()
         self._not_before = 0.0
         self._spoiled_rounds = 0
         self._together = TABLES_OF_A_ROUND
@@ -136,7 +139,8 @@ class TableLoads:
         self.abandon()
         self._requests = dict(control.load_requests)
         self._states = dict(control.loads)
-        for _, state in outstanding(self._requests.values(), self._states):
+        self._trapped = control.trapped
+        for _, state in self._outstanding():
             if state is not None:
                 LOG.info("the load of a table goes on", extra=self._fields(state.table, after=state.after))
 
@@ -191,7 +195,7 @@ class TableLoads:
             self.abandon()
 
     def _open(self, online: Online) -> None:
-        waiting = outstanding(self._requests.values(), self._states)[: self._together]
+        waiting = self._outstanding()[: self._together]
         if not waiting or self._clock.monotonic() < self._not_before:
             return
         position = online.publisher.drain()
@@ -226,7 +230,7 @@ class TableLoads:
         online.publisher.resume()
         at = _Place(online, opened.round, position.resume)
         chosen: dict[TableName, TableLoad] = {}
-        for request, state in outstanding(self._requests.values(), self._states):
+        for request, state in self._outstanding():
             table = opened.round.tables.get(request.table)
             if table is None:
                 continue
@@ -240,6 +244,7 @@ class TableLoads:
             if usable:
                 chosen[request.table] = begun
         self._spoiled_rounds = 0 if chosen else self._spoiled_rounds + 1
+        faults.point("load.before_rows")
         try:
             rows = at.publish(opened, chosen, self._stop)
         except (SourceUnavailable, BrokerUnavailable, Fenced):
@@ -252,6 +257,7 @@ class TableLoads:
             return
         if rows is None:
             return
+        faults.point("load.mid_round")
         for name, state in chosen.items():
             self._record(at, opened.round, name, replace(state, rows=state.rows + rows[name]))
         self._stop_missing(online, opened.round)
@@ -272,6 +278,8 @@ class TableLoads:
             estimate=table.estimate,
             began_at=now,
             at=now,
+            begin=at.next,
+            last=at.next,
         )
         at.put(LoadEvent(request.load, Part.BEGIN, table.published), [*table.definition], self._changed(state))
         LOG.info("the load of a table begins", extra=self._fields(request.table, rows=table.estimate))
@@ -288,7 +296,7 @@ class TableLoads:
         except ConnectorError as error:
             self._stop_load(at.online, self._requests[name], state, error)
             return
-        state = replace(state, after=after, at=self._clock.now())
+        state = replace(state, after=after, at=self._clock.now(), last=at.next)
         if not ended:
             at.online.publisher.put([self._changed(state)])
             return
@@ -298,7 +306,7 @@ class TableLoads:
 
     def _stop_missing(self, online: Online, round_: Round) -> None:
         """Stop the loads of tables that do not exist."""
-        for request, state in outstanding(self._requests.values(), self._states):
+        for request, state in self._outstanding():
             if request.table not in round_.tables and request.table in round_.wanted:
                 error = SourceChanged("there is no such table: it was dropped or renamed, or is not captured")
                 self._stop_load(online, request, state, error)
@@ -309,6 +317,9 @@ class TableLoads:
         why = error.located[:REASON_CHARACTERS]
         online.publisher.put([self._changed(replace(state, state=LoadState.STOPPED, at=now, why=why))])
         LOG.error("the load of a table has stopped", extra=self._fields(request.table, why=error))
+
+    def _outstanding(self) -> list[tuple[LoadRequest, TableLoad | None]]:
+        return outstanding(self._requests.values(), self._states, self._trapped)
 
     def _changed(self, state: TableLoad) -> TableLoad:
         self._states[state.table] = state
@@ -331,6 +342,11 @@ class _Place:
     online: Online
     round: Round
     resume: SourcePosition
+
+    @property
+    def next(self) -> Seqno:
+        """The next event."""
+        return self.online.encoder.next_seqno
 
     def put(self, event: LoadEvent, changes: list[Rows | Statement], state: TableLoad | None = None) -> None:
         """Publish an event, and the state of the load with it."""

@@ -6,10 +6,12 @@ table: a newer request for a table replaces an older one, and a load begins that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from connector.log.epochs.fork import Range, overlaps
+from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 
 
@@ -55,6 +57,7 @@ class TableLoad:
         estimate: approximate number of rows of the table.
         began_at, at: µs since 1970 UTC: when it began, and when this was written.
         why: the error that stopped it.
+        begin, last: its first event, and one at or after its last one so far.
     """
 
     table: TableName
@@ -67,12 +70,19 @@ class TableLoad:
     began_at: int = 0
     at: int = 0
     why: str = ""
+    begin: Seqno = NO_SEQNO
+    last: Seqno = NO_SEQNO
 
 
 def outstanding(
-    requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad]
+    requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], trapped: Sequence[Range] = ()
 ) -> list[tuple[LoadRequest, TableLoad | None]]:
     """The loads that are not ended, in the order in which they were asked for.
+
+    Args:
+        requests: the newest request of each table.
+        states: the newest state of each table.
+        trapped: the events that a later epoch goes on without: a load that had some of them begins again.
 
     Returns:
         Each request, and its state; None: it has not begun.
@@ -83,6 +93,8 @@ def outstanding(
         if state is None or state.load != request.load:
             if not request.cancel:
                 found.append((request, None))
+        elif state.state in (LoadState.LOADING, LoadState.ENDED) and overlaps(trapped, state.begin, state.last):
+            found.append((request, None))
         elif state.state is LoadState.LOADING:
             found.append((request, state))
     return found

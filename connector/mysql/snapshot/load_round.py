@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import pymysql
 
+from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.source import Source
 from connector.errors import ConnectorError, SourceChanged, SourceUnavailable
@@ -115,6 +116,7 @@ class LoadRound:
         self._failed: dict[TableName, ConnectorError] = {}
         self._found: Handover[tuple[TableName, Rows]] | None = None
         self._deadline = 0.0
+        self._begun = False  # a chunk was read
         self.brief = brief
         self.place = SourcePosition("", 0)
         self.time = 0
@@ -169,6 +171,7 @@ class LoadRound:
         for session in self._sessions:
             for wanted in self._asked:
                 _lock_definition(session, wanted.name)
+        faults.point("load.before_place")
         first = self._sessions[0]
         self.place = end_position(first)
         now = query(first, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
@@ -222,10 +225,16 @@ class LoadRound:
         session = self._sessions[0]
         with speaking_to(self._source):
             for name, division in self._divisions.items():
-                if not self.tables[name].has_key and self._clock.monotonic() < self._deadline and not self._failed:
+                if not self.tables[name].has_key and not self._over and not self._failed:
+                    self._begun = True
                     chunk = division.next(session)
                     if chunk is not None:
                         yield from ((name, rows) for rows in self._batches(session, name, chunk))
+
+    @property
+    def _over(self) -> bool:
+        """True if no further chunk begins; each round has one at least."""
+        return self._begun and self._clock.monotonic() >= self._deadline
 
     def progress(self, name: TableName) -> tuple[Bound | None, bool]:
         """The greatest key of a table's chunks, and whether they are all, after `rows`.
@@ -273,9 +282,10 @@ class LoadRound:
             for name, division in self._divisions.items():
                 if name in self._failed or division.exhausted or not self.tables[name].has_key:
                     continue
-                if self._clock.monotonic() >= self._deadline:
+                if self._over:
                     return None
                 if (chunk := division.next(session)) is not None:
+                    self._begun = True
                     return name, chunk
         return None
 

@@ -86,6 +86,11 @@ cdef class Encoder:
         """True while an event has begun and not ended."""
         return self.event is not None
 
+    @property
+    def next_seqno(self):
+        """The unfinished event, or else the next one."""
+        return self.next
+
     def begin(self, numbering):
         """Continue with these numbers; an unfinished event is dropped."""
         self.event = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import threading
 import time
 from collections import Counter
@@ -20,7 +21,7 @@ from connector.errors import SandboxError
 from connector.log.ids import Action, Kind
 from connector.log.transaction.load import LoadEvent, Part
 from connector.mysql.server.connection import connect, query
-from tests.support.producing import Bench, until
+from tests.support.producing import Bench, Producing, until
 from tests.support.servers.environment import Broker, SqlServer
 from tests.support.servers.mysql56 import MySql56Server, mysql56_folder
 
@@ -254,3 +255,101 @@ def test_tables_loaded_under_load_are_equal_from_their_loads_on(
     for table in TABLES:
         assert copies.of(table) == on_source(bench, table)
     assert producing.text.count("a round of a load") > 3
+
+
+def stopped(producing: Producing) -> bool:
+    """True while the process is stopped at a failpoint."""
+    state = Path(f"/proc/{producing.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "T" or producing.process.poll() is not None
+
+
+def go_on(producing: Producing) -> None:
+    producing.process.send_signal(signal.SIGCONT)
+
+
+CHANGES = (
+    "UPDATE t SET v = 'late' WHERE id = 60; DELETE FROM t WHERE id = 61; INSERT INTO t VALUES (900001, 'new', 0);"
+    "UPDATE t SET id = 900002 WHERE id = 62; UPDATE t SET id = -4 WHERE id = 63; UPDATE t SET id = 63 WHERE id = 64"
+)
+
+
+@pytest.mark.parametrize("point", ["load.before_place:2", "load.before_place:1"])
+def test_rows_that_change_after_a_rounds_view_are_those_of_the_stream(
+    point: str, mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    bench = Bench(
+        mysql_server,
+        kafka_broker,
+        tmp_path,
+        settings={**SMALL_ROUNDS, "THL_SOURCE__SNAPSHOT__ROUND_SECONDS": "0.000001"},
+    )
+    fill(bench, ["t"])
+    with bench.start(THL_STOP_POINT=point) as producing:
+        producing.online()
+        assert asked(bench, f"{bench.service}.t") == 0
+        until(lambda: stopped(producing))
+        bench.sql(f"USE {bench.service}; {CHANGES}")
+        go_on(producing)
+        until(lambda: "loaded a table" in producing.text)
+        wait_for_log(bench)
+        assert producing.stop() == 0, producing.text
+    copies = replayed(bench)
+    assert copies.of("t") == on_source(bench, "t")
+    assert not copies.read["t", (61,)]
+
+
+def test_ddl_and_a_partial_image_after_a_rounds_view_make_the_round_again(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    settings = {**SMALL_ROUNDS, "THL_SOURCE__SNAPSHOT__ROUND_SECONDS": "0.000001"}
+    bench = Bench(mysql_server, kafka_broker, tmp_path, settings=settings)
+    fill(bench, ["t"])
+    with bench.start(THL_STOP_POINT="load.before_place:2") as producing:
+        producing.online()
+        assert asked(bench, f"{bench.service}.t") == 0
+        until(lambda: stopped(producing))
+        bench.sql(
+            f"USE {bench.service}; SET SESSION binlog_row_image = MINIMAL; UPDATE t SET v = 'minimal' WHERE id = 2000;"
+            "CREATE TABLE other (id INT PRIMARY KEY)"
+        )
+        go_on(producing)
+        until(lambda: "loaded a table" in producing.text)
+        wait_for_log(bench)
+        assert producing.stop() == 0, producing.text
+    (ddl,) = [event.seqno for event in events(bench) if "CREATE TABLE other" in str(list(event.changes))]
+    ((seqno, row),) = [
+        (event.seqno, row.after)
+        for event in events(bench)
+        if event.kind is Kind.LOAD
+        for change in event.changes
+        for row in getattr(change, "rows", ())
+        if row.after["id"] == 2000
+    ]
+    assert seqno > ddl
+    assert row["v"] == "minimal"
+
+
+@pytest.mark.parametrize("point", ["load.before_rows:4", "load.mid_round:1", "load.mid_round:5"])
+def test_load_whose_producer_is_killed_goes_on_after_the_last_whole_round(
+    point: str, mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    bench = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(SMALL_ROUNDS))
+    fill(bench, ["t", "keyless"])
+    with writing(bench, ["t", "keyless"]):
+        with bench.start(THL_CRASH_POINT=point) as producing:
+            producing.online()
+            assert asked(bench, f"{bench.service}.t") == 0
+            assert asked(bench, f"{bench.service}.keyless") == 0
+            assert producing.ended() == -signal.SIGKILL, producing.text
+        with bench.start() as producing:
+            until(lambda: producing.text.count("loaded a table") == (1 if "mid_round:5" in point else 2))
+            assert "begins" not in producing.text or point != "load.mid_round:5"
+    with bench.start() as producing:
+        producing.online()
+        wait_for_log(bench)
+        assert producing.stop() == 0, producing.text
+    copies = replayed(bench)
+    for table in ("t", "keyless"):
+        assert copies.of(table) == on_source(bench, table)
+    again = sum(count > 1 for count in copies.read.values())
+    assert again <= 500  # the rows of one round
