@@ -96,6 +96,8 @@ def framing(number: int | None = None, load_number: int | None = None) -> Framin
     Args:
         number, load_number: the numbers of the schema and of that of loads in the registry; None: no registry.
     """
+    if (number is None) != (load_number is None):
+        raise ValueError("a registry numbers both schemas")
     if number is None or load_number is None:
         return Framing(single_object_header(), {}, SINGLE_OBJECT + bytes.fromhex(LOAD_FINGERPRINT), {})
     facts, load_facts = ({SCHEMA: fingerprint} for fingerprint in (schema_fingerprint(), LOAD_FINGERPRINT))

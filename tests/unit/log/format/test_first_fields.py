@@ -16,7 +16,9 @@ from connector.schema import framing
 def fragment(place: FirstFields, shard: str, number: int | None = None) -> bytes:
     head = EventHeader(place.seqno, place.epoch, place.kind, shard, place.prev_seqno, -1, 1, 2, None, 0, 0, b"\x00")
     head.end("x", 1, 0)
-    return FragmentWriter(framing(number).opening, "db:3306").write(head, place.fragno, place.last_frag, 0, [])
+    framed = framing(number, number)
+    opening = framed.load_opening if place.kind is Kind.LOAD else framed.opening
+    return FragmentWriter(opening, "db:3306").write(head, place.fragno, place.last_frag, 0, [])
 
 
 longs = st.integers(-1, 2**63 - 1)

@@ -161,7 +161,7 @@ def test_a_message_with_a_registry_differs_only_in_its_framing(
         source_id="db:3306",
         partitions=4,
         limits=Limits(fragment=limit, shard=1 << 22, message=1 << 20),
-        framing=framing(number),
+        framing=framing(number, number + 1),
     )
     by.begin(Numbering(epoch=Epoch(3), next_seqno=Seqno(42), tails={0: Seqno(40)}, last_barrier=Seqno(39)))
     told, plain = encode(making.whole(event), by), encode(making.whole(event), encoder(fragment=limit))
