@@ -164,7 +164,7 @@ def _row(table: TableName, request: LoadRequest | None, state: TableLoad | None)
     return {
         "table": str(table),
         "load": request.load if request is not None else state and state.load,
-        "state": "waiting" if of is None else of.state.value,
+        "state": "waiting" if waiting else "cancelled" if of is None else of.state.value,
         "rows": of and of.rows,
         "estimate": of and of.estimate,
         "why": of.why if of is not None else "",

@@ -25,7 +25,7 @@ from typing import Final
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, ConnectorError, Fenced, SourceChanged, SourceUnavailable
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, SourceChanged, SourceUnavailable
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, outstanding
@@ -48,6 +48,7 @@ from connector.log.transaction.xa import Decided, Prepared, end_of
 from connector.producer.going_online import Online
 from connector.producer.publish.queue import Work
 from connector.producer.sources.source import EventSource, OpenedTable, Round
+from connector.retrying import Stopped
 
 LOG: Final = logging.getLogger(__name__)
 TABLES_OF_A_ROUND: Final = 20
@@ -55,6 +56,7 @@ MOST_BEHIND: Final = 16 << 20  # bytes of the source's log between the stream an
 PAUSE: Final = 0.5  # seconds after a round that could not be opened
 SPOILED_ROUNDS: Final = 3  # after which a round gets a lock
 REASON_CHARACTERS: Final = 1000
+WITHOUT_TRANSACTIONS: Final = "a table whose engine has no transactions cannot be read consistently"
 
 
 @dataclass(slots=True)
@@ -234,6 +236,9 @@ class TableLoads:
             table = opened.round.tables.get(request.table)
             if table is None:
                 continue
+            if not table.transactional:
+                self._stop_load(online, request, state, PreflightError(WITHOUT_TRANSACTIONS, table=request.table))
+                continue
             usable = opened.round.brief or not (opened.all_spoiled or table.published in opened.spoiled)
             if state is None or state.key != table.key:
                 # The stream's changes before the beginning may be missing on a target that had left the table out.
@@ -247,12 +252,17 @@ class TableLoads:
         faults.point("load.before_rows")
         try:
             rows = at.publish(opened, chosen, self._stop)
-        except (SourceUnavailable, BrokerUnavailable, Fenced):
+        except (BrokerUnavailable, Fenced):
+            raise
+        except SourceUnavailable:
+            for name, state in chosen.items():
+                if error := opened.round.failed(name):
+                    self._stop_load(online, self._requests[name], state, error)
             raise
         except ConnectorError as error:
             for name, state in chosen.items():
                 self._stop_load(online, self._requests[name], state, error)
-            if online.encoder.open:
+            if online.encoder.open:  # the next epoch voids the event
                 raise SourceUnavailable("a table could not be read within its event") from error
             return
         if rows is None:
@@ -363,10 +373,12 @@ class _Place:
         rows = dict.fromkeys(chosen, 0)
         whole: TableName | None = None  # the table without a key whose event is open
         for name, read in self._read(opened, chosen):
-            if stop.is_set() and whole is None:
+            if stop.is_set():
+                if whole is not None:
+                    raise Stopped
                 return None
             table = self.round.tables[name]
-            if whole is not None and whole != name:
+            if whole not in (None, name):
                 self._put([TransactionBatch(None, [], self._end())])
                 whole = None
             if table.has_key:
@@ -379,10 +391,13 @@ class _Place:
                 whole = name
             rows[name] += read.count
         if whole is not None:
+            if self.round.failed(whole):
+                # The next epoch voids the event.
+                raise SourceUnavailable("the rows of a table without a key could not be read", table=whole)
             self._put([TransactionBatch(None, [], self._end())])
         for name, state in chosen.items():
             table = self.round.tables[name]
-            if not table.has_key and not rows[name] and self.round.progress(name)[1]:
+            if not (table.has_key or rows[name] or self.round.failed(name)) and self.round.progress(name)[1]:
                 self.put(LoadEvent(state.load, Part.WHOLE, table.published), [])
         return rows
 

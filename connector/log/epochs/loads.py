@@ -51,8 +51,9 @@ class TableLoad:
         table: the table, by its name on the source.
         load: the ID of the load.
         state: the state.
-        key: the columns of the primary key by which the table is divided, each with its type and collation.
-        after: all rows up to this key are in the log, as SQL literals, one for each of these columns; None: none are.
+        key: the creation of the table, and the columns of its primary key by which it is divided: if they change, the
+            load begins again.
+        after: all rows up to this key are in the log, as SQL literals, one for each column; None: none are.
         rows: the rows that were published.
         estimate: approximate number of rows of the table.
         began_at, at: µs since 1970 UTC: when it began, and when this was written.

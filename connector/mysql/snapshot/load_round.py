@@ -82,14 +82,20 @@ class Opened:
         return bool(self.table.layout.key)
 
     @property
+    def transactional(self) -> bool:
+        """True if it can be read consistently."""
+        return self.table.transactional
+
+    @property
     def estimate(self) -> int:
         """Approximate number of its rows."""
         return self.table.estimate
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns of its key by which it is divided, each with what decides the order of its values."""
-        return tuple(f"{one.name} {one.base} {one.charset} {one.collation}" for one in self.table.divided_by)
+        """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
+        columns = (f"{one.name} {one.base} {one.charset} {one.collation}" for one in self.table.divided_by)
+        return self.table.created, *columns
 
 
 class LoadRound:
@@ -144,7 +150,7 @@ class LoadRound:
                 query(session, "SET SESSION lock_wait_timeout = %s", (LOCK_SECONDS,))
             check_one_server(self._sessions[0], self._sessions[1:])
             try:
-                self.brief = self.brief or consumed is None or is_mariadb(self._sessions[0])
+                self.brief = self.brief or consumed is None or not _all_with_gtids(self._sessions[0])
                 if self.brief:
                     self._locked()
                 else:
@@ -192,6 +198,8 @@ class LoadRound:
         for wanted in self._asked:
             for table in read_tables(self._sessions[0], self._filter, wanted.name):
                 name = table.layout.name
+                if "insert" not in self._filter.actions(*name):
+                    continue
                 create = str(query(self._sessions[0], f"SHOW CREATE TABLE {table.source}")[0]["Create Table"])
                 statements = definition(self._filter, name, schemas[name.schema], create)
                 self.tables[name] = Opened(table, self._filter.published_name(name), statements)
@@ -228,8 +236,12 @@ class LoadRound:
                 if not self.tables[name].has_key and not self._over and not self._failed:
                     self._begun = True
                     chunk = division.next(session)
-                    if chunk is not None:
-                        yield from ((name, rows) for rows in self._batches(session, name, chunk))
+                    try:
+                        yield from ((name, rows) for rows in self._batches(session, name, chunk or KeyRange()))
+                    except SourceUnavailable:
+                        raise
+                    except ConnectorError as error:
+                        self._failed[name] = error
 
     @property
     def _over(self) -> bool:
@@ -246,6 +258,10 @@ class LoadRound:
             raise error
         division = self._divisions[name]
         return division.after, division.exhausted
+
+    def failed(self, name: TableName) -> ConnectorError | None:
+        """The error with which a table could not be read."""
+        return self._failed.get(name)
 
     def close(self) -> None:
         """End the sessions. May be repeated."""
@@ -316,6 +332,11 @@ class LoadRound:
                 new_data, new_ends, _, _ = transform.rows(Action.INSERT, bytes(data), bytes(ends), b"", b"")
                 rows = Rows(transform.layout, Action.READ, new_data, array("Q", new_ends))
             yield rows
+
+
+def _all_with_gtids(session: Connection) -> bool:
+    """True if each transaction of a MySQL has a GTID, by which it can be told whether a view has it."""
+    return not is_mariadb(session) and query(session, "SELECT @@GLOBAL.gtid_mode AS mode")[0]["mode"] == "ON"
 
 
 def _lock_definition(session: Connection, name: TableName) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from connector.errors import ConnectorError
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
@@ -68,11 +69,15 @@ class OpenedTable(Protocol):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns of its key by which it is divided, each with what decides the order of its values."""
+        """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
 
     @property
     def has_key(self) -> bool:
         """True if it has a primary key."""
+
+    @property
+    def transactional(self) -> bool:
+        """True if it can be read consistently."""
 
     @property
     def estimate(self) -> int:
@@ -134,6 +139,9 @@ class Round(Protocol):
         Raises:
             ConnectorError: the table could not be read.
         """
+
+    def failed(self, name: TableName) -> ConnectorError | None:
+        """The error with which a table could not be read."""
 
     def close(self) -> None:
         """End the sessions. May be repeated."""

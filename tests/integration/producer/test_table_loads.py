@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import threading
@@ -353,3 +354,58 @@ def test_load_whose_producer_is_killed_goes_on_after_the_last_whole_round(
         assert copies.of(table) == on_source(bench, table)
     again = sum(count > 1 for count in copies.read.values())
     assert again <= 500  # the rows of one round
+
+
+def test_table_that_cannot_be_read_stops_its_own_load_alone(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(SMALL_ROUNDS))
+    fill(bench, ["t"])
+    bench.sql(
+        f"USE {bench.service}; CREATE TABLE isam (id INT PRIMARY KEY) ENGINE = MyISAM; INSERT INTO isam VALUES (1);"
+        "CREATE TABLE gone (id INT PRIMARY KEY); SET sql_mode = '';"
+        "CREATE TABLE broken (v VARCHAR(9) CHARACTER SET latin1); INSERT INTO broken VALUES ('good');"
+        "CREATE TABLE bad_text (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET sjis);"
+        "INSERT INTO bad_text VALUES (1, 'good'), (2, _binary x'81FF')"
+    )
+    with bench.start() as producing:
+        producing.online()
+        assert asked(bench, *(f"{bench.service}.{table}" for table in ("isam", "gone", "bad_text", "broken", "t"))) == 0
+        bench.sql(f"DROP TABLE {bench.service}.gone")
+        until(lambda: producing.text.count("has stopped") + producing.text.count("loaded a table") >= 5)
+        assert producing.stop() == 0, producing.text
+    capsys.readouterr()
+    assert asked(bench, "--status", "--format", "json") == 0
+    found = {row["table"].partition(".")[2]: row for row in json.loads(capsys.readouterr().out)}
+    assert found["t"]["state"] == found["broken"]["state"] == "ended"
+    assert "no transactions" in found["isam"]["why"]
+    assert found["gone"]["state"] in ("stopped", "ended")
+    assert replayed_without(bench, "isam", "gone", "bad_text").of("t") == on_source(bench, "t")
+
+
+def replayed_without(bench: Bench, *tables: str) -> Copies:
+    copies = replayed(bench)
+    copies.loading -= set(tables)
+    return copies
+
+
+def test_load_is_asked_for_by_captured_tables_alone(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(SMALL_ROUNDS))
+    fill(bench, ["t"])
+    assert asked(bench, f"{bench.service}.t") == 4
+    with bench.start() as producing:
+        producing.online()
+        assert producing.stop() == 0
+    assert asked(bench, f"{bench.service}.unknown") == 3
+    assert "no captured table" in capsys.readouterr().err
+    assert asked(bench, f"{bench.service}.t") == 0
+    assert asked(bench, "--cancel", f"{bench.service}.t") == 0
+    capsys.readouterr()
+    assert asked(bench, "--status") == 0
+    assert "cancelled" in capsys.readouterr().out
+    with bench.start() as producing:
+        producing.online()
+        assert producing.stop() == 0
+    assert not [event for event in events(bench) if event.kind is Kind.LOAD]
