@@ -13,8 +13,8 @@ with Consumer("localhost:9092", "shop", group="search") as consumer:
 ```
 
 A `Consumer` returns events; its docstring states its promises and errors. A `RelayConsumer` returns those of an
-applier's relay, without Kafka. A `Start` names the event to begin with. An
-`Event` is one transaction; its `changes` are `RowChanges` (with `Row` and `Column`) and `Statement`. A
+applier's relay, without Kafka. A `Start` names the event to begin with. An `Event` is one transaction, or a part of a
+table's load (`LoadEvent`, `Part`); its `changes` are `RowChanges` (with `Row` and `Column`) and `Statement`. A
 `ConsumerPosition` is the position after an event, to be stored with its effects. docs/consuming.md shows more, and how
 to read the log without this package.
 
@@ -42,7 +42,8 @@ from connector.consume.start import Start
 from connector.errors import BrokerUnavailable, ConnectorError, HistoriesDiffer, LogDamaged, ShardsChanged
 from connector.log.ids import Action, Kind, Outcome
 from connector.log.transaction.batch import Statement
-from connector.log.transaction.layout import Column
+from connector.log.transaction.layout import Column, TableName
+from connector.log.transaction.load import LoadEvent, Part
 
 __all__ = [
     "Action",
@@ -54,13 +55,16 @@ __all__ = [
     "Event",
     "HistoriesDiffer",
     "Kind",
+    "LoadEvent",
     "LogDamaged",
     "Outcome",
+    "Part",
     "RelayConsumer",
     "Row",
     "RowChanges",
     "ShardsChanged",
     "Start",
     "Statement",
+    "TableName",
     "Value",
 ]

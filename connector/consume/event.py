@@ -12,7 +12,9 @@ from connector.consume.position import ConsumerPosition
 from connector.consume.start import EPOCH
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Epoch, Kind, Outcome, Seqno, ShardId
+from connector.log.rules import damaged
 from connector.log.transaction.batch import Statement
+from connector.log.transaction.load import LoadEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,22 @@ class Event:
 
     @property
     def kind(self) -> Kind:
-        """Transaction or DDL."""
+        """Transaction, DDL, or a part of a table's load."""
         return self.header.kind
+
+    @property
+    def load(self) -> LoadEvent | None:
+        """The table's load that the event is a part of, with its part; None for what the source executed.
+
+        Raises:
+            LogDamaged: the metadata do not say of which load.
+        """
+        if self.kind is not Kind.LOAD:
+            return None
+        try:
+            return LoadEvent.of(self.metadata)
+        except ValueError as error:
+            raise damaged(error, seqno=self.seqno, at=self.place) from error
 
     @property
     def outcome(self) -> Outcome | None:
@@ -112,7 +128,7 @@ class Event:
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """Further facts: `snapshot` of an initial load, `xid` of an XA transaction, …"""
+        """Further facts: `snapshot` of an initial load, `load` of a table's load, `xid` of an XA transaction, …"""
         return self.header.metadata
 
     @property

@@ -9,6 +9,8 @@ from typing import Any
 from connector.log.epochs.control import EpochRecord
 from connector.log.format.shard import partition_of
 from connector.log.ids import Epoch, Seqno, ShardId
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent, Part
 from tests.support.fragments import by_epoch, change, in_parts, marker, record, statement
 from tests.support.log_writer import LogWriter
 
@@ -87,30 +89,38 @@ class Story:
     def fragments(
         self, shard: str, count: int, rows: int, kind: str = "transaction", parts: int = 1
     ) -> list[dict[str, Any]]:
-        """The next event's fragments: `count` changes, one in each, or in several if in parts."""
+        """The next event's fragments: `count` changes, one in each, or in several if in parts.
+
+        Args:
+            kind: of the event; a `Part`: it is one of a load.
+        """
+        load = LoadEvent("l1", kind, TableName("shop", "orders")) if isinstance(kind, Part) else None
+        definition = kind in {"ddl", Part.BEGIN}
         seqno, partition = self.seqno + 1, partition_of(ShardId(shard), self.log.partitions)
         result: list[dict[str, Any]] = []
         for number in range(count * parts):
             images = [(None, values(shard, seqno * 1000 + number // parts * rows + n)) for n in range(rows)]
             made = (
                 statement(f"CREATE TABLE t{seqno} (id INT)")
-                if kind == "ddl"
-                else change("insert", images, columns=COLUMNS)
+                if definition
+                else change("read" if load else "insert", images, columns=COLUMNS)
             )
+            changes = [] if kind is Part.END else [made] if parts == 1 else [in_parts(made, parts)[number % parts]]
             last = number == count * parts - 1
             result.append(
                 record(
                     seqno,
-                    [made] if parts == 1 else [in_parts(made, parts)[number % parts]],
+                    changes,
                     fragno=number,
                     last_frag=last,
-                    kind=kind,
+                    kind="load" if load else kind,
                     shard=shard,
                     epoch=self.log.epoch,
                     prev_seqno=self.tails.get(partition, -1),
                     last_barrier=self.barrier,
-                    rows=(number + 1) // parts * rows,
-                    gtid=f"{UUID}:{seqno + 1}",
+                    rows=0 if definition or kind is Part.END else (number + 1) // parts * rows,
+                    gtid=None if load else f"{UUID}:{seqno + 1}",
+                    metadata=load.metadata() if load else {},
                     commit_time=BEGAN + seqno * SECOND if last else None,
                 )
             )
@@ -152,7 +162,7 @@ class Story:
         self.log.raw(*map(by_epoch, self.fragments(shard, count, 1)), partition=partition, abort=True)
 
     def tell(self) -> None:
-        """Writes everything: fragments, aborted transactions, given up attempts, epochs, barriers."""
+        """Writes everything: fragments, aborted transactions, given up attempts, epochs, barriers, loads."""
         shards = [shard_in(partition, self.log.partitions) for partition in range(self.log.partitions)]
         self.log.online()
         self.event("#UNKNOWN", kind="ddl")
@@ -169,6 +179,12 @@ class Story:
         self.event("#UNKNOWN", kind="ddl")
         for n in range(9):
             self.event(shards[n * 7 % len(shards)], 1 + n % 3, cut=n == 5)
+        self.event("#UNKNOWN", kind=Part.BEGIN)
+        self.event(shards[0], 2, kind=Part.ROWS, parts=2)
+        self.given_up(shards[0])
+        self.event(shards[0], kind=Part.ROWS, cut=True)
+        self.event("#UNKNOWN", 3, kind=Part.WHOLE, parts=2)
+        self.event("#UNKNOWN", kind=Part.END)
         self.log.online()
         self.event("#UNKNOWN")
         self.event(shards[-1])

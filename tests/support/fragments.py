@@ -23,12 +23,13 @@ from connector.schema import change_schema
 
 RAW: dict[str, Any] = json.loads((Path(__file__).parents[2] / "schemas" / "fragment.avsc").read_text())
 SCHEMA = parse_schema(RAW)
-CHANGE = parse_schema(change_schema(RAW))
 FINGERPRINT = fingerprint(to_parsing_canonical_form(RAW), "CRC-64-AVRO")
 PREFIX = b"\xc3\x01" + bytes.fromhex(FINGERPRINT)
 LOAD_RAW: dict[str, Any] = json.loads((Path(__file__).parents[2] / "schemas" / "load.avsc").read_text())
 LOAD_SCHEMA = parse_schema(LOAD_RAW)
-LOAD_PREFIX = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(LOAD_RAW), "CRC-64-AVRO"))
+CHANGE = parse_schema(change_schema(LOAD_RAW))  # also of other events: their bytes are the same
+LOAD_FINGERPRINT = fingerprint(to_parsing_canonical_form(LOAD_RAW), "CRC-64-AVRO")
+LOAD_PREFIX = b"\xc3\x01" + bytes.fromhex(LOAD_FINGERPRINT)
 NUMBER = 1_000_000_007  # of the schema in a registry: a positive int32
 
 Values = Sequence[int | float | str | bytes | None]
@@ -125,8 +126,9 @@ def encoded(fields: dict[str, Any]) -> bytes:
     return (LOAD_PREFIX if fields["kind"] == "load" else PREFIX) + _body(fields)
 
 
-def registered(fields: dict[str, Any], schema: str = FINGERPRINT) -> bytes:
+def registered(fields: dict[str, Any], schema: str = "") -> bytes:
     """Encodes as a producer with a registry does."""
+    schema = schema or (LOAD_FINGERPRINT if fields["kind"] == "load" else FINGERPRINT)
     told = {**fields, "metadata": {**fields["metadata"], "schema": schema}}
     return b"\0" + NUMBER.to_bytes(4, "big") + _body(told)
 

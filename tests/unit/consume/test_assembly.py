@@ -25,12 +25,13 @@ from connector.log.ids import LogId, Seqno, ShardId
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.reading.shard_sequencer import ShardSequencer
 from connector.log.rules import Rule
+from connector.log.transaction.load import Part
 from connector.log.transaction.position import TargetPosition
 from tests.support.events import MemoryLog, Story, shard_in
 from tests.support.fragments import record
 
 DECODER = MessageDecoder("t")
-STEPS = ("event", "event", "event", "long", "barrier", "ddl", "given up", "aborted", "online")
+STEPS = ("event", "event", "event", "long", "barrier", "ddl", "given up", "aborted", "online", *Part)
 
 
 @st.composite
@@ -45,6 +46,10 @@ def stories(draw: st.DrawFn) -> Story:
                 story.event(shard, 3 if what == "long" else 1, 1)
             case "barrier" | "ddl":
                 story.event("#UNKNOWN", 1, 1, "ddl" if what == "ddl" else "transaction")
+            case Part.ROWS:
+                story.event(shard, 2, 1, what)
+            case Part():
+                story.event("#UNKNOWN", 1, 1, what)
             case "given up":
                 story.given_up(shard)
             case "aborted":
