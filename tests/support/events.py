@@ -94,7 +94,8 @@ class Story:
         Args:
             kind: of the event; a `Part`: it is one of a load.
         """
-        load = LoadEvent("l1", kind, TableName("shop", "orders")) if isinstance(kind, Part) else None
+        table, key = ("notes", ()) if kind is Part.WHOLE else ("orders", (0,))
+        load = LoadEvent("l1", kind, TableName("shop", table)) if isinstance(kind, Part) else None
         definition = kind in {"ddl", Part.BEGIN}
         seqno, partition = self.seqno + 1, partition_of(ShardId(shard), self.log.partitions)
         result: list[dict[str, Any]] = []
@@ -103,7 +104,7 @@ class Story:
             made = (
                 statement(f"CREATE TABLE t{seqno} (id INT)")
                 if definition
-                else change("read" if load else "insert", images, columns=COLUMNS)
+                else change("read" if load else "insert", images, columns=COLUMNS, table=table, key=key)
             )
             changes = [] if kind is Part.END else [made] if parts == 1 else [in_parts(made, parts)[number % parts]]
             last = number == count * parts - 1

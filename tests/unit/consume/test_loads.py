@@ -165,9 +165,9 @@ def copies_of(*records: dict[str, Any]) -> list[dict[TableName, list[Row]]]:
 
 
 @given(steps=st.lists(STEPS, max_size=60), partial=st.booleans())
-@example([("load", 0, True)] * 2 + [("unlogged", 1, True)], partial=False)  # only the copy has a row
-@example([("load", 0, True), ("unlogged", 1, True)], partial=False)  # … that a load has read which begins again
-@example([("write", 1, False)], partial=False)  # without a key, before `whole`
+@example(steps=[("load", 0, True)] * 2 + [("unlogged", 1, True)], partial=False)  # only the copy has a row
+@example(steps=[("load", 0, True), ("unlogged", 1, True)], partial=False)  # … that a load has read which begins again
+@example(steps=[("write", 1, False)], partial=False)  # without a key, before `whole`
 def test_documented_copy_equals_the_source_wherever_no_load_is_open(
     steps: list[tuple[str, int, bool]], partial: bool
 ) -> None:
