@@ -1,6 +1,7 @@
 """Writes fragments as an Avro object container file (Avro specification, "Object Container Files").
 
-The fragments' bytes are copied, not decoded and encoded again, so their CRC-32 holds in the file, too.
+The fragments' bytes are copied, not decoded and encoded again, so their CRC-32 holds in the file, too. The file's
+schema is that of loads, which reads the other messages as well: it has more symbols in two enums, behind theirs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from typing import BinaryIO, Final
 
 from connector.log.format import avro
-from connector.schema import fragment_schema
+from connector.schema import load_schema
 
 MAGIC: Final = b"Obj\x01"
 BLOCK_BYTES: Final = 1 << 16
@@ -27,7 +28,7 @@ class Container:
         self._out = out
         self._block: list[bytes] = []
         self._size = 0
-        schema = json.dumps(fragment_schema()).encode()
+        schema = json.dumps(load_schema()).encode()
         self._sync = hashlib.sha256(schema).digest()[:16]
         facts = ((b"avro.schema", schema), (b"avro.codec", b"null"))
         out.write(

@@ -1,4 +1,4 @@
-"""Formats changes of rows as SQL: INSERT, UPDATE and DELETE statements.
+"""Formats changes of rows as SQL: INSERT, UPDATE, DELETE and, of rows that a load read, REPLACE statements.
 
 A row is found by its primary key; without one by every value of its old image, and LIMIT 1, because equal rows are
 interchangeable. Where the source logs fewer columns (`binlog_row_image`), they are those of a unique key.
@@ -58,11 +58,12 @@ def row_statements(change: Mapping[str, Any], excluded: Excluded, *, hexadecimal
 
     try:
         match change["action"]:
-            case "insert":
+            case "insert" | "read":
+                verb = "INSERT" if change["action"] == "insert" else "REPLACE"
                 names = ", ".join(quoted(columns[index]["name"]) for index in after if index not in not_set)
                 values = ",\n".join(f"({', '.join(one for _, one in literals(row))})" for row in change["rows"])
                 if values:
-                    yield f"INSERT INTO {table} ({names}) VALUES\n{values}"
+                    yield f"{verb} INTO {table} ({names}) VALUES\n{values}"
             case "update":
                 for row in change["rows"]:
                     sets = [f"{quoted(columns[index]['name'])} = {shown}" for index, shown in literals(row)]

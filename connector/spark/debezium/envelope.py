@@ -1,7 +1,9 @@
 """Converts row changes to Debezium's messages: keys, envelopes and tombstones, each with Connect's schema.
 
 One topic a table, `<prefix>.<schema>.<table>`. An update that changes the key is a delete, a tombstone and a create, as
-in Debezium. A value that the envelope cannot hold exactly is an error with the table, the key and the column.
+in Debezium. The rows of a table's load are reads, as those of Debezium's incremental snapshots. The load of a table
+without a key replaces all its rows, so a truncate is before them. A value that the envelope cannot hold exactly is an
+error with the table, the key and the column.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import pyarrow as pa
 from connector.errors import Unsupported, ValueNotRepresentable
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import Column
+from connector.log.transaction.load import Part
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.spark.debezium.envelope_types import connect_type
 
@@ -32,7 +35,7 @@ _FIELDS: Final[list[pa.Field[Any]]] = [
 MESSAGES: Final = pa.schema(_FIELDS)
 SPARK_MESSAGES: Final = "seqno BIGINT, change BIGINT, part INT, epoch BIGINT, topic STRING, key BINARY, value BINARY"
 
-_OPERATIONS: Final = {"insert": "c", "update": "u", "delete": "d"}
+_OPERATIONS: Final = {"insert": "c", "update": "u", "delete": "d", "read": "r"}
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
 _KEPT: Final = 4096
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)  # creating one takes as long as using it
@@ -79,7 +82,7 @@ class Envelopes:
             yield pa.RecordBatch.from_pydict(columns, schema=MESSAGES)
 
     def messages(self, row: Row) -> list[DebeziumMessage]:
-        """Return the messages of one change; none for a DDL statement.
+        """Return the messages of one change; none for a DDL statement and for the begin and the end of a load.
 
         Args:
             row: the columns of `connector.spark.source.columns`; the commit time in µs since 1970 UTC.
@@ -88,8 +91,15 @@ class Envelopes:
             ValueNotRepresentable: the envelope cannot hold a value.
             Unsupported: the after image is partial, or the change was logged as a statement.
         """
+        if row["load_part"] == Part.WHOLE and row["change"] == 0:
+            return [self._truncated(row), *self._changed(row)]
+        return self._changed(row)
+
+    def _changed(self, row: Row) -> list[DebeziumMessage]:
+        if row["action"] is None:
+            return []
         if row["action"] == "statement":
-            if row["kind"] == "ddl" or row["sql"].startswith(SAVEPOINTS):
+            if row["kind"] in {"ddl", "load"} or row["sql"].startswith(SAVEPOINTS):
                 return []
             raise Unsupported(
                 "a change was logged as a statement: it has no rows",
@@ -118,6 +128,10 @@ class Envelopes:
             DebeziumMessage(table.topic, table.key_of(after, row), table.value(before, after, operation, row, order))
         ]
 
+    def _truncated(self, row: Row) -> DebeziumMessage:
+        topic = topic_of(self._prefix, row["schema"], row["table"])
+        return DebeziumMessage(topic, None, self._table(row).value(None, None, "t", row, self._order(row)))
+
     def _deleted(
         self, table: _Table, row: Row, before: dict[str, Any], order: tuple[int, int]
     ) -> list[DebeziumMessage]:
@@ -139,7 +153,8 @@ class Envelopes:
         return self._rows, counts[name]
 
     def _table(self, row: Row) -> _Table:
-        which = row["schema"], row["table"], row["layout"], row["key"]
+        # Without a row, as of a table that was loaded and is empty, the columns are not known.
+        which = row["schema"], row["table"], row["layout"] or "[]", row["key"] or "[]"
         found = self._tables.get(which)
         if found is None:
             if len(self._tables) >= _KEPT:
@@ -205,7 +220,7 @@ class _Table:
             "ts_ms": micros // 1000,
             "ts_us": micros,
             "ts_ns": micros * 1000,
-            "snapshot": "true" if operation == "r" else "false",
+            "snapshot": "incremental" if row["load"] is not None else "true" if operation == "r" else "false",
             "sequence": f'["{row["seqno"]}","{row["change"]}"]',
             "server_id": row["server_id"],
             "gtid": row["gtid"],

@@ -4,6 +4,9 @@
 A row's images are JSON text, `{"id":1,"v":"x"}`. Values are exact: a 64-bit integer is a number with all its digits, a
 float or double the shortest one that reads back the same, a decimal or a time the text that MySQL prints, bytes are
 `{"base64":"…"}`. A column that an image lacks (binlog_row_image) is missing, not null.
+
+Every Arrow row of a table's load names the table, also its statements. An event of a load that has no change is one
+Arrow row without an action: its part matters.
 """
 
 import json
@@ -30,6 +33,7 @@ from connector.log.format.change_header cimport read_change_header, skip_change_
 from connector.log.format.message cimport Message
 from connector.log.ids import Kind
 from connector.log.rules import BrokenRule, Rule, broken, damaged
+from connector.log.transaction.load import LoadEvent
 from connector.log.format.text cimport (
     Text,
     put,
@@ -66,6 +70,24 @@ cdef class ImageTable:
     cdef bytes before, after
 
 
+cdef class EventTexts:
+    """The texts that all rows of an event share."""
+
+    cdef bytes kind, event_id, gtid, snapshot
+    cdef bytes load, part, schema, table  # of a load; else None
+
+    def __init__(self, header):
+        self.kind = header.kind.name.lower().encode()
+        self.event_id = None if header.event_id is None else header.event_id.encode()
+        self.gtid = None if header.gtid is None else header.gtid.encode()
+        snapshot = header.metadata.get("snapshot")
+        self.snapshot = None if snapshot is None else snapshot.encode()
+        if header.kind is LOAD:
+            load = LoadEvent.of(header.metadata)
+            self.load, self.part = load.load.encode(), load.part.value.encode()
+            self.schema, self.table = load.table.schema.encode(), load.table.table.encode()
+
+
 cdef class Changes:
     """Collects the changes of finished events in batches of Arrow.
 
@@ -78,7 +100,7 @@ cdef class Changes:
     cdef bint with_layout
     cdef dict tables
     cdef Numbers seqno, number, epoch, commit_time, server_id
-    cdef Texts kind, event_id, gtid, snapshot, schema, table, action, key, before, after, sql, layout
+    cdef Texts kind, event_id, gtid, snapshot, load, part, schema, table, action, key, before, after, sql, layout
     cdef readonly long long rows  # number of collected rows
 
     def __init__(self, topic, layout=False):
@@ -89,7 +111,7 @@ cdef class Changes:
         self.commit_time, self.server_id = Numbers(), Numbers()
         self.event_id, self.gtid, self.snapshot, self.schema = Texts(), Texts(), Texts(), Texts()
         self.table, self.action, self.key, self.before, self.kind = Texts(), Texts(), Texts(), Texts(), Texts()
-        self.after, self.sql, self.layout = Texts(), Texts(), Texts()
+        self.after, self.sql, self.layout, self.load, self.part = Texts(), Texts(), Texts(), Texts(), Texts()
         self.rows = 0
 
     @property
@@ -117,15 +139,12 @@ cdef class Changes:
         cdef long long statements = 0
         cdef long long count, item, found
         cdef unsigned char branch
-        cdef bytes event_id, gtid, snapshot
-        event_id = None if last.event_id is None else last.event_id.encode()
-        gtid = None if last.gtid is None else last.gtid.encode()
-        in_snapshot = last.metadata.get("snapshot")
-        snapshot = None if in_snapshot is None else in_snapshot.encode()
+        cdef EventTexts event
         r.data = message.block.data
         r.at = message.changes
         r.end = message.end
         try:
+            event = EventTexts(last)
             while True:
                 count = read_block(r)
                 if count == 0:
@@ -133,20 +152,24 @@ cdef class Changes:
                 for item in range(count):
                     branch = read_byte(r)
                     if branch == 0:
-                        self.statement(r)
+                        self.statement(r, event)
                         statements += 1
                         found = 1
                     elif branch == 2:
-                        found = self.change(r, last.kind is LOAD)
+                        found = self.change(r, event.load is not None)
                     else:
                         raise ValueError("a change of a kind that the schema does not have")
-                    self.put_event(last, event_id, gtid, snapshot, number, found)
+                    self.put_event(last, event, number, found)
                     number += found
             if r.at != r.end:
                 raise ValueError("bytes after the last change")
             rows += number - first - statements
             if rows != message.header.rows:
                 raise BrokenRule(Rule.ROW_COUNT, rows=rows, expected=message.header.rows)
+            if number == 0 and event.load is not None and message.header.last_frag:
+                self.no_rows(event.schema, event.table, None, None)
+                self.put_event(last, event, 0, 1)
+                number = 1
         except (ValueError, IndexError) as error:
             raise damaged(
                 error,
@@ -177,6 +200,8 @@ cdef class Changes:
             self.event_id.array(types["event_id"], rows),
             self.gtid.array(types["gtid"], rows),
             self.snapshot.array(types["snapshot"], rows),
+            self.load.array(types["load"], rows),
+            self.part.array(types["load_part"], rows),
             self.schema.array(types["schema"], rows),
             self.table.array(types["table"], rows),
             self.action.array(types["action"], rows),
@@ -199,12 +224,10 @@ cdef class Changes:
             ) from error
         return batch
 
-    cdef int put_event(self, object last, bytes event_id, bytes gtid, bytes snapshot, long long number,
-                  long long rows) except -1:
+    cdef int put_event(self, object last, EventTexts event, long long number, long long rows) except -1:
         """Add the values that all rows of a change share."""
         cdef long long row
         cdef int64_t seqno = last.seqno, epoch = last.epoch, server_id = last.server_id
-        cdef bytes kind = last.kind.name.lower().encode()
         commit_time = last.commit_time
         for row in range(rows):
             self.seqno.add(seqno)
@@ -212,19 +235,25 @@ cdef class Changes:
             self.epoch.add(epoch)
             self.commit_time.add_object(commit_time)
             self.server_id.add(server_id)
-            self.kind.add(kind)
-            self.event_id.add(event_id)
-            self.gtid.add(gtid)
-            self.snapshot.add(snapshot)
+            self.kind.add(event.kind)
+            self.event_id.add(event.event_id)
+            self.gtid.add(event.gtid)
+            self.snapshot.add(event.snapshot)
+            self.load.add(event.load)
+            self.part.add(event.part)
         self.rows += rows
         return 0
 
-    cdef int statement(self, Reader r) except -1:
+    cdef int statement(self, Reader r, EventTexts event) except -1:
         cdef bytes schema = read_text(r).encode(), sql = read_text(r).encode()
         skip_map(r)
+        return self.no_rows(schema if event.load is None else event.schema, event.table, STATEMENT, sql)
+
+    cdef int no_rows(self, bytes schema, bytes table, bytes action, bytes sql) except -1:
+        """Add an Arrow row that is no row of a table."""
         self.schema.add(schema)
-        self.table.add(None)
-        self.action.add(STATEMENT)
+        self.table.add(table)
+        self.action.add(action)
         self.key.add(None)
         self.before.add(None)
         self.after.add(None)

@@ -18,6 +18,8 @@ _COLUMNS: Final[tuple[tuple[str, str, pa.DataType], ...]] = (
     ("event_id", "STRING", pa.string()),
     ("gtid", "STRING", pa.string()),
     ("snapshot", "STRING", pa.string()),
+    ("load", "STRING", pa.string()),
+    ("load_part", "STRING", pa.string()),
     ("schema", "STRING", pa.string()),
     ("table", "STRING", pa.string()),
     ("action", "STRING", pa.string()),

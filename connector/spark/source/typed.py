@@ -58,7 +58,9 @@ _IN_JSON: Final = StructType([StructField("base64", StringType())])
 
 # A value that the type cannot hold (0000-00-00) ends the query instead of becoming null. TIMESTAMPs are in UTC.
 _PARSING: Final = {"mode": "FAILFAST", "timeZone": "UTC"}
-_HEAD: Final = ("seqno", "change", "epoch", "commit_time", "event_id", "gtid", "snapshot", "action")
+_HEAD: Final = (
+    "seqno", "change", "epoch", "commit_time", "event_id", "gtid", "snapshot", "load", "load_part", "action",
+)  # fmt: skip
 
 
 def typed(changes: DataFrame, layout: TableLayout) -> DataFrame:
@@ -69,9 +71,10 @@ def typed(changes: DataFrame, layout: TableLayout) -> DataFrame:
         layout: the table's columns, from `layout_of` or `layout_in`.
 
     Returns:
-        The columns seqno, change, epoch, commit_time, event_id, gtid, snapshot, action, before, after. A column that
-        is missing in an image (binlog_row_image, or an earlier layout of the table) is null. DECIMAL of more than 38
-        digits, TIME and JSON stay strings. An invalid date ends the query with an error.
+        The columns seqno, change, epoch, commit_time, event_id, gtid, snapshot, load, load_part, action, before, after.
+        A column that is missing in an image (binlog_row_image, or an earlier layout of the table) is null. DECIMAL of
+        more than 38 digits, TIME and JSON stay strings. An invalid date ends the query with an error. A load's
+        beginning (action `statement`) and its end (no action) are rows without images.
     """
     schema, table = layout.name
     found = changes.where((col("schema") == schema) & (col("table") == table))
@@ -107,7 +110,7 @@ def layout_in(changes: DataFrame, schema: str, table: str) -> TableLayout:
     Raises:
         ConfigError: the changes have none of this table.
     """
-    found = changes.where((col("schema") == schema) & (col("table") == table))
+    found = changes.where((col("schema") == schema) & (col("table") == table) & col("layout").isNotNull())
     newest = found.orderBy(col("seqno").desc(), col("change").desc()).select("layout", "key").first()
     if newest is None:
         raise ConfigError(f"no change of {schema}.{table} was read")

@@ -12,6 +12,11 @@ import fastavro
 import pytest
 
 from connector.errors import ConfigError
+from connector.inspect.events.attempts import Attempt
+from connector.inspect.events.choice import SLACK, Choice, EventLocation
+from connector.inspect.events.decoding import fragment_of
+from connector.inspect.events.log import Listed
+from connector.inspect.formats.as_json import as_object
 from connector.inspect.formats.json_fragment import as_object
 from connector.inspect.formats.printing import Layout, Part, View, log_printer
 from connector.inspect.formats.tungsten import lines, time_of
@@ -20,6 +25,7 @@ from connector.inspect.thl_events.choice import SLACK, Choice, EventLocation
 from connector.inspect.thl_events.log import Listed
 from connector.log.ids import Epoch, Seqno
 from connector.schema import fragment_schema, single_object_header
+from tests.support.fragments import change, encoded, load_record, record
 
 COLUMNS = [
     {"name": "id", "type": "bigint", "unsigned": True, "charset": "", "labels": [], "nullable": False},
@@ -328,6 +334,40 @@ def test_an_avro_container_file_holds_the_fragments_byte_for_byte() -> None:
         again = io.BytesIO()
         fastavro.schemaless_writer(again, schema, one)
         assert again.getvalue() == body_  # its CRC-32, too
+
+
+def test_an_avro_container_file_holds_loads_beside_other_events() -> None:
+    read = [change("read", [(None, [1, "a"])])]
+    values = [encoded(load_record(0, read)), encoded(record(1, [change("insert", [(None, [2, "b"])])]))]
+    out = io.BytesIO()
+    printer = log_printer(View(layout=Layout.AVRO), out)
+    for listed in relisted(values):
+        printer.show(listed)
+    printer.flush()
+    out.seek(0)
+    found = list(fastavro.reader(out))
+    assert [(one["kind"], one["changes"][0]["action"]) for one in found] == [
+        ("load", "read"),
+        ("transaction", "insert"),
+    ]
+
+
+def test_rows_of_a_load_are_shown_as_read() -> None:
+    (listed,) = relisted([encoded(load_record(3, [change("read", [(None, [1, "a"])])]))])
+    told = text(listed)
+    assert '- METADATA = [load=l1;load_part=rows;load_table=["shop", "orders"]]\n' in told
+    assert told.endswith(
+        " - ACTION = READ\n - SCHEMA = shop\n - TABLE = orders\n - ROW# = 0\n"
+        "  - COL(1: id) = 1\n  - COL(2: v) = a\n  - KEY(1: id) = 1\n"
+    )
+    found = as_object(listed)
+    assert (found["kind"], found["metadata"]["load_part"], found["changes"][0]["action"]) == ("load", "rows", "READ")
+    assert found["changes"][0]["rows"] == [{"after": {"id": 1, "v": "a"}}]
+    assert shown(View(part=Part.SIZES), listed).endswith("Event total: 1 chunks 0 bytes in SQL statements 1 rows\n")
+
+
+def relisted(values: list[bytes]) -> list[Listed]:
+    return [Listed("t", 0, at, fragment_of(value, f"t-0@{at}"), False, value) for at, value in enumerate(values)]
 
 
 def test_an_empty_container_file_can_be_read() -> None:

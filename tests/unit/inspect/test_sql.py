@@ -13,6 +13,8 @@ from connector.inspect.formats.printing import Layout, View, log_printer
 from connector.inspect.formats.sql_literals import condition, literal
 from connector.inspect.formats.sql_session import statement_bytes
 from connector.inspect.thl_events.log import Listed
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent, Part
 from connector.patterns import column_patterns
 from tests.unit.inspect.test_listing import a_fragment, a_statement, rows
 
@@ -101,6 +103,47 @@ def test_an_event_is_a_transaction_of_statements() -> None:
         "COMMIT;\n"
         "/* EVENTID = mysql-bin.000007:0000000625753710;0 */\n"
     )
+
+
+def a_load(part: Part, *changes: dict[str, Any], **more: Any) -> Listed:
+    metadata = LoadEvent("l1", part, TableName("test", "user")).metadata()
+    return a_fragment(*changes, kind="load", metadata=metadata, **more)
+
+
+def test_rows_of_a_load_replace_those_that_are_there() -> None:
+    lines = sql(a_load(Part.ROWS, rows("read", (None, [2, "ü", None])))).splitlines()
+    assert lines[1:3] == ["/* LOAD = l1 / rows of test.user */", "BEGIN;"]
+    assert lines[4:7] == ["REPLACE INTO `test`.`user` (`id`, `name`, `photo`) VALUES", "(2, 'ü', NULL);", "COMMIT;"]
+    absent = sql(a_load(Part.ROWS, rows("delete", ([2, "ü", None], None))))
+    assert "DELETE FROM `test`.`user` WHERE `id` = 2;\n" in absent
+
+
+def test_load_of_a_table_without_a_key_deletes_its_rows_once() -> None:
+    first = a_load(Part.WHOLE, rows("read", (None, [2, "ü", None]), key=()), last_frag=False)
+    last = a_load(Part.WHOLE, rows("read", (None, [2, "ü", None]), key=()), fragno=1)
+    lines = sql(first, last).splitlines()
+    assert lines[3].startswith("SET character_set_client = utf8mb4, collation_connection = utf8mb4_bin, foreign_key_ch")
+    assert lines[4:6] == ["DELETE FROM `test`.`user`;", "REPLACE INTO `test`.`user` (`id`, `name`, `photo`) VALUES"]
+    assert [line for line in lines if "DELETE" in line or line == "COMMIT;"] == [
+        "DELETE FROM `test`.`user`;",
+        "COMMIT;",
+    ]
+
+
+def test_begin_of_a_load_makes_a_table_that_is_missing() -> None:
+    schema = a_statement("test", "CREATE DATABASE IF NOT EXISTS `test`")
+    lines = sql(a_load(Part.BEGIN, schema, a_statement("test", "CREATE TABLE `user` (\n `id` INT)"))).splitlines()
+    assert "BEGIN;" not in lines
+    assert "COMMIT;" not in lines
+    made = lines.index("CREATE DATABASE IF NOT EXISTS `test`;")
+    assert lines.index("USE `test`;") > made
+    assert "CREATE TABLE IF NOT EXISTS `user` (" in lines
+
+
+def test_load_that_its_metadata_do_not_name_is_damage() -> None:
+    with pytest.raises(LogDamaged) as refused:
+        sql(a_fragment(rows("read", (None, [2, "ü", None])), kind="load"))
+    assert {"seqno": 3582, "at": "thl.firstrep-0@1234"}.items() <= refused.value.where.items()
 
 
 def test_a_row_without_a_key_is_found_by_all_its_values() -> None:

@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connector.errors import LogDamaged
+from connector.log.ids import UNKNOWN_SHARD
 from connector.log.rules import Rule
+from connector.log.transaction.load import Part
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema
 from tests.support.broken_rules import breaks
-from tests.support.fragments import change, column, encoded, record, scanned, statement
+from tests.support.fragments import change, column, encoded, load_record, record, scanned, statement
 
 values = st.one_of(
     st.none(),
@@ -65,7 +68,8 @@ def test_a_row_has_the_ids_of_its_event() -> None:
     assert row == {
         "seqno": 41, "change": 0, "epoch": 3, "server_id": 1, "kind": "transaction",
         "event_id": "binlog.000001:0000000000001041;7",
-        "gtid": "6f1c9a52-0000-11ee-8c99-0242ac120002:42", "snapshot": "rows", "schema": "shop", "table": "orders",
+        "gtid": "6f1c9a52-0000-11ee-8c99-0242ac120002:42", "snapshot": "rows", "load": None, "load_part": None,
+        "schema": "shop", "table": "orders",
         "action": "update", "key": '["id"]', "before": '{"id":1,"v":"a"}', "after": '{"id":1,"v":"b"}', "sql": None,
         "layout": json.dumps([column("id"), column("v")], separators=(",", ":")).replace(
             '"type":"int","unsigned":false,"charset":"","labels":[],"nullable":true',
@@ -117,3 +121,44 @@ def test_integers_above_63_bits_and_floats_are_numbers() -> None:
 def test_contradictory_fragments_are_refused(damage: dict[str, Any], rule: Rule, where: dict[str, object]) -> None:
     with breaks(rule, seqno=0, **where):
         rows_of(record(0, [change("insert", [(None, [1, "a"])])]) | damage)
+
+
+def test_rows_of_a_load_name_it_and_their_part() -> None:
+    columns = ("kind", "load", "load_part", "schema", "table", "action", "sql", "after")
+    read = change("read", [(None, [1, "a"])])
+    begin = [statement("CREATE DATABASE shop", schema=""), statement("CREATE TABLE orders (id INT)")]
+    found = [
+        *rows_of(load_record(0, begin, part=Part.BEGIN, shard=UNKNOWN_SHARD), layout=True),
+        *rows_of(load_record(1, [read]), layout=True),
+        *rows_of(load_record(2, [read], part=Part.WHOLE, shard=UNKNOWN_SHARD), layout=True),
+        *rows_of(load_record(3, [], part=Part.END, shard=UNKNOWN_SHARD), layout=True),
+    ]
+    of_load = ("load", "l1")
+    assert [tuple(row[name] for name in columns) for row in found] == [
+        (*of_load, "begin", "shop", "orders", "statement", "CREATE DATABASE shop", None),
+        (*of_load, "begin", "shop", "orders", "statement", "CREATE TABLE orders (id INT)", None),
+        (*of_load, "rows", "shop", "orders", "read", None, '{"id":1,"v":"a"}'),
+        (*of_load, "whole", "shop", "orders", "read", None, '{"id":1,"v":"a"}'),
+        (*of_load, "end", "shop", "orders", None, None, None),
+    ]
+    assert [row["change"] for row in found] == [0, 1, 0, 0, 0]
+    assert {row["before"] for row in found} == {None}
+    assert [row["layout"] is None for row in found] == [True, True, False, False, True]
+
+
+def test_only_the_last_fragment_shows_that_a_load_s_event_has_no_change() -> None:
+    part = load_record(0, [], part=Part.WHOLE, last_frag=False, event_id=None, commit_time=None, outcome=None)
+    (row,) = rows_of(part, load_record(0, [], part=Part.WHOLE, fragno=1))
+    assert (row["action"], row["load_part"]) == (None, "whole")
+    (row,) = rows_of(
+        part | {"changes": [change("read", [(None, [1, "a"])])], "rows": 1},
+        load_record(0, [], part=Part.WHOLE, fragno=1, rows=1),
+    )
+    assert row["action"] == "read"
+    assert rows_of(record(0)) == []  # of any other event nothing is shown
+
+
+def test_metadata_that_do_not_name_a_load_are_damage() -> None:
+    with pytest.raises(LogDamaged) as refused:
+        rows_of(load_record(4, [change("read", [(None, [1, "a"])])]) | {"metadata": {"load": "l1"}})
+    assert {"seqno": 4, "at": "t-0@0"}.items() <= refused.value.where.items()

@@ -13,16 +13,18 @@ from hypothesis import strategies as st
 
 from connector.errors import Unsupported, ValueNotRepresentable
 from connector.log.transaction.layout import Column
+from connector.log.transaction.load import Part
 from connector.spark.debezium.envelope import DebeziumMessage, Envelopes, topic_of
 from connector.spark.debezium.envelope_types import connect_type
 from connector.spark.source.changes import Changes
 from connector.spark.source.columns import arrow_schema
-from tests.support.fragments import change, column, encoded, record, scanned, statement
+from tests.support.fragments import change, column, encoded, load_record, record, scanned, statement
 
 
-def rows_of(*changes_: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
-    """The rows of one event, as Spark has them."""
-    (message,) = scanned([encoded(record(41, changes_, **fields))])
+def rows_of(*changes_: dict[str, Any], part: Part | None = None, **fields: Any) -> list[dict[str, Any]]:
+    """The rows of one event, as Spark has them; with a part one of a load."""
+    made = record(41, changes_, **fields) if part is None else load_record(41, changes_, part=part, **fields)
+    (message,) = scanned([encoded(made)])
     changes = Changes("t", layout=True)
     changes.add(message, message.header, 0, 0)
     found: list[dict[str, Any]] = changes.drain(arrow_schema(layout=True)).to_pylist()
@@ -154,6 +156,40 @@ def test_an_update_and_a_row_of_a_snapshot_have_their_operations() -> None:
     (row,) = rows_of(change("insert", [(None, [1, "a"])]), metadata={"snapshot": "rows"})
     found = payload(told(row)[0])
     assert (found["op"], found["source"]["snapshot"]) == ("r", "true")
+
+
+def test_rows_of_a_load_are_those_of_an_incremental_snapshot() -> None:
+    read, gone = change("read", [(None, [1, "a"])]), change("delete", [([2, "b"], None)])
+    found = [payload(message) for message in told(*rows_of(read, gone, part=Part.ROWS), tombstones=False)]
+    assert [(one["op"], one["before"], one["after"]) for one in found] == [
+        ("r", None, {"id": 1, "v": "a"}),
+        ("d", {"id": 2, "v": "b"}, None),
+    ]
+    assert {one["source"]["snapshot"] for one in found} == {"incremental"}
+    assert [(one["transaction"]["id"], one["transaction"]["total_order"]) for one in found] == [
+        ("1:41", 1),
+        ("1:41", 2),
+    ]
+
+
+def test_begin_and_end_of_a_load_have_no_messages() -> None:
+    begin = [statement("CREATE DATABASE shop", schema=""), statement("CREATE TABLE orders (id INT)")]
+    assert told(*rows_of(*begin, part=Part.BEGIN), *rows_of(part=Part.END)) == []
+
+
+@pytest.mark.parametrize("images", [[], [(None, [1, "a"]), (None, [1, "a"])]])
+def test_load_of_a_table_without_a_key_truncates_it_first(images: list[tuple[None, list[Any]]]) -> None:
+    rows = [change("read", [image], key=()) for image in images]
+    truncated, *read = told(*rows_of(*rows, part=Part.WHOLE))
+    assert (truncated.topic, truncated.key) == ("p.shop.orders", None)
+    found = payload(truncated)
+    assert (found["op"], found["before"], found["after"]) == ("t", None, None)
+    assert (found["source"]["snapshot"], found["source"]["db"], found["source"]["table"]) == (
+        "incremental", "shop", "orders",
+    )  # fmt: skip
+    assert [(payload(one)["op"], payload(one)["after"]["v"], one.key) for one in read] == [("r", "a", None)] * len(rows)
+    orders = [payload(one)["transaction"]["total_order"] for one in (truncated, *read)]
+    assert orders == list(range(1, len(rows) + 2))
 
 
 def test_a_delete_is_followed_by_a_tombstone() -> None:
