@@ -20,6 +20,7 @@ from connector.log.format.change_header cimport skip_change, skip_changes
 from connector.log.format import checked
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Kind, Outcome
+from connector.log.rules import BrokenRule, Rule
 
 cdef extern from "Python.h":
     int PyObject_GenericSetAttr(object target, object name, object value) except -1
@@ -31,6 +32,7 @@ cdef long long LATEST = checked.LATEST
 cdef enum:
     CRC_SIZE = 4  # bytes after the body
     KIND_COUNT = 5
+    KINDS_AT_MOST = 63
     OUTCOME_COUNT = 3
     LARGEST_FRAGNO = 0x7FFFFFFF
     CACHED = 4096  # distinct strings and metadata maps remembered; forgotten together when there are more
@@ -120,7 +122,9 @@ cdef int read_first_fields(Reader r, RawHeader* raw) except -1:
     raw.fragno = <int>fragno
     raw.last_frag = read_boolean(r)
     raw.epoch = read_long(r)
-    raw.kind = read_index(r, KIND_COUNT)
+    raw.kind = read_index(r, KINDS_AT_MOST)
+    if raw.kind >= KIND_COUNT:  # a later version's
+        raise BrokenRule(Rule.OTHER_SCHEMA, kind=raw.kind)
     raw.shard = read_span(r)
     raw.prev_seqno = read_long(r)
     return 0

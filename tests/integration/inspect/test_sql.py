@@ -16,6 +16,8 @@ from connector.inspect.formats.printing import Layout, View, log_printer
 from connector.inspect.thl_events.log import Listed, listed
 from connector.log.ids import NO_SEQNO, Epoch, Seqno
 from connector.log.transaction.batch import TransactionBatch
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.transforms.filters import Filter
 from connector.patterns import column_patterns
@@ -26,6 +28,7 @@ from connector.sandbox.settings import MYSQL_FAST
 from tests.integration.binlog.test_statements import SCRIPT, TABLES
 from tests.integration.binlog.test_types import cases
 from tests.support.binlog import changes, read_from
+from tests.support.fragments import change, encoded, load_record, statement
 from tests.support.loading import EVERYTHING
 from tests.support.mysql import connect
 
@@ -291,3 +294,45 @@ def test_statements_are_executed_with_their_session(server: MySqlServer, tmp_pat
         assert "SET RAND_SEED1 = " in sql
         assert "\nROLLBACK;\n" in sql
         assert "caf\udce9 \udc80" in sql  # in the client's character set
+
+
+def test_load_changes_nothing_on_a_copy_and_makes_what_is_missing(server: MySqlServer, tmp_path: Path) -> None:
+    parent = "CREATE TABLE parent (id INT PRIMARY KEY, v INT UNIQUE)"
+    notes = "CREATE TABLE notes (id INT, v INT)"
+    child = "CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)"
+    rows = [[1, 10], [2, 20], [2, 20]]
+    start = [parent, notes, child, "INSERT INTO parent VALUES (1, 10), (2, 20)", "INSERT INTO child VALUES (1, 1)"]
+    start += ["INSERT INTO notes VALUES (1, 10), (2, 20), (2, 20)"]
+
+    def read(table: str, images: list[list[int]]) -> dict[str, Any]:
+        key = (0,) if table == "parent" else ()
+        return change("read", [(None, image) for image in images], schema=SCHEMA, table=table, key=key)
+
+    fragments: list[Listed] = []
+    for create, table, part in ((parent, "parent", Part.ROWS), (notes, "notes", Part.WHOLE)):
+        definition = [statement(f"CREATE DATABASE IF NOT EXISTS {SCHEMA}", SCHEMA), statement(create, SCHEMA)]
+        loaded = [read(table, rows[:2] if table == "parent" else rows)]
+        for number, (one, made) in enumerate(((Part.BEGIN, definition), (part, loaded), (Part.END, []))):
+            metadata = LoadEvent("l1", one, TableName(SCHEMA, table)).metadata()
+            message = encoded(load_record(number, made) | {"metadata": metadata})
+            fragments += listed("thl.s", 0, [(number, message)], voided=False)
+    with session(server).cursor() as cursor:
+        started_again(cursor, start, logged=False)
+        before = state(cursor)
+        executed(server, printed(fragments), tmp_path)
+        assert state(cursor) == before
+        run(
+            cursor,
+            (
+                f"USE {SCHEMA}",
+                "DELETE FROM parent WHERE id = 2",
+                "UPDATE parent SET v = 20",
+                "DELETE FROM notes LIMIT 1",
+            ),
+        )
+        executed(server, printed(fragments), tmp_path)
+        assert state(cursor) == before
+        cursor.execute(f"DROP DATABASE {SCHEMA}")
+        executed(server, printed(fragments), tmp_path)
+        del before["child"]
+        assert state(cursor) == before
