@@ -87,6 +87,12 @@ def test_event_of_a_newer_schema_is_refused_by_name(read: Callable[[bytes], obje
     assert read(encoded(record(0, ROWS))) is not None  # of this version it is read
 
 
+def test_consumer_names_the_remedy() -> None:
+    with pytest.raises(Unsupported) as refused:
+        consumed(written("audit", registry=False))
+    assert "pass its fragment.avsc in schemas=" in refused.value.hint
+
+
 def test_damaged_kind_of_this_schema_is_refused() -> None:
     value = bytearray(encoded(record(0, ROWS)))
     kind = value.index(b"\2" + b"\0" + b"\x08shop")  # epoch 1, transaction, its shard
