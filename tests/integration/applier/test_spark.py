@@ -24,12 +24,13 @@ from connector.errors import BrokerUnavailable, ConfigError
 from connector.kafka.log_reader import LogReader
 from connector.kafka.records import definition_messages
 from connector.log.transaction.definition import Definitions, TableDefinition
+from connector.log.transaction.load import Part
 from connector.spark import read_thl, stream_thl, typed
 from connector.spark.debezium.rows import EventRows, RowsOptions
 from connector.spark.source.ends import Ends
 from connector.spark.source.typed import layout_in, layout_of
 from spark_apps.changes import changes as changes_app
-from tests.support.fragments import change, column, in_parts, record
+from tests.support.fragments import change, column, in_parts, load_record, record, statement
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker
 from tests.support.spark import end_jvm
@@ -212,6 +213,42 @@ def test_typed_images_have_the_tables_types(config: Config, spark: SparkSession)
     # A date that no calendar has ends the query; it is not made null.
     with pytest.raises(Exception, match=r"(?i)malformed"):
         typed(changes.where("seqno = 3"), layout_in(changes, "shop", "zero")).collect()
+
+
+def test_load_of_a_table_is_read_with_its_parts_and_written_as_an_incremental_snapshot(
+    config: Config, spark: SparkSession, tmp_path: Path
+) -> None:
+    config = config.model_copy(update={"kafka": config.kafka.model_copy(update={"replication": 1})})
+    begin = [statement("CREATE DATABASE shop", schema=""), statement("CREATE TABLE orders (id INT)")]
+    read = change("read", [(None, [1, "a"]), (None, [2, "b"])])
+    log = LogWriter(config)
+    log.online()
+    log.events(
+        [
+            load_record(0, begin, part=Part.BEGIN, shard="#UNKNOWN"),
+            event(1, 7, last_barrier=0),
+            load_record(2, [read], last_barrier=0),
+            load_record(3, part=Part.END, shard="#UNKNOWN", last_barrier=0),
+            event(4, 8, last_barrier=3),
+        ]
+    )
+    changes = read_thl(spark, config, layout=True)
+    rows = typed(changes, layout_in(changes.where("seqno < 4"), "shop", "orders")).orderBy("seqno", "change").collect()
+    assert [
+        (row["seqno"], row["load"], row["load_part"], row["action"], row["after"] and row["after"]["id"])
+        for row in rows
+    ] == [
+        (0, "l1", "begin", "statement", None),
+        (0, "l1", "begin", "statement", None),
+        (1, None, None, "insert", 7),
+        (2, "l1", "rows", "read", 1),
+        (2, "l1", "rows", "read", 2),
+        (3, "l1", "end", None, None),
+        (4, None, None, "insert", 8),
+    ]
+    wanted = RowsOptions("p", events=3, until_now=True)
+    EventRows(spark, config, wanted, folder=tmp_path, clock=SystemClock(), stop=Event()).run()
+    assert consumed(config, "p.shop.orders") == [("1", "c", 7), ("2", "r", 1), ("2", "r", 2), ("4", "c", 8)]
 
 
 def test_the_example_writes_parquet(config: Config, spark: SparkSession, tmp_path: Path) -> None:
