@@ -11,7 +11,7 @@ from connector.consume.assembly import Assembly, ConsumedMessage, WholeLog
 from connector.consume.decoding import MessageDecoder
 from connector.consume.fragments import Fragments
 from connector.errors import ConnectorError
-from connector.inspect.formats.printing import Layout, Part, View, log_printer
+from connector.inspect.formats.printing import FragmentPart, Layout, View, log_printer
 from connector.inspect.thl_events.decoding import body_of, chunks, fragment_of, header_of
 from connector.inspect.thl_events.log import Listed
 from connector.kafka.prepared_records import PreparedReader
@@ -119,7 +119,11 @@ def listed(value: bytes) -> object:
     return out.getvalue()
 
 
-VIEWS = [(Layout.JSON, Part.ALL), (Layout.JSON, Part.HEADERS), *((Layout.TUNGSTEN, part) for part in Part)]
+VIEWS = [
+    (Layout.JSON, FragmentPart.ALL),
+    (Layout.JSON, FragmentPart.HEADERS),
+    *((Layout.TUNGSTEN, part) for part in FragmentPart),
+]
 
 
 def undone(value: bytes) -> object:

@@ -194,7 +194,7 @@ def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
         exclude_column: ColumnPatterns,
         **arguments: Any,
     ) -> Any:
-        from connector.inspect.formats.printing import Layout, Part, View
+        from connector.inspect.formats.printing import FragmentPart, Layout, View
 
         if headers + sizes + specs > 1:
             raise click.UsageError("--headers, --sizes and --specs exclude each other")
@@ -215,7 +215,7 @@ def view_options(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError(f"--{part} shows no values: it has no --hex and no --charset")
         view = View(
             layout=Layout(layout),
-            part=Part(part),
+            part=FragmentPart(part),
             specs=specs,
             zone=zone,
             charset=charset,

@@ -29,7 +29,7 @@ class Layout(StrEnum):
     AVRO = "avro"
 
 
-class Part(StrEnum):
+class FragmentPart(StrEnum):
     """The printed part of a fragment."""
 
     ALL = "all"
@@ -52,7 +52,7 @@ class View:
     """
 
     layout: Layout = Layout.TUNGSTEN
-    part: Part = Part.ALL
+    part: FragmentPart = FragmentPart.ALL
     specs: bool = False
     zone: tzinfo = UTC
     charset: str | None = None
@@ -77,7 +77,7 @@ def log_printer(view: View, out: BinaryIO) -> LogPrinter:
     if view.layout is Layout.SQL:
         return StatementPrinter(out, view.excluded_columns.find, hexadecimal=view.hexadecimal)
     if view.layout is Layout.JSON:
-        headers = view.part is Part.HEADERS
+        headers = view.part is FragmentPart.HEADERS
         return TextPrinter(
             out,
             lambda listed: iter(
@@ -85,12 +85,12 @@ def log_printer(view: View, out: BinaryIO) -> LogPrinter:
             ),
         )
     head, value = specs if view.specs else named, value_formatter(view.charset, hexadecimal=view.hexadecimal)
-    texts: dict[Part, Callable[[Listed], Iterator[str]]] = {
-        Part.ALL: lambda listed: lines(listed, zone=view.zone, column_head=head, value=value),
-        Part.HEADERS: lambda listed: iter([header_line(listed, zone=view.zone)]),
-        Part.SIZES: lambda listed: iter([sizes_line(listed, zone=view.zone)]),
+    texts: dict[FragmentPart, Callable[[Listed], Iterator[str]]] = {
+        FragmentPart.ALL: lambda listed: lines(listed, zone=view.zone, column_head=head, value=value),
+        FragmentPart.HEADERS: lambda listed: iter([header_line(listed, zone=view.zone)]),
+        FragmentPart.SIZES: lambda listed: iter([sizes_line(listed, zone=view.zone)]),
     }
-    return TextPrinter(out, texts[view.part], SIZES_HEAD if view.part is Part.SIZES else "")
+    return TextPrinter(out, texts[view.part], SIZES_HEAD if view.part is FragmentPart.SIZES else "")
 
 
 class TextPrinter:

@@ -220,16 +220,16 @@ def test_load_of_a_table_is_read_with_its_parts_and_written_as_an_incremental_sn
 ) -> None:
     config = config.model_copy(update={"kafka": config.kafka.model_copy(update={"replication": 1})})
     begin = [statement("CREATE DATABASE shop", schema=""), statement("CREATE TABLE orders (id INT)")]
-    read = change("read", [(None, [1, "a"]), (None, [2, "b"])])
+    read = change("read", [(None, [1, 10]), (None, [2, 20])])
     log = LogWriter(config)
     log.online()
     log.events(
         [
             load_record(0, begin, part=Part.BEGIN, shard="#UNKNOWN"),
-            event(1, 7, last_barrier=0),
+            record(1, [change("insert", [(None, [7, 70])])], last_barrier=0),
             load_record(2, [read], last_barrier=0),
             load_record(3, part=Part.END, shard="#UNKNOWN", last_barrier=0),
-            event(4, 8, last_barrier=3),
+            record(4, [change("insert", [(None, [8, 80])])], last_barrier=3),
         ]
     )
     changes = read_thl(spark, config, layout=True)

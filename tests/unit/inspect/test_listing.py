@@ -12,16 +12,12 @@ import fastavro
 import pytest
 
 from connector.errors import ConfigError
-from connector.inspect.events.attempts import Attempt
-from connector.inspect.events.choice import SLACK, Choice, EventLocation
-from connector.inspect.events.decoding import fragment_of
-from connector.inspect.events.log import Listed
-from connector.inspect.formats.as_json import as_object
 from connector.inspect.formats.json_fragment import as_object
-from connector.inspect.formats.printing import Layout, Part, View, log_printer
+from connector.inspect.formats.printing import FragmentPart, Layout, View, log_printer
 from connector.inspect.formats.tungsten import lines, time_of
 from connector.inspect.thl_events.attempts import Attempt
 from connector.inspect.thl_events.choice import SLACK, Choice, EventLocation
+from connector.inspect.thl_events.decoding import fragment_of
 from connector.inspect.thl_events.log import Listed
 from connector.log.ids import Epoch, Seqno
 from connector.schema import fragment_schema, single_object_header
@@ -275,7 +271,7 @@ def test_specs_show_the_types_of_columns() -> None:
 
 
 def test_a_header_line_has_a_tab_after_every_field() -> None:
-    view = View(part=Part.HEADERS)
+    view = View(part=FragmentPart.HEADERS)
     change = rows("insert", (None, [1, "", None]))
     assert shown(view, a_fragment(change), a_fragment(fragno=1, last_frag=False, event_id=None, voided=True)) == (
         "3582\t2500\t0\ttrue\t2025-03-19 11:07:32.0\tmysql-bin.000007:0000000625753710;0\thost1\t\t\n"
@@ -285,7 +281,7 @@ def test_a_header_line_has_a_tab_after_every_field() -> None:
 
 def test_a_sizes_line_counts_statements_and_rows() -> None:
     one = a_fragment(a_statement("s", "sélect"), rows("insert", (None, [1, "", None]), (None, [2, "", None])))
-    assert shown(View(part=Part.SIZES), one, a_fragment(fragno=1)) == (
+    assert shown(View(part=FragmentPart.SIZES), one, a_fragment(fragno=1)) == (
         "SEQ# Frag# Tstamp\n"
         "3582 0 2025-03-19 11:07:32.0 Event total: 2 chunks 7 bytes in SQL statements 2 rows\n"
         "3582 1 2025-03-19 11:07:32.0 Event total: 0 chunks 0 bytes in SQL statements 0 rows\n"
@@ -363,7 +359,9 @@ def test_rows_of_a_load_are_shown_as_read() -> None:
     found = as_object(listed)
     assert (found["kind"], found["metadata"]["load_part"], found["changes"][0]["action"]) == ("load", "rows", "READ")
     assert found["changes"][0]["rows"] == [{"after": {"id": 1, "v": "a"}}]
-    assert shown(View(part=Part.SIZES), listed).endswith("Event total: 1 chunks 0 bytes in SQL statements 1 rows\n")
+    assert shown(View(part=FragmentPart.SIZES), listed).endswith(
+        "Event total: 1 chunks 0 bytes in SQL statements 1 rows\n"
+    )
 
 
 def relisted(values: list[bytes]) -> list[Listed]:

@@ -15,8 +15,8 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 from connector.consume.assembly import ConsumedMessage
 from connector.consume.decoding import MessageDecoder
 from connector.errors import ConnectorError, LogDamaged, Unsupported
-from connector.inspect.events.attempts import attempts
-from connector.inspect.events.decoding import fragment_of, header_of
+from connector.inspect.thl_events.attempts import attempts
+from connector.inspect.thl_events.decoding import fragment_of, header_of
 from connector.kafka.trapped import logged_events
 from connector.log.compact.compact import Compactor
 from connector.log.compact.scan import Scanner
