@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from connector.consume import ConsumerPosition, RelayConsumer, Start
+from connector.consume import Action, ConsumerPosition, Part, RelayConsumer, RowChanges, Start
 from connector.errors import ConfigError, HistoriesDiffer, LogDamaged
+from connector.inspect.relay import relay_entries, relay_events
+from connector.inspect.thl_events.choice import Choice
+from connector.log.ids import UNKNOWN_SHARD
+from tests.support.fragments import load_record
 from tests.support.memory_target import MemoryTarget
 from tests.support.relay import writer
 from tests.unit.applier.test_core import Rig, history, insert, log, record, table
@@ -73,3 +77,24 @@ def test_events_before_damage_come_first(folder: Path) -> None:
         for event in consumer:
             found.append(event.seqno)
     assert found
+
+
+def test_load_comes_from_a_relay_as_from_kafka(tmp_path: Path) -> None:
+    sent = [
+        record(0, [insert(1)]),
+        load_record(1, [insert(1) | {"action": "read"}]),
+        load_record(2, part=Part.END, shard=UNKNOWN_SHARD),
+        record(3, [insert(2)], last_barrier=2),
+    ]
+    relay = writer(tmp_path / "relay")
+    Rig(MemoryTarget(), history([0], 99), relay=relay).accept(table(log(*sent)))
+    relay.close()
+    found = list(RelayConsumer(tmp_path / "relay"))
+    assert [event.load and event.load.part for event in found] == [None, Part.ROWS, Part.END, None]
+    (rows,) = found[1].changes
+    assert isinstance(rows, RowChanges)
+    assert rows.action is Action.READ
+    listed = relay_events(tmp_path / "relay", "t", Choice())
+    assert [one.fragment["kind"] for one in listed] == ["transaction", "load", "load", "transaction"]
+    (entry,) = relay_entries(tmp_path / "relay")
+    assert (entry.first, entry.last) == (0, 3)
