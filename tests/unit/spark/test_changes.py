@@ -147,13 +147,11 @@ def test_rows_of_a_load_name_it_and_their_part() -> None:
 
 
 def test_only_the_last_fragment_shows_that_a_load_s_event_has_no_change() -> None:
-    part = load_record(0, [], part=Part.WHOLE, last_frag=False, event_id=None, commit_time=None, outcome=None)
-    (row,) = rows_of(part, load_record(0, [], part=Part.WHOLE, fragno=1))
+    whole = {"part": Part.WHOLE, "shard": UNKNOWN_SHARD}
+    first = load_record(0, [], **whole, last_frag=False, event_id=None, commit_time=None, outcome=None)
+    (row,) = rows_of(first, load_record(0, [], **whole, fragno=1))
     assert (row["action"], row["load_part"]) == (None, "whole")
-    (row,) = rows_of(
-        part | {"changes": [change("read", [(None, [1, "a"])])], "rows": 1},
-        load_record(0, [], part=Part.WHOLE, fragno=1, rows=1),
-    )
+    (row,) = rows_of(first, load_record(0, [change("read", [(None, [1, "a"])])], **whole, fragno=1))
     assert row["action"] == "read"
     assert rows_of(record(0)) == []  # of any other event nothing is shown
 
