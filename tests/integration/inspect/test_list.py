@@ -17,7 +17,8 @@ from connector.inspect.thl_events.choice import Choice
 from connector.inspect.thl_events.log import LogList
 from connector.inspect.thl_events.partitions import Partitions
 from connector.kafka.log_reader import LogReader
-from tests.support.fragments import change, in_parts
+from connector.log.transaction.load import Part
+from tests.support.fragments import change, encoded, in_parts, load_record, record, statement
 from tests.support.log_topic import Log, a_fragment
 from tests.support.servers.environment import Broker
 
@@ -212,3 +213,30 @@ def test_a_change_in_parts_is_shown_where_its_last_part_is(
 
 def shown_offset(one: dict[str, Any]) -> int:
     return int(one["file"].rpartition("@")[2])
+
+
+def test_load_is_printed_by_every_command(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Log(kafka_broker, partitions=1)
+    read = change("read", [(None, [1, "a"])])
+    loaded = [
+        load_record(1, [statement("CREATE TABLE orders (id INT)")], part=Part.BEGIN, shard="#UNKNOWN"),
+        load_record(2, [read], last_barrier=1),
+        load_record(3, part=Part.END, shard="#UNKNOWN", last_barrier=1),
+    ]
+    log.transaction((0, a_fragment(0, kind="epoch")), (0, a_fragment(0)))
+    log.transaction(*((0, encoded(one)) for one in loaded))
+    log.transaction((0, encoded(record(4, [statement("x")], last_barrier=3))))
+    for arguments in (["list"], ["tail", "--last", "9", "--to-seqno", "4"]):
+        assert thl([*arguments, *log.arguments, "--format", "json"]) == 0
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [one["kind"] for one in found] == ["transaction", "load", "load", "load", "transaction"]
+        assert [one["metadata"].get("load_part") for one in found] == [None, "begin", "rows", "end", None]
+        assert found[2]["changes"][0]["action"] == "READ"
+    assert "REPLACE INTO `shop`.`orders` (`id`, `v`) VALUES" in listed(log, capsys, "--seqno", "2", "--format", "sql")
+    assert "load_part=rows" in next(
+        line for line in listed(log, capsys, "--event", "binlog.000001:1002") if "METADATA" in line
+    )
+    assert thl(["index", *log.arguments]) == 0
+    assert f"LogIndexEntry {log.topic}-0@0(0:4) epoch 1" in capsys.readouterr().out
+    assert thl(["info", *log.arguments]) == 0
+    assert "events = 5\n" in capsys.readouterr().out
