@@ -42,6 +42,8 @@ class Consumer:
     events of these shards and all barriers: the events of a shard in order, and each event on the right side of every
     barrier; between two barriers, events of different partitions come in any order.
 
+    The parts of a table's load are events, too (`Event.load`): they are no changes of the source.
+
     It never returns an event before its last fragment, an event that its producer gave up, or an EPOCH marker.
 
     Errors are `ConnectorError`s, raised after all events before them were returned. The consumer reads no more then:

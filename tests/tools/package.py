@@ -25,8 +25,8 @@ kafka: {bootstrap: "kafka.example:9092"}
 target: {url: "sqlite:///target.db"}
 """
 _SOURCES: Final = {".c", ".h", ".pyx", ".pxd"}
-_NEEDED: Final = ("spark_apps/apply.py", "connector/schemas/fragment.avsc", "connector/py.typed",
-                  "connector/fetching/checksums.txt")  # fmt: skip
+_NEEDED: Final = ("spark_apps/apply.py", "connector/schemas/fragment.avsc", "connector/schemas/load.avsc",
+                  "connector/py.typed", "connector/fetching/checksums.txt")  # fmt: skip
 
 
 class Unfit(Exception):
