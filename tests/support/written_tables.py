@@ -1,0 +1,134 @@
+"""Tables that several connections write to while they are loaded."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from connector.cli import run as thl
+from connector.mysql.server.connection import connect, query
+from tests.support.producing import Bench
+
+ROWS = 3000
+WRITERS = 4
+TABLES = {
+    "t": "id INT PRIMARY KEY, v VARCHAR(60), n INT",
+    "text_key": "id VARCHAR(20) CHARACTER SET latin1 PRIMARY KEY, v VARCHAR(60), n INT",
+    "pair": "a INT, b INT, v VARCHAR(60), n INT, PRIMARY KEY (a, b)",
+    "keyless": "v VARCHAR(60), n INT",
+}
+
+
+def on_source(bench: Bench, table: str) -> list[tuple[Any, ...]]:
+    with connection_to(bench) as connection:
+        return sorted(
+            (tuple(row.values()) for row in query(connection, f"SELECT * FROM {bench.service}.{table}")), key=repr
+        )
+
+
+@contextmanager
+def connection_to(bench: Bench) -> Iterator[Any]:
+    connection: Any = connect(bench.config.source)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def writing(bench: Bench, tables: list[str]) -> Iterator[None]:
+    """Write to the tables from several connections: inserts, updates, deletes, changed keys, swapped rows."""
+    ended = threading.Event()
+    failed: list[BaseException] = []
+
+    def write(number: int) -> None:
+        chosen = random.Random(number)
+        try:
+            with connection_to(bench) as connection:
+                query(connection, f"USE {bench.service}")
+                connection.autocommit(False)
+                while not ended.is_set():
+                    for _ in range(chosen.randint(1, 4)):
+                        statement(connection, chosen, chosen.choice(tables))
+                    connection.commit()
+                    time.sleep(0.003)
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    if failed:
+        raise failed[0]
+
+
+def statement(connection: Any, chosen: random.Random, table: str) -> None:
+    number, value = chosen.randrange(ROWS * 2), f"'{chosen.random()}'"
+    key = {
+        "t": f"id = {number}",
+        "text_key": f"id = 'k{number}'",
+        "pair": f"a = {number // 50} AND b = {number % 50}",
+        "keyless": f"n = {number}",
+    }[table]
+    insert = {
+        "t": f"({number}, {value}, 0)",
+        "text_key": f"('k{number}', {value}, 0)",
+        "pair": f"({number // 50}, {number % 50}, {value}, 0)",
+        "keyless": f"({value}, {number})",
+    }[table]
+    moved = {
+        "t": f"id = {chosen.randrange(ROWS * 2)}",
+        "text_key": f"id = 'k{chosen.randrange(ROWS * 2)}'",
+        "pair": f"b = {chosen.randrange(50)}",
+        "keyless": "n = n + 1",
+    }[table]
+    sql = chosen.choice(
+        [
+            f"INSERT IGNORE INTO {table} VALUES {insert}",
+            f"UPDATE {table} SET v = {value} WHERE {key}",
+            f"UPDATE IGNORE {table} SET {moved} WHERE {key}",
+            f"DELETE FROM {table} WHERE {key}",
+        ]
+    )
+    try:
+        query(connection, sql)
+    except Exception as error:
+        if getattr(error, "args", (0,))[0] not in (1205, 1213):  # a lock's wait, a deadlock
+            raise
+        connection.rollback()
+
+
+def fill(bench: Bench, tables: list[str]) -> None:
+    bench.sql(f"CREATE DATABASE {bench.service}")
+    with connection_to(bench) as connection:
+        query(connection, f"USE {bench.service}")
+        for table in tables:
+            query(connection, f"CREATE TABLE {table} ({TABLES[table]})")
+            for first in range(0, ROWS, 500):
+                rows = {
+                    "t": lambda n: f"({n}, 'v{n}', {n})",
+                    "text_key": lambda n: f"('k{n}', 'v{n}', {n})",
+                    "pair": lambda n: f"({n // 50}, {n % 50}, 'v{n}', {n})",
+                    "keyless": lambda n: f"('v', {n % 7})",
+                }[table]
+                query(connection, f"INSERT INTO {table} VALUES " + ", ".join(map(rows, range(first, first + 500))))
+            query(connection, f"ANALYZE TABLE {table}")
+
+
+def asked(bench: Bench, *arguments: str) -> int:
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in bench.environment.items():
+            patched.setenv(name, value)
+        return thl(["load", *arguments])
