@@ -360,7 +360,7 @@ def test_forty_kills_are_made_consistent_without_a_broker(
     within = 0
     with warm_jvm(tmp_path / "jvm") as jvm:
         for number in range(KILLS):
-            made.events(rng.randrange(7, 18))
+            made.events(rng.randrange(7, 12))
             point = rng.choice(STEPS)
             writers = rng.choice([2, 4, 8])
             count = rng.randrange(1, min(writers, 3) + 1) if point.endswith("channel") else 1
