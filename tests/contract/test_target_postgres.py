@@ -245,7 +245,7 @@ COLLATIONS = {
     "case": "CREATE COLLATION IF NOT EXISTS shop.case_blind "
     "(provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
     "ALTER TABLE shop.texts ALTER COLUMN id TYPE text COLLATE shop.case_blind",
-    "order": 'ALTER TABLE shop.texts ALTER COLUMN id TYPE text COLLATE "unicode"',
+    "order": 'ALTER TABLE shop.texts ALTER COLUMN id TYPE text COLLATE "und-x-icu"',
 }
 
 
@@ -285,7 +285,7 @@ def test_a_key_that_gets_another_collation_meanwhile_stops_with_the_way_out(
 def test_a_collation_of_an_excluded_table_or_of_another_column_is_not_looked_at(
     place: PostgresPlace, texts: Applier
 ) -> None:
-    place.run('ALTER TABLE shop.users ALTER COLUMN name TYPE text COLLATE "unicode"')
+    place.run('ALTER TABLE shop.users ALTER COLUMN name TYPE text COLLATE "und-x-icu"')
     entry = Excluded(since=Seqno(texts.position.seqno + 1), at=1, by="me@here", reason="why")
     texts.target.exclude({TEXTS.name: entry})
     texts.commit()
