@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,20 @@ def test_mutant_is_killed_where_its_test_fails_and_taken_out_again(tmp_path: Pat
     assert judge(Mutant("two", "return 2", now, ("test_two.py",)), tmp_path)[0] is verdict
     assert code.read_text().endswith("return 2\n")
     assert judge(Mutant("gone", "return 4", now, ("test_two.py",)), tmp_path)[0] is Verdict.VOID
+
+
+def test_mutants_say_whether_their_tests_start_servers() -> None:
+    """`--no-servers` leaves out those that do."""
+    selections = {mutant.name: set(mutant.selection(ROOT)) for mutant in mutants()}
+    files = sorted(set[str]().union(*selections.values()))
+    collected = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-m", "servers", *files],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    with_servers = {line.partition("::")[0] for line in collected.stdout.splitlines() if "::" in line}
+    assert with_servers, collected.stdout
+    wrong = {mutant.name for mutant in mutants() if mutant.servers != bool(selections[mutant.name] & with_servers)}
+    assert not wrong
