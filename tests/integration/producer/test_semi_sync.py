@@ -302,20 +302,31 @@ def test_mysql_56_is_refused_for_it_shows_changes_before_it_waits(kafka_broker: 
 
 
 def test_least_privileges_suffice_and_each_missing_one_is_refused_by_name(bench: Bench, server: Mysqld) -> None:
-    monitor = "BINLOG MONITOR" if server.name == "mariadb" else "REPLICATION CLIENT"
-    least = ("REPLICATION SLAVE ON *.*", f"{monitor} ON *.*", f"SELECT ON {bench.service}.*")
-    for lacking in least[:2]:
-        with a_user(server, *(grant for grant in least if grant != lacking)) as source:
-            bench.settings |= user_of(source)
-            said = refusal(bench)
-            assert f"the user lacks {lacking.removesuffix(' ON *.*')}" in said
-            assert f"GRANT {lacking} TO " in said
-    with a_user(server, *least) as source, bench.start(**user_of(source)) as running:
-        running.online()
-        before = state(server)
-        execute(server, insert(bench))
-        assert state(server).waited > before.waited
-        assert running.stop() == 0
+    replicates = "REPLICATION SLAVE"
+    monitors = "BINLOG MONITOR" if server.name == "mariadb" else "REPLICATION CLIENT"
+    reads = f"SELECT ON {bench.service}.*"
+    enabled = f"SET GLOBAL {plugin(server)}_enabled"
+    server.run_sql(f"{enabled} = OFF")  # or CREATE USER would wait
+    with (
+        a_user(server, f"{replicates} ON *.*", reads) as cannot_monitor,
+        a_user(server, f"{monitors} ON *.*", reads) as cannot_replicate,
+        a_user(server, f"{replicates}, {monitors} ON *.*", reads) as least,
+    ):
+        server.run_sql(f"{enabled} = ON")
+        try:
+            for user, lacking in ((cannot_monitor, monitors), (cannot_replicate, replicates)):
+                bench.settings |= user_of(user)
+                said = refusal(bench)
+                assert f"the user lacks {lacking}" in said
+                assert f"GRANT {lacking} ON *.* TO " in said
+            with bench.start(**user_of(least)) as running:
+                running.online()
+                before = state(server)
+                execute(server, insert(bench))
+                assert state(server).waited > before.waited
+                assert running.stop() == 0
+        finally:
+            server.run_sql(f"{enabled} = OFF")
 
 
 def user_of(source: Source) -> dict[str, str]:
