@@ -26,6 +26,7 @@ from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, SourceChanged, SourceUnavailable
+from connector.log.compact.row_keys import keys, without
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, outstanding
@@ -42,7 +43,6 @@ from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
-from connector.log.transaction.row_keys import keys, without
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.log.transaction.xa import Decided, Prepared, end_of
 from connector.producer.going_online import Online

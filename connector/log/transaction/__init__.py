@@ -8,7 +8,6 @@
 - `load`: the events of a table's load.
 - `pending`: XA transactions between XA PREPARE and XA COMMIT.
 - `position`: the positions of the producer and of a target; the start of a stream, the end of an initial load.
-- `row_keys`: the keys of rows; compiled.
 - `rows_query`: the statements that made an event's rows.
 - `source_position`: a file and offset of the binary log; compiled.
 - `statement_options`: the session options that a statement needs.

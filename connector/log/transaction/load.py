@@ -8,7 +8,6 @@ one event (`WHOLE`), which replaces what an applier has of the table.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +17,7 @@ from connector.log.transaction.layout import TableName
 
 LOAD: Final = "load"
 PART: Final = "load_part"
+SCHEMA: Final = "load_schema"
 TABLE: Final = "load_table"
 
 
@@ -51,7 +51,7 @@ class LoadEvent:
 
     def metadata(self) -> dict[str, str]:
         """The metadata of the event's fragments."""
-        return {LOAD: self.load, PART: self.part.value, TABLE: json.dumps(self.table, ensure_ascii=False)}
+        return {LOAD: self.load, PART: self.part.value, SCHEMA: self.table.schema, TABLE: self.table.table}
 
     @classmethod
     def of(cls, metadata: Mapping[str, str]) -> LoadEvent:
@@ -61,7 +61,6 @@ class LoadEvent:
             ValueError: they are not those of an event of a load.
         """
         try:
-            schema, table = json.loads(metadata[TABLE])
-            return cls(metadata[LOAD], Part(metadata[PART]), TableName(schema, table))
-        except (KeyError, TypeError, ValueError) as error:
+            return cls(metadata[LOAD], Part(metadata[PART]), TableName(metadata[SCHEMA], metadata[TABLE]))
+        except (KeyError, ValueError) as error:
             raise ValueError(f"not the metadata of an event of a load: {error}") from error

@@ -223,7 +223,7 @@ def test_event_of_a_load_names_its_load_table_and_part() -> None:
     assert list(found[3].changes) == []
 
 
-@pytest.mark.parametrize("metadata", [{}, {"load": "l1", "load_part": "middle", "load_table": '["a","b"]'}])
+@pytest.mark.parametrize("metadata", [{}, {"load": "l1", "load_part": "middle", "load_schema": "a", "load_table": "b"}])
 def test_event_of_a_load_that_does_not_say_which_is_damage(metadata: dict[str, str]) -> None:
     (event,) = events_of(load_record(0, [change("read", [(None, [1, "a"])])]) | {"metadata": metadata})
     with pytest.raises(LogDamaged) as refused:

@@ -1,6 +1,6 @@
 """The keys of rows, by their encoded images: which rows other rows replace. Compiled: a load asks for each of its rows.
 
-A key is the bytes of its columns' values in the key's order, as in `connector.log.compact`.
+A key is the bytes of its columns' values in the key's order, as in `table_changes`.
 """
 
 from array import array
