@@ -109,6 +109,7 @@ applied_seqno = _gauge(_A, "thl_applied_seqno", "Seqno of the last event committ
 excluded_tables = _gauge(
     _A, "thl_excluded_tables", "Tables that are not applied, because they are quarantined or excluded"
 )
+loading_tables = _gauge(_A, "thl_loading_tables", "Tables of the target that are being loaded")
 applied_latency = _histogram(
     _A, "thl_applied_latency_seconds", "Seconds from commit on the source to commit on the target", LATENCY
 )

@@ -36,6 +36,7 @@ from connector.log.ids import NO_SEQNO, Kind, LogId, Outcome, Seqno
 from connector.log.reading.event_range import EventRange
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.reading.stored_order import StoredOrder
+from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.position import TargetPosition
 from connector.relay.event_store import EventStore, NoRelay
 from connector.spark.stream.parts import Part
@@ -107,7 +108,8 @@ class ApplyCore:
         self._applied_seqno.set(position.seqno)
         self._latency = metrics.applied_latency.labels(position.service)
         self._excluded_tables = metrics.excluded_tables.labels(position.service)
-        self._excluded_tables.set(len(target.target_schema.excluded))
+        self._loading_tables = metrics.loading_tables.labels(position.service)
+        self._count_tables()
 
     @property
     def position(self) -> TargetPosition:
@@ -242,7 +244,8 @@ class ApplyCore:
             self._leave_out(release)
             self.done = release.complete and relation is Relation.LAST
             return
-        own_commit = header.kind is Kind.DDL or _begins_snapshot(header)
+        edge = self._load_edge(header)
+        own_commit = header.kind is Kind.DDL or _begins_snapshot(header) or edge is not None
         if own_commit and header.seqno <= self._least:
             raise self._changed(header.kind.name)
         if release.first and (own_commit or not release.complete):
@@ -252,6 +255,7 @@ class ApplyCore:
             if not release.first:
                 self._forget()
         else:
+            self._open.edge = edge
             self._open.collect(release)
         if not release.complete:
             self._open.stage_unfinished(header)
@@ -260,6 +264,16 @@ class ApplyCore:
         self.done = relation is Relation.LAST
         if own_commit or header.seqno == self.position.rewound_from or self._open.full or self._commit_small:
             self._commit()
+
+    def _load_edge(self, header: FragmentHeader) -> LoadEvent | None:
+        """The event if it is of a table's load and more than rows."""
+        if header.kind is not Kind.LOAD:
+            return None
+        try:
+            event = LoadEvent.of(header.metadata)
+        except ValueError as error:
+            raise LogDamaged(str(error), service=self.position.service, seqno=header.seqno) from error
+        return event if event.edge else None
 
     @property
     def _commit_small(self) -> bool:
@@ -335,9 +349,13 @@ class ApplyCore:
         self._applied_events.inc(events.count)
         self._applied_rows.inc(events.rows)
         self._applied_seqno.set(self.position.seqno)
-        self._excluded_tables.set(len(self._target.target_schema.excluded))
+        self._count_tables()
         for commit_time in events.commit_times():
             self._latency.observe(max(0, now - commit_time) / 1e6)
+
+    def _count_tables(self) -> None:
+        self._excluded_tables.set(len(self._target.target_schema.excluded))
+        self._loading_tables.set(len(self._target.target_schema.loading))
 
 
 def _begins_snapshot(header: FragmentHeader) -> bool:

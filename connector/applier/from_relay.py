@@ -43,7 +43,7 @@ from connector.targets.target import TargetDatabase
 LOG: Final = logging.getLogger(__name__)
 
 CAUSES: Final = {
-    "load": "an initial load is not complete",
+    "load": "a load is not complete",
     "rewind": "events are to be applied again",
     "quarantine": "tables are excluded",
     "skipped": "events were skipped",
@@ -228,9 +228,9 @@ def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Ev
 def causes_left(config: Config, position: TargetPosition) -> list[str]:
     """Return the causes for which a target is not, or not in all tables, the source's state at its position."""
     found = []
-    if not position.consistent:
-        found.append("rewind" if position.rewound_from > position.seqno else "load")
     with open_signal_table(config.target) as signals:
+        if not position.consistent or signals.loading(config.service):
+            found.append("rewind" if position.rewound_from > position.seqno else "load")
         if signals.excluded(config.service):
             found.append("quarantine")
         if signals.inconsistent(config.service):

@@ -22,6 +22,7 @@ from connector.log.format.row_parts import RowParts
 from connector.log.ids import NO_SEQNO, Kind, Seqno
 from connector.log.reading.event_sequencer import Release
 from connector.log.transaction.batch import Statement
+from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets.target import TargetDatabase
 
@@ -42,6 +43,7 @@ class OpenCommit:
         unfinished: the unfinished event.
         staged: true if the target has a part of the commit.
         refused: the commit that the target has refused.
+        edge: the event of a table's load that the commit consists of, if it does.
     """
 
     def __init__(
@@ -62,8 +64,9 @@ class OpenCommit:
         self.events = CommitBatch()
         self.unfinished: Seqno | None = None
         self.staged = False
+        self.edge: LoadEvent | None = None
         self._rows = 0  # of the unfinished event
-        self._statements: list[Statement] = []  # of the unfinished DDL event, which the target does not have yet
+        self._statements: list[Statement] = []  # of the unfinished event, which the target does not have yet
         self._metadata: list[Value] | None = None  # in the staged rows of the unfinished event
 
     @property
@@ -89,8 +92,10 @@ class OpenCommit:
         self.events.add_segments(segments)
 
     def collect(self, release: Release[Message]) -> None:
-        """Collect the changes of an event's fragments; the target gets a DDL event's statements at its end."""
-        header = release.header
+        """Collect the changes of an event's fragments; the target gets its statements at its end."""
+        header, edge = release.header, self.edge
+        if edge is not None and edge.part is Part.WHOLE and release.first:
+            self._add_edge(edge, header)  # before its rows
         ddl = header.kind is Kind.DDL
         held = self._compactor.size + sum(message.size for message in release.bodies)
         for message in release.bodies:
@@ -101,9 +106,21 @@ class OpenCommit:
                 continue
             if ddl:
                 self._collect_statements(whole)
+            elif edge is not None:
+                self._statements += whole.statements(self._topic)
             self._rows = self._compactor.add(whole, self._rows)
         if ddl and release.complete:
             self._define(header)
+        elif edge is not None and edge.part is not Part.WHOLE and release.complete:
+            self._add_edge(edge, header)
+
+    def _add_edge(self, edge: LoadEvent, header: FragmentHeader) -> None:
+        """Add an event of a load that is more than rows to the target's next commit."""
+        ddl = Ddl(seqno=header.seqno, statements=tuple(self._statements), commit_time=header.commit_time or 0)
+        self._statements = []
+        with self.located():
+            self._target.load(edge, ddl)
+        self.staged = True
 
     def _collect_statements(self, message: Message) -> None:
         """Collect a DDL fragment's statements; rows after them (CREATE TABLE … SELECT) need the new tables."""
@@ -172,7 +189,8 @@ class OpenCommit:
             first, last = self._position.seqno + 1, self.events.last
             seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"
             error.where = {"service": self._position.service, "seqno": seqno, **error.where}
-            if isinstance(error, TargetDiffers | ValueNotRepresentable) and "--done-seqno" not in error.hint:
+            skippable = "--done-seqno" not in error.hint and self.edge is None
+            if isinstance(error, TargetDiffers | ValueNotRepresentable) and skippable:
                 skip = "to skip an event, which leaves its tables inconsistent: thl apply --skip-seqno"
                 skip += f" {first} --reason …" if seqno == first else f" N --reason … (thl list shows {seqno})"
                 error.hint = f"{error.hint}; {skip}" if error.hint else skip

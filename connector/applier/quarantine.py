@@ -28,8 +28,8 @@ DIVISOR: Final = 64  # a refused commit is repeated in so many smaller ones
 BY: Final = "thl apply"
 REASON_CHARACTERS: Final = 2000
 HINT: Final = (
-    "a new initial load makes the table whole (thl produce with another service, applied to an empty target); DROP "
-    "TABLE on the source ends the quarantine; with target.on_error: stop the applier stops instead"
+    "thl load makes the table whole; DROP TABLE on the source ends the quarantine; with target.on_error: stop the "
+    "applier stops instead"
 )
 
 

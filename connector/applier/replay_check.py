@@ -1,7 +1,7 @@
 """Checks that a part of the log can be applied again with the same result, or undone.
 
 An event can be applied again if each row has a key and complete images. So tables without a key, partial row images, a
-DDL that changed the target, and an initial load cannot be applied again. Tables without a key can be undone.
+DDL that changed the target, and a load cannot be applied again. Tables without a key can be undone.
 """
 
 from __future__ import annotations
@@ -124,6 +124,8 @@ class ReplayCheck:
         header = release.header
         if header.metadata.get("snapshot") in EDGES:
             raise self._refusal("an initial load cannot be", header.seqno)
+        if header.kind is Kind.LOAD:
+            raise self._refusal("a load of a table cannot be", header.seqno)
         if header.outcome is not Outcome.VOID:
             for message in filter(None, map(self._row_parts.whole, release.bodies)):
                 if header.kind is Kind.DDL:

@@ -51,7 +51,8 @@ def rewind(
         The new position, committed.
 
     Raises:
-        ConfigError: the event is after the target's next one, or trapped; or the target has tables but no position.
+        ConfigError: the event is after the target's next one, or trapped; the target has tables but no position, or a
+            table of it is being loaded.
         Unsupported: a later event cannot be applied again; nothing was changed.
         HistoriesDiffer, LogDamaged, BrokerUnavailable: see `connector.kafka.handshake.handshake`.
     """
@@ -67,6 +68,7 @@ def rewind(
         )
     if not (position.consistent or position.rewound_from != NO_SEQNO):
         raise ConfigError("the initial load is not complete: there is no event to apply again", seqno=position.seqno)
+    check_no_load(target, position)
     agreed = handshake(config, position)
     check_beginning(agreed.history, first)
     before = Seqno(first - 1)
@@ -144,6 +146,21 @@ def _begin_at(config: Config, target: TargetDatabase, position: TargetPosition, 
     )
     target.commit(beginning, [])
     return beginning
+
+
+def check_no_load(target: TargetDatabase, position: TargetPosition) -> None:
+    """Check that no table of the target is being loaded: its rows are not those of the position.
+
+    Raises:
+        ConfigError: some tables are.
+    """
+    if loading := target.target_schema.loading:
+        since = ", ".join(f"{name} since event {entry.since}" for name, entry in sorted(loading.items()))
+        raise ConfigError(
+            f"tables are being loaded, so the target cannot go back: {since}",
+            hint="nothing was changed; start again after the end of their loads (thl status shows it)",
+            seqno=position.seqno,
+        )
 
 
 def check_beginning(history: History, first: Seqno) -> None:

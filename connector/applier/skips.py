@@ -2,8 +2,8 @@
 
 A skipped event is read as far as possible: it may be skipped because it cannot be read. An excluded table stays on the
 target as it is. The target records the exclusion with the position, so later appliers exclude the table, too, until an
-initial load creates it again or the source drops it. A table can also be excluded during an initial load, when an
-applier finds a table that the target cannot hold.
+initial load or a load of the table creates it again, or the source drops it. A table can also be excluded during an
+initial load, when an applier finds a table that the target cannot hold.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
 from connector.log.ids import Kind, Seqno
-from connector.log.reading.event_range import EDGES
+from connector.log.reading.event_range import EDGES, rows_alone
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import TABLE
 from connector.log.transaction.position import TargetPosition
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.targets.target import TargetDatabase
@@ -110,13 +111,20 @@ class Skips:
             done: the tables that the operator changed by hand; None: the event is skipped.
 
         Raises:
-            ConfigError: it is the start or end of an initial load, which every later state needs.
+            ConfigError: it is the start or end of a load, which every later state needs.
         """
         if header.metadata.get("snapshot") in EDGES:
             raise ConfigError(
                 "the start and end of an initial load cannot be skipped",
                 seqno=header.seqno,
                 snapshot=header.metadata["snapshot"],
+            )
+        if header.kind is Kind.LOAD and not rows_alone(header):
+            raise ConfigError(
+                "the start and the end of a table's load, and the rows of a table without a key, cannot be skipped",
+                hint="--exclude-table goes on without the table, until it is loaded again (thl load)",
+                seqno=header.seqno,
+                table=header.metadata.get(TABLE),
             )
         return LeftOut(
             seqno=header.seqno,

@@ -21,7 +21,7 @@ from typing import Final
 from connector.applier.finish_intent import finish_intent
 from connector.applier.invert import invert
 from connector.applier.replay_check import Command
-from connector.applier.rewind import check_replay, offsets_of
+from connector.applier.rewind import check_no_load, check_replay, offsets_of
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged, Unsupported
@@ -66,13 +66,14 @@ def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno
         The new position.
 
     Raises:
-        ConfigError: the target is not beyond the event, or not consistent; or the event is trapped.
+        ConfigError: the target is not beyond the event, or not consistent, or loads a table; or the event is trapped.
         Unsupported: a later event cannot be undone; nothing was changed.
         TargetDiffers: the target differs from the log; the step was not done.
         HistoriesDiffer, LogDamaged, BrokerUnavailable: see `connector.kafka.handshake.handshake`.
     """
     position = finish_intent(config, target, target.claim(config.service), clock)
     _check_target(position, to)
+    check_no_load(target, position)
     if out := sorted(one for one in signals.skipped(config.service) if to < one <= position.seqno):
         raise Unsupported(
             f"event {out[0]} was skipped or done by hand: it cannot be undone",

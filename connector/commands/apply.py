@@ -230,7 +230,16 @@ def _ended(config: Config, position: TargetPosition | None) -> str:
     """The line that the applier leaves on standard error."""
     if position is None:
         return f"stopped before the target was claimed; service {config.service}"
-    return _stopped(position)
+    return _stopped(position) + _loading(config)
+
+
+def _loading(config: Config) -> str:
+    """The tables that are being loaded, for the line that the applier leaves."""
+    from connector.targets.open import open_signal_table
+
+    with open_signal_table(config.target) as signals:
+        names = [str(name) for name in signals.loading(config.service)]
+    return f"; not consistent while {', '.join(names)} {'is' if len(names) == 1 else 'are'} loaded" if names else ""
 
 
 def _finished(config: Config, position: TargetPosition) -> str:

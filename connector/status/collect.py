@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import starmap
 from typing import Final
 
@@ -28,7 +29,7 @@ from connector.status.source import SourceView, read_source
 from connector.status.target import TargetRow, read_target
 from connector.targets.open import open_signal_table
 from connector.targets.signal_table import Inconsistent, Request
-from connector.targets.target_schema import Excluded
+from connector.targets.target_schema import Excluded, Loading, LoadState
 
 WATCHED: Final = 1.0  # seconds of an applier's work that are measured for its rate
 PATIENCE: Final = 3.0  # seconds to wait for that work
@@ -50,6 +51,7 @@ class _Found:
     request: Request | None = None
     inconsistent: Sequence[Inconsistent] = ()
     excluded: Mapping[TableName, Excluded] | None = None
+    loading: Mapping[TableName, Loading] | None = None
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -88,6 +90,7 @@ def collect(
         request=found.request,
         inconsistent=found.inconsistent,
         excluded=found.excluded,
+        loading=found.loading,
         trapped=found.control.trapped if found.control else (),
     )
     if applier.events_behind and found.target is not None:
@@ -117,6 +120,7 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
                     found.request = signals.request(config.service)
                     found.inconsistent = signals.inconsistent(config.service)
                     found.excluded = signals.excluded(config.service)
+                    found.loading = signals.loading(config.service)
     return found
 
 
@@ -192,6 +196,7 @@ def applier_status(
     request: Request | None = None,
     inconsistent: Sequence[Inconsistent] = (),
     excluded: Mapping[TableName, Excluded] | None = None,
+    loading: Mapping[TableName, Loading] | None = None,
     trapped: Sequence[Range] = (),
 ) -> ApplierStatus:
     """Compute the applier's numbers. Trapped events are in the log, but are not to be applied."""
@@ -199,9 +204,10 @@ def applier_status(
         return ApplierStatus(state=ServiceState.NONE if known else ServiceState.UNKNOWN)
     behind = outside(trapped, Seqno(target.seqno + 1), ends.newest) if ends.newest >= 0 else None
     relative = _seconds(now, target.commit_time or None)
+    tables_alone = bool(loading) and all(entry.consistent for entry in (loading or {}).values())
     if request is not None:
         state = ServiceState.STOPPING if request.offline_at is None else ServiceState.OFFLINE
-    elif not target.consistent and target.because != ("channels",):
+    elif not target.consistent and target.because != ("channels",) and not tables_alone:
         state = ServiceState.LOADING
     else:
         state = ServiceState.UNKNOWN if behind is None else ServiceState.BEHIND if behind else ServiceState.ONLINE
@@ -223,11 +229,21 @@ def applier_status(
         offline_reason=request.reason if request else "",
         inconsistent_tables=tuple(f"{one.schema}.{one.table} since {one.since} ({one.reason})" for one in inconsistent),
         excluded_tables=tuple(starmap(_excluded, (excluded or {}).items())),
+        loading_tables=tuple(starmap(_loading, (loading or {}).items())),
     )
 
 
 def _excluded(name: TableName, entry: Excluded) -> str:
     return f"{name} since {entry.since}, {entry.changes} row changes, by {entry.by} ({entry.reason})"
+
+
+def _loading(name: TableName, entry: Loading) -> str:
+    began = datetime.fromtimestamp(entry.at / 1e6, UTC).isoformat(timespec="seconds")
+    waits = {
+        LoadState.AWAITS_ROWS: ", waits for its rows",
+        LoadState.AWAITS_BEGIN: ", has to be loaded again, because its key has changed",
+    }
+    return f"{name} since {entry.since} ({began}){waits.get(entry.state, '')}"
 
 
 def _replicas(config: Config, source: SourceView | None, problems: list[str]) -> Iterator[str]:

@@ -85,7 +85,7 @@ class ApplierStatus:
         events_behind: events of the log that are not applied yet.
         seconds_behind: the relative latency; 0 if every event is applied.
         catch_up_seconds: estimated seconds until every event is applied; None: unknown or never.
-        consistent: false during an initial load, while events are applied again, and while several writers commit.
+        consistent: false during a load, while events are applied again, and while several writers commit.
         inconsistent_because: the reasons for which readers may see what the source never showed: channels, load,
             rewind, quarantine, skipped. The last two are about some tables, and leave `consistent` true.
         channels: the last seqno that each of several writers has committed, -1 before its first.
@@ -95,6 +95,7 @@ class ApplierStatus:
         offline_reason: the given reason.
         inconsistent_tables: tables that may differ from the source's, each with seqno and reason.
         excluded_tables: tables that are not applied, each with seqno, user and reason.
+        loading_tables: tables that are being loaded, each with the seqno and the time of the load's beginning.
     """
 
     state: ServiceState
@@ -115,6 +116,7 @@ class ApplierStatus:
     offline_reason: str = ""
     inconsistent_tables: tuple[str, ...] = ()
     excluded_tables: tuple[str, ...] = ()
+    loading_tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: LagLim
         )
     found += [f"table may differ: {table}" for table in applier.inconsistent_tables]
     found += [f"table is not applied: {table}" for table in applier.excluded_tables]
+    found += [f"table is being loaded: {table}" for table in applier.loading_tables]
     if applier.state in {ServiceState.NONE, ServiceState.LOADING}:
         found.append("the target is not consistent yet")
     return found

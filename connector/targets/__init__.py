@@ -3,10 +3,10 @@
 - `target`: the contract of every target.
 - `open`: opens the target that `target.url` names.
 - `operations`: the effect of DDL on a target's tables, without any target's SQL.
-- `ddl/`: DDL statements of the source as operations.
+- `ddl/`: DDL statements of the source, and the edges of loads, as operations.
 - `table`: a table that the connector created, as MySQL defines it.
-- `target_schema`: all these tables, and those that are excluded.
-- `staged_schema`: the tables and exclusions as the last commit left them, and after the staged changes.
+- `target_schema`: all these tables, and those that are excluded or being loaded.
+- `staged_schema`: the same as the last commit left them, and after the staged changes.
 - `types`: MySQL's types.
 - `widening`: changes of type that keep every value.
 - `narrowing`: the values that stay equal when a type changes.

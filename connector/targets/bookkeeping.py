@@ -6,6 +6,8 @@
 - `thl_skipped`: every skipped event, with the user and the reason.
 - `thl_inconsistent`: the tables that may differ from the source, until `thl verify` finds them equal.
 - `thl_excluded`: the excluded tables, with their first event, the user and the reason.
+- `thl_loading`: the tables that are being loaded. `consistent` in `thl_position` is false while there are some, and
+  theirs says whether it is false for another reason, too.
 - `thl_rewound`: the last event that a target had before a rewind, until it is applied again.
 - `thl_intent`: the commit that several writers make, until all have made their part.
 - `thl_channels`: one row per writer: the last event of the last commit of which it made a part.
@@ -26,7 +28,7 @@ from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets.operations import Value
-from connector.targets.target_schema import Excluded
+from connector.targets.target_schema import Excluded, Loading, LoadState
 
 POSITION: Final = (
     "log_id",
@@ -47,7 +49,13 @@ WHOLE_VERSION: Final = 1
 INTENT_VERSION: Final = 2
 """The `schema_version` while a commit of several writers is open: `thl_intent` has to be known."""
 
-SCHEMA_VERSION: Final = INTENT_VERSION
+LOADING_VERSION: Final = 3
+"""The `schema_version` while a table is being loaded: `thl_loading` has to be known."""
+
+LOADING_INTENT_VERSION: Final = 4
+"""The `schema_version` while both is so."""
+
+SCHEMA_VERSION: Final = LOADING_INTENT_VERSION
 """The newest `schema_version` that this version of the connector knows."""
 
 BY_HAND: Final = "done by hand: "
@@ -203,6 +211,30 @@ def left_out_rows(service: str, event: LeftOut, at: int) -> tuple[tuple[Value, .
 def excluded_row(service: str, name: TableName, entry: Excluded) -> tuple[Value, ...]:
     """The row of `thl_excluded` for an excluded table."""
     return (service, *name, entry.since, entry.at, entry.by, entry.reason, entry.changes)
+
+
+def loading_row(service: str, name: TableName, entry: Loading) -> tuple[Value, ...]:
+    """The row of `thl_loading` for a table that is being loaded."""
+    return (service, *name, entry.load, entry.since, entry.at, entry.state, entry.marks, entry.consistent)
+
+
+LOADING: Final = "schema_name, table_name, load_id, since_seqno, began_at, state, marks, consistent"
+"""The columns of `thl_loading` after the service."""
+
+
+def loading_from(rows: Iterable[Sequence[object]]) -> dict[TableName, Loading]:
+    """The tables that are being loaded, in rows of the columns `LOADING`."""
+    return {
+        TableName(str(schema), str(table)): Loading(
+            load=str(load),
+            since=Seqno(int(str(since))),
+            at=int(str(at)),
+            state=LoadState(str(state)),
+            marks=str(marks),
+            consistent=bool(consistent),
+        )
+        for schema, table, load, since, at, state, marks, consistent in rows
+    }
 
 
 EXCLUDED: Final = "schema_name, table_name, since_seqno, excluded_at, excluded_by, because, changes"

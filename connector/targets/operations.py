@@ -67,6 +67,18 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class Sweep:
+    """Deletes the rows of a table whose keys are not marked, at the end of its load.
+
+    Args:
+        marks: the name of the table with the marked keys.
+    """
+
+    table: Table
+    marks: str
+
+
+@dataclass(frozen=True, slots=True)
 class ExistingColumn:
     """A column's values come from an existing column.
 
@@ -132,6 +144,11 @@ class AllowNull:
     columns: frozenset[str]
 
 
+def swept(operation: Sweep, rows: int) -> dict[str, object]:
+    """The fields of the log's message about the deleted rows."""
+    return {"table": operation.table.name, "rows": rows}
+
+
 def value_would_change(change: AlterTable, column: Column, value: object) -> Unsupported:
     """The error for an existing value that the new type would change."""
     kind = f"{column.type}{' unsigned' if column.unsigned else ''}{f' {column.charset}' if column.charset else ''}"
@@ -158,5 +175,14 @@ def column_has_nulls(change: AlterTable, column: str) -> Unsupported:
 
 
 Operation = (
-    CreateSchema | DropSchema | CreateTable | DropTable | RenameTable | Truncate | AlterTable | IndexKey | AllowNull
+    CreateSchema
+    | DropSchema
+    | CreateTable
+    | DropTable
+    | RenameTable
+    | Truncate
+    | Sweep
+    | AlterTable
+    | IndexKey
+    | AllowNull
 )

@@ -14,9 +14,9 @@ from typing import Protocol, Self
 from connector.log.compact.net_changes import ANY
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent
-from connector.targets.bookkeeping import EXCLUDED, excluded_from, intent_from, intent_query
+from connector.targets.bookkeeping import EXCLUDED, LOADING, excluded_from, intent_from, intent_query, loading_from
 from connector.targets.operations import Value
-from connector.targets.target_schema import Excluded
+from connector.targets.target_schema import Excluded, Loading
 
 
 class SignalSession(Protocol):
@@ -147,6 +147,14 @@ class SignalTable:
                 f"SELECT {columns} FROM {{thl_inconsistent}} WHERE service = ? ORDER BY 1, 2", service
             )
         ]
+
+    def loading(self, service: str) -> dict[TableName, Loading]:
+        """The tables that are being loaded."""
+        if not self._session.has("thl_loading"):
+            return {}
+        return loading_from(
+            self._run(f"SELECT {LOADING} FROM {{thl_loading}} WHERE service = ? ORDER BY 1, 2", service)
+        )
 
     def excluded(self, service: str) -> dict[TableName, Excluded]:
         """The excluded tables."""

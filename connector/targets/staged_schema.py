@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.table import Table
-from connector.targets.target_schema import Excluded, TargetSchema, changed, exclusions
+from connector.targets.target_schema import Excluded, Loading, TargetSchema, changed, exclusions, loads, marks
 
 
 class StagedSchema:
@@ -42,8 +43,11 @@ class StagedSchema:
         self.uncounted.clear()
 
     def leaves_out(self, net: NetChanges) -> bool:
-        """Count the changes and return true if their table is excluded. A replay counts nothing a second time."""
-        if net.layout.name not in self.tables.excluded:
+        """Return true if changes are not applied; count them if their table is excluded, but not in a replay."""
+        name = net.layout.name
+        if name in self.tables.loading:
+            return self.tables.loading[name].awaits
+        if name not in self.tables.excluded:
             return False
         if not net.again:
             self.uncounted[net.layout.name] += net.changes
@@ -58,8 +62,8 @@ class StagedSchema:
             self._counted.clear()
 
     def begin_snapshot(self, columns: tuple[Column, ...], first: Seqno) -> None:
-        """Change to the schema at the start of an initial load: see `TargetSchema.loading`."""
-        self.tables = self.tables.loading(columns, first)
+        """Change to the schema at the start of an initial load: see `TargetSchema.at_snapshot`."""
+        self.tables = self.tables.at_snapshot(columns, first)
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
         """Exclude tables; an older exclusion stays."""
@@ -72,6 +76,10 @@ class StagedSchema:
         """The tables that are not excluded."""
         return [table for table in self.tables if table.name not in self.tables.excluded]
 
+    def whole(self) -> list[Table]:
+        """The tables that are neither excluded nor being loaded."""
+        return [table for table in self.applied() if table.name not in self.tables.loading]
+
     def changed_tables(self) -> tuple[list[TableName], list[Table]]:
         """The names to delete from the bookkeeping, and the tables to write to it."""
         return changed(self._saved, self.tables)
@@ -80,9 +88,33 @@ class StagedSchema:
         """The names of exclusions to delete from the bookkeeping, and the exclusions to write to it."""
         return exclusions(self._saved, self.tables)
 
+    def changed_loads(self) -> tuple[list[TableName], dict[TableName, Loading]]:
+        """The names of loads to delete from the bookkeeping, and the loads to write to it."""
+        return loads(self._saved, self.tables)
+
+    def changed_marks(self) -> tuple[list[str], list[tuple[str, Table]]]:
+        """The tables of marks to drop, and those to create with the tables that they belong to."""
+        return marks(self._saved, self.tables)
+
+    @property
+    def loads_changed(self) -> bool:
+        """True if the next commit begins the only load, or ends the last one."""
+        return bool(self._saved.loading) != bool(self.tables.loading)
+
+    def consistent(self, *, otherwise: bool) -> bool:
+        """Return whether readers see what the source showed, after the next commit.
+
+        Args:
+            otherwise: whether they would if no table were being loaded; the loads keep it for a later claim.
+        """
+        for name, entry in self.tables.loading.items():
+            if entry.consistent != otherwise:
+                self.tables = self.tables.with_loading(name, replace(entry, consistent=otherwise))
+        return otherwise and not self.tables.loading
+
     def tables_committed(self) -> None:
         """The changed tables are committed, the exclusions not."""
-        self._saved = TargetSchema(self.tables, self._saved.transaction, self._saved.excluded)
+        self._saved = TargetSchema(self.tables, self._saved.transaction, self._saved.excluded, self._saved.loading)
 
     def committed(self) -> None:
         """The commit succeeded."""

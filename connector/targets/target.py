@@ -8,6 +8,7 @@ from typing import Protocol
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.position import TargetPosition
 from connector.targets.target_schema import Excluded, TargetSchema
 
@@ -79,6 +80,20 @@ class TargetDatabase(Protocol):
         statements.
         """
 
+    def load(self, event: LoadEvent, ddl: Ddl) -> None:
+        """Add an event of a table's load that is not one of rows alone to the next commit, which covers it alone.
+
+        `begin` makes a table that is not there, or excluded; of another one the rows stay. Until `end` its rows are
+        applied as upserts, a row to delete or change may be missing, and `consistent` is false in the target. `end`
+        deletes the rows that were not written since `begin`. Of a table without a key nothing is applied after `begin`
+        and before `whole`, which deletes all rows; its own rows follow by `stage`. A `begin` while a table is being
+        loaded starts over.
+
+        Args:
+            event: the event.
+            ddl: its seqno, and for `begin` the statements that define the table.
+        """
+
     def begin_snapshot(self) -> None:
         """Add the start of an initial load to the next commit: it drops all tables that the applier created."""
 
@@ -107,7 +122,9 @@ class TargetDatabase(Protocol):
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Commit the staged changes and the position in one target transaction, under the fencing token of `claim`.
 
-        Before the commit the number of rows that each statement inserted, updated or deleted is compared with the log.
+        Before the commit the number of rows that each statement inserted, updated or deleted is compared with the log,
+        except for tables that are being loaded. While there are some, readers see the target as not consistent; `claim`
+        returns `consistent` as it was given here.
 
         A position before the last one does not undo data; its `rewound_from` is then the last one.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
@@ -40,6 +41,41 @@ class Excluded:
     changes: int = 0
 
 
+class LoadState(StrEnum):
+    """What the target has of a table that is being loaded."""
+
+    NEW = "new"  # rows that were written since the load began, and no others
+    MARKED = "marked"  # older rows, too; the keys of those written since are in `Loading.marks`
+    AWAITS_ROWS = "awaits rows"  # it has no key: nothing is applied before the event with all its rows
+    AWAITS_BEGIN = "awaits begin"  # its key has changed: nothing is applied before its load begins again
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """The load of a table, whose rows are not yet the source's.
+
+    Args:
+        load: the ID of the load.
+        since: the event that began it.
+        at: the time of its commit, µs since 1970 UTC.
+        state: what the target has of the table.
+        marks: the name of the table with the keys that were written since the load began; "" without one.
+        consistent: whether the target is consistent but for the tables that are being loaded.
+    """
+
+    load: str
+    since: Seqno
+    at: int
+    state: LoadState
+    marks: str = ""
+    consistent: bool = True
+
+    @property
+    def awaits(self) -> bool:
+        """True if changes of the table are dropped: what comes later replaces them."""
+        return self.state in (LoadState.AWAITS_ROWS, LoadState.AWAITS_BEGIN)
+
+
 class TargetSchema:
     """Tables by name.
 
@@ -47,6 +83,7 @@ class TargetSchema:
         tables: the tables.
         transaction: the metadata columns of every new table.
         excluded: the excluded tables by their names in the log. Their definitions are those before the exclusion.
+        loading: the tables that are being loaded.
     """
 
     def __init__(
@@ -54,9 +91,11 @@ class TargetSchema:
         tables: Iterable[Table] = (),
         transaction: tuple[Column, ...] = (),
         excluded: Mapping[TableName, Excluded] = MappingProxyType({}),
+        loading: Mapping[TableName, Loading] = MappingProxyType({}),
     ) -> None:
         self.transaction = transaction
         self.excluded = excluded
+        self.loading = loading
         self._tables: Mapping[TableName, Table] = MappingProxyType({table.name: table for table in tables})
         self._checked: dict[TableName, TableLayout] = {}
 
@@ -90,29 +129,43 @@ class TargetSchema:
 
     def with_table(self, table: Table) -> TargetSchema:
         """This schema with a new table, or with a new definition of a table."""
-        return TargetSchema({**self._tables, table.name: table}.values(), self.transaction, self.excluded)
+        return self._but(tables={**self._tables, table.name: table}.values())
 
     def without(self, name: TableName) -> TargetSchema:
-        """This schema without a table."""
-        return TargetSchema((table for table in self if table.name != name), self.transaction, self.excluded)
+        """This schema without a table, which is not loaded any more."""
+        return self._but(tables=(table for table in self if table.name != name)).whole(name)
+
+    def renamed(self, table: Table, name: TableName) -> TargetSchema:
+        """This schema with a table under another name, with its load."""
+        after = self.without(table.name).with_table(table.renamed(name))
+        return after if table.name not in self.loading else after.with_loading(name, self.loading[table.name])
 
     def excluding(self, name: TableName, entry: Excluded) -> TargetSchema:
-        """This schema with an excluded table."""
-        return TargetSchema(self, self.transaction, {**self.excluded, name: entry})
+        """This schema with an excluded table, which is not loaded any more."""
+        return self._but(excluded={**self.excluded, name: entry}).whole(name)
 
     def including(self, name: TableName) -> TargetSchema:
         """This schema with a table that is no longer excluded."""
-        kept = {other: entry for other, entry in self.excluded.items() if other != name}
-        return TargetSchema(self, self.transaction, kept)
+        return self._but(excluded={other: entry for other, entry in self.excluded.items() if other != name})
 
     def counted(self, changes: Mapping[TableName, int]) -> TargetSchema:
         """This schema with more changes counted of excluded tables."""
         counted = {
             name: replace(entry, changes=entry.changes + changes.get(name, 0)) for name, entry in self.excluded.items()
         }
-        return TargetSchema(self, self.transaction, counted)
+        return self._but(excluded=counted)
 
-    def loading(self, transaction: tuple[Column, ...], first: Seqno) -> TargetSchema:
+    def with_loading(self, name: TableName, entry: Loading) -> TargetSchema:
+        """This schema with a table that is being loaded, or with another state of its load."""
+        return self._but(loading={**self.loading, name: entry})
+
+    def whole(self, name: TableName) -> TargetSchema:
+        """This schema with a table that is not being loaded."""
+        if name not in self.loading:
+            return self
+        return self._but(loading={other: entry for other, entry in self.loading.items() if other != name})
+
+    def at_snapshot(self, transaction: tuple[Column, ...], first: Seqno) -> TargetSchema:
         """The schema at the start of an initial load: no tables, and the exclusions that apply to the load.
 
         Args:
@@ -121,6 +174,20 @@ class TargetSchema:
         """
         return TargetSchema(
             (), transaction, {name: entry for name, entry in self.excluded.items() if entry.since >= first}
+        )
+
+    def _but(
+        self,
+        tables: Iterable[Table] | None = None,
+        excluded: Mapping[TableName, Excluded] | None = None,
+        loading: Mapping[TableName, Loading] | None = None,
+    ) -> TargetSchema:
+        """This schema with some of its parts replaced."""
+        return TargetSchema(
+            self if tables is None else tables,
+            self.transaction,
+            self.excluded if excluded is None else excluded,
+            self.loading if loading is None else loading,
         )
 
     def check(self, layout: TableLayout) -> None:
@@ -198,6 +265,22 @@ def exclusions(before: TargetSchema, after: TargetSchema) -> tuple[list[TableNam
     """The same as `changed` for exclusions: a name may belong to another table now."""
     gone = [name for name, entry in before.excluded.items() if after.excluded.get(name) != entry]
     return gone, {name: entry for name, entry in after.excluded.items() if before.excluded.get(name) != entry}
+
+
+def loads(before: TargetSchema, after: TargetSchema) -> tuple[list[TableName], dict[TableName, Loading]]:
+    """The same as `changed` for tables that are being loaded."""
+    gone = [name for name, entry in before.loading.items() if after.loading.get(name) != entry]
+    return gone, {name: entry for name, entry in after.loading.items() if before.loading.get(name) != entry}
+
+
+def marks(before: TargetSchema, after: TargetSchema) -> tuple[list[str], list[tuple[str, Table]]]:
+    """The tables of marks to drop, and those to create with the tables that they belong to."""
+    old, new = (
+        {entry.marks: name for name, entry in schema.loading.items() if entry.marks} for schema in (before, after)
+    )
+    return [one for one in old if one not in new], [
+        (one, after.get(name)) for one, name in new.items() if one not in old
+    ]
 
 
 def _same(one: Table | None, other: Table) -> bool:

@@ -25,7 +25,7 @@ SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('thl.thl_pr
 # Not by the column's name, which a target of an earlier version lacks.
 _OPEN_INTENT = """
 SELECT FROM thl.thl_position p
-WHERE service = %s AND NOT consistent AND (to_jsonb(p)->>'schema_version')::integer > 1
+WHERE service = %s AND NOT consistent AND (to_jsonb(p)->>'schema_version')::integer IN (2, 4)
 """
 
 _COLUMNS = """

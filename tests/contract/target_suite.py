@@ -65,6 +65,9 @@ class Place(Protocol):
     def run(self, sql: str) -> None:
         """Run a statement in another session."""
 
+    def query(self, sql: str) -> list[Row]:
+        """The rows that a query finds, in another session."""
+
     def indexed(self, table: TableLayout) -> list[str]:
         """The columns of each index of a table, with commas between, sorted."""
 

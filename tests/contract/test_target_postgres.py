@@ -29,9 +29,11 @@ from connector.targets.signal_table import SignalTable
 from connector.targets.target_schema import Excluded
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_load import *  # noqa: F403
+from tests.contract.target_load import begin, states
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
-from tests.contract.target_suite import USERS, Applier, stops
+from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.contract.target_ways_out import *  # noqa: F403
@@ -603,3 +605,24 @@ def retryable(sqlstate: str) -> Iterator[None]:
         yield
     assert isinstance(raised.value.__cause__, psycopg.Error)
     assert raised.value.__cause__.sqlstate == sqlstate
+
+
+def test_account_that_may_not_create_marks_gets_the_grant(place: PostgresPlace) -> None:
+    applier = Applier(place.open())
+    applier.sql("CREATE DATABASE shop", CREATE_USERS)
+    applier.target.close()
+    place.reader.execute("DROP ROLE IF EXISTS thl_markless; CREATE ROLE thl_markless LOGIN PASSWORD 'x'")
+    place.reader.execute("GRANT USAGE ON SCHEMA thl TO thl_markless; GRANT ALL ON SCHEMA shop TO thl_markless")
+    place.reader.execute("GRANT ALL ON ALL TABLES IN SCHEMA thl, shop TO thl_markless")
+    place.url = make_conninfo(place.url, user="thl_markless", password="x")
+    try:
+        with pytest.raises(PreflightError) as refused:
+            begin(Applier(place.open()))
+        assert "GRANT CREATE, USAGE ON SCHEMA thl" in refused.value.hint
+        place.opened.pop().close()
+        place.reader.execute("GRANT CREATE ON SCHEMA thl TO thl_markless")
+        begin(Applier(place.open()))
+        assert states(place) == {"shop.users": "marked"}
+        place.opened.pop().close()
+    finally:
+        place.reader.execute("DROP OWNED BY thl_markless; DROP ROLE thl_markless")

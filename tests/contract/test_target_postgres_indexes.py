@@ -21,6 +21,7 @@ from connector.log.transaction.layout import TableLayout
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.target_schema import Excluded
+from tests.contract.target_load import begin, end
 from tests.contract.target_suite import USERS, Applier
 from tests.contract.test_target_postgres import PostgresPlace, database, place
 from tests.support.net import Row, layout, net
@@ -135,6 +136,32 @@ class TestOption:
         assert [record.__dict__["tables"] for record in caplog.records] == ["shop.users"]
         applier.sql("ALTER TABLE users ADD INDEX (name)")
         assert bench.indexes() == []
+
+
+class TestTableLoads:
+    def test_indexes_of_a_new_table_are_built_at_the_end_of_its_load(self, bench: Bench) -> None:
+        applier = bench.open()
+        begin(applier, CREATE)
+        applier.rows(net(USERS, updates=[(1, "a", "x"), (2, "b", "y")]))
+        assert bench.indexes() == []
+        applier.target.close()
+        applier = bench.open()
+        assert bench.indexes() == []
+        end(applier)
+        assert bench.indexes() == [UNIQUE, PLAIN]
+
+    def test_unique_index_stays_while_older_rows_make_room_for_new_ones(
+        self, bench: Bench, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        applier = bench.with_users()
+        applier.rows(net(USERS, inserts=[(5, "old", "x"), (6, "old", "y"), (7, "old", "z")]))
+        begin(applier, CREATE)
+        with caplog.at_level(logging.WARNING):
+            applier.rows(net(USERS, updates=[(1, "a", "x"), (2, "b", "y")]))
+            applier.rows(net(USERS, updates=[(1, "a", "y"), (2, "b", "x"), (7, "c", "z")]))
+            end(applier)
+        assert bench.users() == [(1, "a", "y"), (2, "b", "x"), (7, "c", "z")]
+        assert (bench.indexes(), caplog.records) == ([UNIQUE, PLAIN], [])
 
 
 class TestRows:

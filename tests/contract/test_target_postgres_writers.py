@@ -25,6 +25,7 @@ from connector.targets.postgres.writer import Writer
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_again import ORDERS, random_records
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import LOOSE, USERS, Applier

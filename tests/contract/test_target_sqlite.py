@@ -18,6 +18,7 @@ from connector.targets.sqlite.signal_table import SqliteSession
 from connector.targets.sqlite.target import SqliteTarget
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops

@@ -9,6 +9,7 @@ from connector.errors import Fenced
 from connector.log.compact.metadata_columns import Value
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets.target_schema import Excluded, TargetSchema
 from tests.support.compact_model import Counted, Keyed
@@ -29,7 +30,8 @@ class MemoryTarget:
         self.stamped: list[list[Value]] = []
         self.failing: dict[str, Exception] = {}
         self.trapped: Container[int] = ()  # the events that do not come
-        self._staged: list[Sequence[NetChanges] | Ddl | None] = []
+        self._staged: list[Sequence[NetChanges] | Ddl | TableName | None] = []
+        self.loads: list[Ddl] = []
 
     @property
     def target_schema(self) -> TargetSchema:
@@ -63,6 +65,13 @@ class MemoryTarget:
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
         self._say(f"exclude {', '.join(map(str, tables))}")
 
+    def load(self, event: LoadEvent, ddl: Ddl) -> None:
+        self._say(f"load {event.part} {event.table}")
+        assert not self._staged
+        self.loads.append(ddl)
+        if event.part is Part.WHOLE:
+            self._staged.append(event.table)
+
     def begin_snapshot(self) -> None:
         self._say("begin_snapshot")
         assert not self._staged
@@ -79,6 +88,8 @@ class MemoryTarget:
         for staged in self._staged:
             if staged is None:
                 tables = {}
+            elif isinstance(staged, TableName):
+                tables.pop(str(staged), None)
             elif isinstance(staged, Ddl):
                 self.statements += [one.sql for one in staged.statements]
             else:

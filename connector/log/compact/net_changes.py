@@ -72,7 +72,10 @@ class NetChanges:
     Where the target has metadata columns, the layout has them after the table's own, and each image, partial ones too,
     has their values; in `deletes` these have no meaning.
 
-    With `again` (see `once_more`) the rows of `deletes` may exist or not: their number is not checked.
+    With `again` (see `once_more`) the rows of `deletes` may exist or not: their number is not checked. With `partial`
+    the same is true of changed rows, but not of moved ones: only the target has their absent columns.
+
+    With `replaces` (see `replacing`) the rows of `inserts` may exist, too: the new images replace them.
     """
 
     layout: TableLayout
@@ -82,6 +85,7 @@ class NetChanges:
     changes: int  # the number of row changes in the log that were compacted
     partial: Partial | None = None
     again: bool = False
+    replaces: bool = False
 
     def __len__(self) -> int:
         """The number of rows of the target that change."""
@@ -93,19 +97,40 @@ class NetChanges:
         )
 
 
-def once_more(net: NetChanges) -> NetChanges:
+def once_more(net: NetChanges, *, partial: bool = False) -> NetChanges:
     """Return net changes for a target that may have applied them and later events before: they replace existing rows.
 
-    Only for whole images of a table with a key. Afterwards the rows of these keys are as the log has them.
+    Only for a table with a key. Afterwards the rows of these keys are as the log has them.
+
+    Args:
+        net: the changes, with whole inserts.
+        partial: true: rows whose images lack columns are allowed; a changed row that is missing stays missing.
     """
-    if net.partial is not None or not net.layout.key:
-        raise ValueError(f"{net.layout.name} cannot be written again")
+    _check_repeatable(net, partial=partial)
     after = _joined(net.updates, net.inserts)
-    nothing = Images(b"", array("Q"))
-    return NetChanges(net.layout, after, nothing, _joined(net.deletes, after), net.changes, again=True)
+    gone = _joined(net.deletes, after)
+    return NetChanges(net.layout, after, _nothing(), gone, net.changes, net.partial, again=True)
+
+
+def replacing(net: NetChanges) -> NetChanges:
+    """Return the same as `once_more`, for a table in which new images replace existing rows without a delete."""
+    _check_repeatable(net, partial=True)
+    after = _joined(net.updates, net.inserts)
+    return NetChanges(net.layout, after, _nothing(), net.deletes, net.changes, net.partial, again=True, replaces=True)
+
+
+def _check_repeatable(net: NetChanges, *, partial: bool) -> None:
+    if not net.layout.key or (net.partial is not None and (not partial or len(net.partial.added))):
+        raise ValueError(f"{net.layout.name} cannot be written again")
+
+
+def _nothing() -> Images:
+    return Images(b"", array("Q"))
 
 
 def _joined(first: Images, second: Images) -> Images:
+    if not len(first) or not len(second):
+        return first if len(first) else second
     shift = len(first.data)
     return Images(bytes(first.data) + bytes(second.data), first.ends + array("Q", (shift + end for end in second.ends)))
 

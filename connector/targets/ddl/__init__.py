@@ -1,4 +1,4 @@
-"""DDL statements of the source as operations on a target's tables.
+"""DDL statements of the source, and the edges of loads, as operations on a target's tables.
 
 - `plan`: the operations of a statement.
 - `create`: CREATE TABLE.
@@ -9,5 +9,6 @@
 - `characters`: text in MySQL's character sets.
 - `conversions`: literals as values of a column.
 - `conversion_times`: literals as dates and times.
+- `loads`: the load of a table among the events of the stream.
 - `by_hand`: DDL that a user has applied by hand.
 """

@@ -128,7 +128,7 @@ def alter_table(
         target_schema = target_schema.with_table(after)
     if state.rename is not None and state.rename != name:
         operations.append(RenameTable(after, state.rename))
-        target_schema = target_schema.without(name).with_table(after.renamed(state.rename))
+        target_schema = target_schema.renamed(after, state.rename)
     return operations, target_schema
 
 
@@ -213,7 +213,7 @@ def _of_excluded(command: ast.AlterTableStatement, target_schema: TargetSchema) 
     target_schema = target_schema.including(name).excluding(new, entry)
     if table is None:
         return [], target_schema
-    return [RenameTable(table, new, optional=True)], target_schema.without(name).with_table(table.renamed(new))
+    return [RenameTable(table, new, optional=True)], target_schema.renamed(table, new)
 
 
 def drop_key(target_schema: TargetSchema, name: TableName) -> tuple[list[Operation], TargetSchema]:

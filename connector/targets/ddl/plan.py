@@ -6,7 +6,7 @@ is never guessed at: what is not understood to its last token is `Unsupported`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from connector.ddl.affected_tables import affected_tables
@@ -24,7 +24,8 @@ from connector.targets.ddl.alter import alter_indexes, alter_table, drop_key
 from connector.targets.ddl.create import create_table
 from connector.targets.ddl.session import Session, session_of
 from connector.targets.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
-from connector.targets.target_schema import Excluded, TargetSchema, go_on_without, is_refusal
+from connector.targets.table import Table
+from connector.targets.target_schema import Excluded, LoadState, TargetSchema, go_on_without, is_refusal
 
 WAITING = ("lock_wait_timeout", "innodb_lock_wait_timeout", "max_statement_time", "sort_buffer_size")
 
@@ -143,7 +144,7 @@ class _Planner:
         command = " ".join(token.text.upper() for token in parsed.tokens[:2] if token.kind is Lexeme.WORD)
         _check_variables(parsed.variables)
         operations, after = self._done(parsed.command)
-        return Plan(command, tuple(operations), after)
+        return Plan(command, tuple(operations), _with_loads(self._target_schema, after))
 
     def _done(self, command: ast.Command) -> tuple[list[Operation], TargetSchema]:
         target_schema = self._target_schema
@@ -253,8 +254,25 @@ def _rename(
             target_schema.get(old)
         if table is not None:
             operations.append(RenameTable(table, new, optional=entry is not None))
-            target_schema = target_schema.without(old).with_table(table.renamed(new))
+            target_schema = target_schema.renamed(table, new)
         if entry is not None:
             target_schema = target_schema.including(old).excluding(new, entry)
         # Else it is a view, which never leaves its schema; of a table that we lack, the next row stops.
     return operations, target_schema
+
+
+def _with_loads(before: TargetSchema, after: TargetSchema) -> TargetSchema:
+    """The schema after a statement, in which a load has to begin again if it cannot go on with the table's new key."""
+    tables = {id(entry): before.find(name) for name, entry in before.loading.items()}
+    for name, entry in after.loading.items():
+        old, new = tables.get(id(entry)), after.find(name)
+        if old is None or new is None or (entry.state is LoadState.NEW and new.key):
+            continue
+        if _key_types(old) != _key_types(new):
+            after = after.with_loading(name, replace(entry, state=LoadState.AWAITS_BEGIN, marks=""))
+    return after
+
+
+def _key_types(table: Table) -> list[tuple[object, ...]]:
+    columns = (table.columns[index] for index in table.layout.key)
+    return [(column.type, column.unsigned, column.charset) for column in columns]

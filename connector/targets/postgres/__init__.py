@@ -15,6 +15,7 @@
 - `changed_by_others`: tables whose changes go by one connection, and keys that cannot be compared.
 - `snapshots`: exports snapshots for readers beside several writers.
 - `merge`: the statements from staging to a table.
+- `marks`: the keys that were written since a table's load began.
 - `missing`: the rows that a merge does not find.
 - `ddl`: applies DDL operations.
 - `literals`: values as SQL expressions, and the DEFAULT of a column.

@@ -16,9 +16,9 @@ import psycopg
 from psycopg import errors
 
 from connector.log.transaction.layout import TableName
-from connector.targets.bookkeeping import EXCLUDED, WHOLE_VERSION, excluded_from
+from connector.targets.bookkeeping import EXCLUDED, LOADING, WHOLE_VERSION, excluded_from, loading_from
 from connector.targets.table import Table, from_json
-from connector.targets.target_schema import Excluded
+from connector.targets.target_schema import Excluded, Loading
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +93,13 @@ CREATE TABLE thl.thl_excluded (
   PRIMARY KEY (service, schema_name, table_name))
 """
 
+_LOADING: Final = """
+CREATE TABLE thl.thl_loading (
+  service text, schema_name text, table_name text, load_id text NOT NULL, since_seqno bigint NOT NULL,
+  began_at bigint NOT NULL, state text NOT NULL, marks text NOT NULL, consistent boolean NOT NULL,
+  PRIMARY KEY (service, schema_name, table_name))
+"""
+
 _INTENT: Final = """
 CREATE TABLE thl.thl_intent (
   service text PRIMARY KEY, log_id text NOT NULL, first_seqno bigint NOT NULL, last_seqno bigint NOT NULL,
@@ -106,7 +113,7 @@ CREATE TABLE thl.thl_channels (
 """
 
 # One row for each reason for which readers may see what the source never showed: the rows of a commit in part, an
-# initial load, events that are applied again, tables that are excluded, or from which an event was left out.
+# load, events that are applied again, tables that are excluded, or from which an event was left out.
 _INCONSISTENT_BECAUSE: Final = """
 CREATE VIEW thl.thl_inconsistent_because AS
   SELECT service, 'channels' AS because FROM thl.thl_intent
@@ -254,6 +261,7 @@ _OPTIONAL: Final[tuple[tuple[str, LiteralString, tuple[str, ...], LiteralString]
             ("thl.thl_skipped", _SKIPPED),
             ("thl.thl_inconsistent", _INCONSISTENT),
             ("thl.thl_excluded", _EXCLUDED),
+            ("thl.thl_loading", _LOADING),
             ("thl.thl_rewound", "CREATE TABLE thl.thl_rewound (service text PRIMARY KEY, head bigint NOT NULL)"),
             ("thl.thl_intent", _INTENT),
             ("thl.thl_channels", _CHANNELS),
@@ -331,6 +339,19 @@ def applied_tables(connection: psycopg.Connection, service: str) -> list[Table]:
         from_json(TableName(schema, table), definition)
         for schema, table, definition in connection.execute(query, (service,))
     ]
+
+
+def loading_tables(connection: psycopg.Connection, service: str, missing: set[str]) -> dict[TableName, Loading]:
+    """The tables of a service that are being loaded.
+
+    Args:
+        connection: the session.
+        service: the service.
+        missing: what the bookkeeping lacks.
+    """
+    if "thl.thl_loading" in missing:
+        return {}
+    return loading_from(connection.execute(f"SELECT {LOADING} FROM thl.thl_loading WHERE service = %s", (service,)))
 
 
 def excluded_tables(connection: psycopg.Connection, service: str, missing: set[str]) -> dict[TableName, Excluded]:

@@ -13,6 +13,7 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.operations import Value
+from connector.targets.postgres.marks import create_marks, marks_name
 from connector.targets.postgres.merge import Step
 from connector.targets.postgres.names import NAMES
 from connector.targets.staged_schema import StagedSchema
@@ -28,12 +29,14 @@ class CommitSteps:
         token: of the applier's claim.
         now: the time of the commit, µs since 1970 UTC.
         channels: true if the target has `thl_channels`.
+        loading: true if tables are being loaded after the commit.
     """
 
     service: str
     token: int
     now: int
     channels: bool
+    loading: bool = False
 
     @property
     def _owner(self) -> str:
@@ -65,7 +68,8 @@ class CommitSteps:
             before, position: the positions before and after it.
         """
         where = f"{self._owner} AND token = {self.token}"
-        changes = f"consistent = false, schema_version = {bookkeeping.INTENT_VERSION}"
+        version = bookkeeping.LOADING_INTENT_VERSION if self.loading else bookkeeping.INTENT_VERSION
+        changes = f"consistent = false, schema_version = {version}"
         yield Step(f"UPDATE thl.thl_position SET {changes} WHERE {where}", "updated in thl_position", 1)
         yield _insert(
             "thl.thl_intent", (self.service, *bookkeeping.intent_values(intent, position, consistent=before.consistent))
@@ -79,7 +83,11 @@ class CommitSteps:
     def whole(self) -> Iterator[Step]:
         """End a commit of several writers, with the position after it."""
         yield Step(f"DELETE FROM thl.thl_intent WHERE {self._owner}")
-        yield Step(f"UPDATE thl.thl_position SET schema_version = {bookkeeping.WHOLE_VERSION} WHERE {self._owner}")
+        yield self._version()
+
+    def _version(self) -> Step:
+        version = bookkeeping.LOADING_VERSION if self.loading else bookkeeping.WHOLE_VERSION
+        return Step(f"UPDATE thl.thl_position SET schema_version = {version} WHERE {self._owner}")
 
     def owned(self) -> Step:
         """Lock the position, which has another token after a newer claim."""
@@ -106,6 +114,23 @@ class CommitSteps:
             yield _insert("thl.thl_excluded", bookkeeping.excluded_row(self.service, name, entry))
         for name, count in schema.uncounted.items():
             yield Step(f"UPDATE thl.thl_excluded SET changes = changes + {count} WHERE {owner} AND {_same_table(name)}")
+
+    def loads(self, schema: StagedSchema) -> Iterator[Step]:
+        """Record changed loads of tables, and create the tables for marks."""
+        gone, new = schema.changed_loads()
+        for name in gone:
+            yield Step(f"DELETE FROM thl.thl_loading WHERE {self._owner} AND {_same_table(name)}")
+        for name, entry in new.items():
+            yield _insert("thl.thl_loading", bookkeeping.loading_row(self.service, name, entry))
+        if schema.loads_changed:
+            yield self._version()
+        for marks, table in schema.changed_marks()[1]:
+            yield Step(create_marks(marks, table))
+
+    def swept(self, schema: StagedSchema) -> Iterator[Step]:
+        """Drop the tables for marks that are not needed any more, after everything else."""
+        for marks in schema.changed_marks()[0]:
+            yield Step(f"DROP TABLE IF EXISTS {marks_name(marks)}")
 
     def left_out(self, events: Iterable[LeftOut]) -> Iterator[Step]:
         """Record events that are left out; an older mark of a table stays."""

@@ -7,6 +7,7 @@ which is not unique.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from itertools import count
 
@@ -29,18 +30,23 @@ from connector.targets.operations import (
     KnownValue,
     Operation,
     RenameTable,
+    Sweep,
     Truncate,
     UnknownValue,
     column_has_nulls,
+    swept,
     value_would_change,
     values_are_unknown,
 )
 from connector.targets.postgres.errors import connector_error
 from connector.targets.postgres.literals import default_of, literal
+from connector.targets.postgres.marks import sweep
 from connector.targets.postgres.names import NAMES, column_name, column_names, quoted, table_name
 from connector.targets.postgres.probes import condition
 from connector.targets.postgres.types import ENTRY_BYTES, by_bytes, entry_bytes, postgres_type
 from connector.targets.table import Table
+
+log = logging.getLogger(__name__)
 
 _MOVING = "thl_passing"  # the temporary name of a table that moves to another schema
 _INDEXED = """
@@ -82,7 +88,9 @@ def run(connection: psycopg.Connection, operation: Operation) -> None:
     """
     for statement in _statements(connection, operation):
         try:
-            connection.execute(statement.encode())
+            done = connection.execute(statement.encode())
+            if isinstance(operation, Sweep):
+                log.info("rows are deleted that the load did not bring", extra=swept(operation, done.rowcount))
         except DuplicateTable as error:
             raise TargetDiffers(
                 f"a table exists that the applier did not create: {error.diag.message_primary}",
@@ -117,6 +125,8 @@ def _statements(connection: psycopg.Connection, operation: Operation) -> Iterato
         case Truncate(table):
             # Not TRUNCATE: readers with an older snapshot would see an empty table.
             yield f"DELETE FROM {table_name(table.name)}"
+        case Sweep(table, marks):
+            yield sweep(table, marks)
         case AlterTable():
             yield from _alter(connection, operation)
             before = dict(operation.before.comments)

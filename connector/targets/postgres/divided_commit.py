@@ -12,7 +12,7 @@ position are written under its token, so an older applier's are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import psycopg
@@ -27,6 +27,7 @@ from connector.targets import bookkeeping
 from connector.targets.division import HASH_VERSION, divisible
 from connector.targets.postgres.changed_by_others import undivided_tables
 from connector.targets.postgres.commit_steps import CommitSteps
+from connector.targets.postgres.marks import Marked
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.writer import Writers
@@ -105,8 +106,15 @@ class DividedCommit:
             if not self._intent.committed:
                 run("DELETE FROM thl.thl_intent WHERE service = %s", (service,))
                 run(
-                    "UPDATE thl.thl_position SET consistent = %s, schema_version = %s WHERE service = %s",
-                    (consistent, bookkeeping.WHOLE_VERSION, service),
+                    "UPDATE thl.thl_position SET consistent = %s, schema_version = CASE schema_version WHEN %s "
+                    "THEN %s ELSE %s END WHERE service = %s",
+                    (
+                        consistent,
+                        bookkeeping.LOADING_INTENT_VERSION,
+                        bookkeeping.LOADING_VERSION,
+                        bookkeeping.WHOLE_VERSION,
+                        service,
+                    ),
                 )
                 self._intent = None
             elif self._intent.first != seqno + 1:
@@ -166,8 +174,13 @@ class DividedCommit:
         rows = sum(len(net) for net in changes if divisible(net.layout))
         return bool(rows) and (not last or rows >= DIVIDED_ROWS)
 
-    def stage(self, changes: Sequence[NetChanges]) -> None:
-        """Divide changes, in the order in which to apply them; the writers stage them."""
+    def stage(self, changes: Sequence[NetChanges], marks: Mapping[TableName, Marked]) -> None:
+        """Divide changes, in the order in which to apply them; the writers stage them.
+
+        Args:
+            changes: the changes.
+            marks: the marks of the tables that have some.
+        """
         writers = self._open_writers
         if self._intent is not None:
             undivided = self._intent.undivided
@@ -177,7 +190,7 @@ class DividedCommit:
                     seqno=self._intent.span,
                     table=moved.layout.name,
                 )
-            writers.stage(changes, undivided, self._intent.committed)
+            writers.stage(changes, undivided, self._intent.committed, marks)
             return
         if new := {net.layout for net in changes if net.layout.name not in self._looked_at}:
             self._undivided |= undivided_tables(self._session, new).keys()
@@ -189,7 +202,7 @@ class DividedCommit:
                 # These rows keep values of the old rows, which may be another writer's.
                 self._undivided.add(net.layout.name)
                 writers.gather(net.layout.name)
-        writers.stage(changes, frozenset(self._undivided), frozenset())
+        writers.stage(changes, frozenset(self._undivided), frozenset(), marks)
 
     @property
     def _open_writers(self) -> Writers:

@@ -21,6 +21,8 @@ import psycopg
 
 from connector.errors import TargetDiffers, TargetUnavailable
 from connector.log.transaction.layout import TableLayout, TableName
+from connector.targets.ddl.loads import NOT_LOADED
+from connector.targets.postgres.marks import Marked, marks_name
 from connector.targets.postgres.names import column_name, column_names, table_name
 
 DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
@@ -35,12 +37,30 @@ class Counts:
     inserts: int = 0
     changed: int = 0
     moved: int = 0
-    again: bool = False  # rows to delete may be missing
 
     @property
     def total(self) -> int:
         """The sum."""
         return self.deletes + self.updates + self.inserts + self.changed + self.moved
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What the rows of a table may be before a merge.
+
+    Args:
+        again: rows to delete or change may be missing.
+        replaces: rows to insert may be there, and are replaced.
+        marked: the marks, if the table also has rows that are older than its load. What holds a value of a new row in
+            a unique index is deleted unless it is marked.
+    """
+
+    again: bool = False
+    replaces: bool = False
+    marked: Marked | None = None
+
+
+STRICT: Final = Tolerance()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +72,14 @@ class Step:
         done: its effect in words, for errors.
         expected: the number of rows that it must affect; None: any number.
         table: the table of the source that it changes, if it does.
+        hint: the way out if the number differs.
     """
 
     sql: str
     done: str = ""
     expected: int | None = None
     table: TableName | None = None
+    hint: str = ""
 
 
 def run_steps(session: psycopg.Connection, steps: Sequence[Step]) -> None:
@@ -73,7 +95,8 @@ def run_steps(session: psycopg.Connection, steps: Sequence[Step]) -> None:
     cursor.execute(";\n".join(step.sql for step in steps).encode())
     for step in steps:
         if step.expected is not None and cursor.rowcount != step.expected:
-            differs = TargetDiffers(f"{cursor.rowcount} rows were {step.done}, and the log has {step.expected}")
+            what = f"{cursor.rowcount} rows were {step.done}, and the log has {step.expected}"
+            differs = TargetDiffers(what, hint=step.hint)
             differs.tables = () if step.table is None else (step.table,)
             raise differs
         cursor.nextset()
@@ -95,7 +118,13 @@ def commit(session: psycopg.Connection) -> None:
 
 
 def merge(
-    layout: TableLayout, staging: str, counts: Counts, *, own: int, metadata: Sequence[str] = ()
+    layout: TableLayout,
+    staging: str,
+    counts: Counts,
+    *,
+    own: int,
+    metadata: Sequence[str] = (),
+    tolerance: Tolerance = STRICT,
 ) -> Iterator[Step]:
     """The steps of a merge: absent values of moved rows, then deletes, updates and inserts.
 
@@ -105,6 +134,7 @@ def merge(
         counts: the number of rows of each operation.
         own: the number of the source's columns; the metadata columns follow.
         metadata: expressions for the metadata columns, if all rows are of one transaction that set them at its end.
+        tolerance: what the rows of the table may be before.
     """
     name = table_name(layout.name)
     columns = [column_name(column.name) for column in layout.columns]
@@ -113,26 +143,34 @@ def merge(
     others = [index for index in range(len(columns)) if index not in layout.key]
     staged = [*(f"c{index}" for index in range(len(columns) - len(metadata))), *metadata]
     values = [*(f"s.c{index}" for index in range(len(columns) - len(metadata))), *metadata]
+    marked = tolerance.marked
 
     def new_or_old(index: int) -> str:
         return f"CASE WHEN get_bit(s.thl_has, {index}) = 1 THEN {values[index]} ELSE t.{columns[index]} END"
 
     if counts.moved:
         kept = ", ".join(f"c{index} = {new_or_old(index)}" for index in others or layout.key)
-        sql = f"UPDATE {staging} s SET {kept} FROM {name} t WHERE s.thl_op = 'm' AND {base}"
-        yield Step(sql, f"found in {layout.name} that get another key", counts.moved, layout.name)
+        whole = "" if marked is None else f" AND {marked.has(old_keys(layout, marked))}"
+        sql = f"UPDATE {staging} s SET {kept} FROM {name} t WHERE s.thl_op = 'm' AND {base}{whole}"
+        hint = NOT_LOADED if tolerance.again else ""
+        yield Step(sql, f"found in {layout.name} that get another key", counts.moved, layout.name, hint)
         yield Step(
             f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op = 'm' AND {base}",
             f"deleted from {layout.name}",
             counts.moved,
             layout.name,
         )
+        if tolerance.again:
+            yield Step(f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op = 'm' AND {key}", table=layout.name)
     if counts.deletes:
         if layout.key:
             sql = f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op = 'd' AND {key}"
         else:
             sql = _delete_equal(name, columns, own, staging)
-        yield Step(sql, f"deleted from {layout.name}", None if counts.again else counts.deletes, layout.name)
+        expected = None if tolerance.again else counts.deletes
+        yield Step(sql, f"deleted from {layout.name}", expected, layout.name)
+    if marked is not None:
+        yield from _delete_holders(layout, staging, name, columns, marked, partial=counts.changed > 0)
     if counts.updates:
         assignments = ", ".join(f"{columns[index]} = {values[index]}" for index in others or layout.key)
         sql = f"UPDATE {name} t SET {assignments} FROM {staging} s WHERE s.thl_op = 'u' AND {key}"
@@ -140,12 +178,44 @@ def merge(
     if counts.changed:
         assignments = ", ".join(f"{columns[index]} = {new_or_old(index)}" for index in others or layout.key)
         sql = f"UPDATE {name} t SET {assignments} FROM {staging} s WHERE s.thl_op = 'c' AND {base}"
-        yield Step(sql, f"changed in {layout.name}", counts.changed, layout.name)
+        expected = None if tolerance.again else counts.changed
+        yield Step(sql, f"changed in {layout.name}", expected, layout.name)
     if counts.inserts or counts.moved:
         into = column_names(column.name for column in layout.columns)
         which = "IN ('i', 'm')" if counts.moved else "= 'i'"
         sql = f"INSERT INTO {name} ({into}) SELECT {', '.join(staged)} FROM {staging} WHERE thl_op {which}"
-        yield Step(sql, f"inserted into {layout.name}", counts.inserts + counts.moved, layout.name)
+        if tolerance.replaces:
+            assignments = ", ".join(f"{columns[index]} = excluded.{columns[index]}" for index in others)
+            conflict = ", ".join(columns[index] for index in layout.key)
+            sql += f" ON CONFLICT ({conflict}) DO {f'UPDATE SET {assignments}' if others else 'NOTHING'}"
+        expected = None if tolerance.replaces and not others else counts.inserts + counts.moved
+        yield Step(sql, f"inserted into {layout.name}", expected, layout.name)
+        if marked is not None:
+            new = ", ".join(f"c{index}" for index in marked.key)
+            sql = f"INSERT INTO {marks_name(marked.marks)} SELECT {new} FROM {staging} WHERE thl_op {which}"
+            yield Step(f"{sql} ON CONFLICT DO NOTHING", table=layout.name)
+
+
+def old_keys(layout: TableLayout, marked: Marked) -> list[str]:
+    """The columns of staging with the old key of a partial row, in the order of the marks."""
+    return [f"s.k{layout.key.index(index)}" for index in marked.key]
+
+
+def _delete_holders(
+    layout: TableLayout, staging: str, name: str, columns: list[str], marked: Marked, *, partial: bool
+) -> Iterator[Step]:
+    """Delete rows that are older than the load and hold a value that a new row has in a unique index.
+
+    The source has no such row: it is read later, or has gone.
+    """
+    older = f"NOT {marked.has(f't.{columns[index]}' for index in marked.key)}"
+    for unique in marked.unique_keys:
+        same = " AND ".join(f"t.{columns[index]} = s.c{index}" for index in unique)
+        which = "s.thl_op IN ('i', 'm')"
+        if partial:
+            present = " AND ".join(f"get_bit(s.thl_has, {index}) = 1" for index in unique)
+            which = f"({which} OR (s.thl_op = 'c' AND {present}))"
+        yield Step(f"DELETE FROM {name} t USING {staging} s WHERE {which} AND {same} AND {older}", table=layout.name)
 
 
 def _delete_equal(name: str, columns: list[str], own: int, staging: str) -> str:

@@ -7,7 +7,7 @@ exists before the first of them, or is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -18,7 +18,7 @@ from connector.errors import ConnectorError
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.operations import Operation
 from connector.targets.postgres.ddl import run
-from connector.targets.postgres.merge import DEFERRED, Counts, merge
+from connector.targets.postgres.merge import DEFERRED, Counts, Step, merge, old_keys
 from connector.targets.postgres.names import column_name, table_name
 from connector.targets.postgres.staging import Staged
 
@@ -76,7 +76,7 @@ def missing_rows(connection: psycopg.Connection, work: Iterable[Staged | Operati
         found = _of_keys(connection, item) if item.layout.key else _of_images(connection, item)
         if found:
             return MissingRows(item.layout.name, tuple(found))
-        for step in merge(item.layout, item.name, _counts(connection, item.name), own=item.own):
+        for step in _merge(connection, item):
             connection.execute(step.sql.encode())
     return None
 
@@ -93,7 +93,7 @@ def refused_table(connection: psycopg.Connection, work: Iterable[Staged | Operat
             run(connection, item)
             continue
         try:
-            for step in merge(item.layout, item.name, _counts(connection, item.name), own=item.own):
+            for step in _merge(connection, item):
                 connection.execute(step.sql.encode())
             connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
             connection.execute("SET CONSTRAINTS ALL DEFERRED")
@@ -102,22 +102,24 @@ def refused_table(connection: psycopg.Connection, work: Iterable[Staged | Operat
     return None
 
 
-def _counts(connection: psycopg.Connection, staging: str) -> Counts:
-    counted = connection.execute(f"SELECT thl_op::text, count(*) FROM {staging} GROUP BY 1".encode()).fetchall()
-    return Counts(**{_COUNTED[letter]: count for letter, count in counted})
+def _merge(connection: psycopg.Connection, staged: Staged) -> Iterator[Step]:
+    counted = connection.execute(f"SELECT thl_op::text, count(*) FROM {staged.name} GROUP BY 1".encode()).fetchall()
+    counts = Counts(**{_COUNTED[letter]: count for letter, count in counted})
+    return merge(staged.layout, staged.name, counts, own=staged.own, tolerance=staged.tolerance)
 
 
 def _of_keys(connection: psycopg.Connection, staged: Staged) -> list[str]:
-    layout = staged.layout
-    keys = [("'d', 'u'", [f"c{index}" for index in layout.key])]
+    layout, tolerance = staged.layout, staged.tolerance
+    whole = "" if tolerance.marked is None else f" AND {tolerance.marked.has(old_keys(layout, tolerance.marked))}"
+    keys = [] if tolerance.again else [("'d', 'u'", [f"c{index}" for index in layout.key])]
     if staged.partial:
-        keys.append(("'c', 'm'", [f"k{position}" for position in range(len(layout.key))]))
+        keys.append(("'m'" if tolerance.again else "'c', 'm'", [f"k{position}" for position in range(len(layout.key))]))
     found: list[str] = []
     for letters, key in keys:
         shown = ", ".join(f"left(s.{column}::text, 100)" for column in key)
         query = (
             f"SELECT {shown} FROM {staged.name} s WHERE s.thl_op IN ({letters}) AND NOT EXISTS "
-            f"(SELECT FROM {table_name(layout.name)} t WHERE {_same(layout, key)}) "
+            f"(SELECT FROM {table_name(layout.name)} t WHERE {_same(layout, key)}{whole}) "
             f"ORDER BY s.ctid LIMIT {NAMED - len(found)}"
         )
         names = [layout.columns[index].name for index in layout.key]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import psycopg
 
@@ -11,6 +11,7 @@ from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.operations import Operation
 from connector.targets.postgres.ddl import run
+from connector.targets.postgres.marks import Marked
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.table import Table
@@ -44,10 +45,10 @@ class PendingWork:
         """The operations and staging tables, in their order."""
         return [item if isinstance(item, Staged) else item[0] for item in self._items]
 
-    def stage(self, net: NetChanges) -> None:
-        """Copy changes to a staging table."""
+    def stage(self, net: NetChanges, marked: Marked | None = None) -> None:
+        """Copy changes to a staging table; `marked`: the marks of the table, if it has some."""
         before = self._last.get(net.layout)
-        table = self._staging.put(net, before)
+        table = self._staging.put(net, before, marked)
         if table is not before:
             self._items.append(table)
             self._last[net.layout] = table
@@ -81,8 +82,8 @@ class PendingWork:
         self._last.clear()
         self._unique_key_indexes.forget()
 
-    def run(self, steps: list[Step]) -> None:
-        """Run statements, then what is pending, in as few round trips as operations allow."""
+    def run(self, steps: list[Step], last: Iterable[Step] = ()) -> None:
+        """Run statements, then what is pending, then the last ones, in as few round trips as operations allow."""
         for item in self._items:
             if isinstance(item, Staged):
                 steps += self._staging.merged(item)
@@ -94,7 +95,7 @@ class PendingWork:
                 run(self._session, operation)
             except ConnectorError as error:
                 raise locate(error) from error
-        run_steps(self._session, steps)
+        run_steps(self._session, [*steps, *last])
 
     def committed(self, *, tables: bool) -> None:
         """It is committed; `tables`: layouts have changed: drop the idle staging tables."""

@@ -17,7 +17,8 @@ from connector.errors import ValueNotRepresentable
 from connector.log.compact.net_changes import Images, NetChanges
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.postgres.copy import HEADER, TRAILER, Kind, ValueDoesNotFit, copy_rows
-from connector.targets.postgres.merge import Counts, Step, merge
+from connector.targets.postgres.marks import Marked
+from connector.targets.postgres.merge import STRICT, Counts, Step, Tolerance, merge
 from connector.targets.postgres.types import bit_count, copy_kind, postgres_type
 from connector.targets.target_schema import go_on_without
 from connector.targets.values import rows as decoded
@@ -38,6 +39,7 @@ class Staged:
         partial: true if it can store rows of which the log has only some columns.
         metadata: expressions for the metadata columns, if their values came after the rows were staged.
         worn: the number of rows added since the last TRUNCATE.
+        tolerance: what the rows of the target's table may be before the merge.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Staged:
     metadata: tuple[str, ...] = ()
     counts: Counts = field(default_factory=Counts)
     worn: int = 0
+    tolerance: Tolerance = STRICT
 
 
 class Staging:
@@ -63,13 +66,14 @@ class Staging:
         self._made = 0
         self._idle: dict[tuple[TableLayout, bool], Staged] = {}
 
-    def put(self, net: NetChanges, before: Staged | None) -> Staged:
+    def put(self, net: NetChanges, before: Staged | None, marked: Marked | None = None) -> Staged:
         """Stage net changes.
 
         Args:
             net: the changes.
             before: the staging table of the layout's last changes since the last commit, if any. It takes further
-                changes if they are only inserts, because a merge applies inserts last.
+                changes if they are only inserts of new rows, because a merge applies inserts last.
+            marked: the marks of the table, if it has some.
 
         Returns:
             The staging table of the changes.
@@ -78,7 +82,8 @@ class Staging:
             ValueNotRepresentable: a value that its column cannot store.
         """
         partial = net.partial
-        if before is not None and partial is None and not len(net.deletes) and not len(net.updates):
+        inserts_alone = partial is None and not len(net.deletes) and not len(net.updates) and not net.replaces
+        if before is not None and inserts_alone:
             table = before
         else:
             kind = net.layout, partial is not None
@@ -91,7 +96,7 @@ class Staging:
             (_chunks(net.layout, net.deletes, key, "d"), _chunks(net.layout, net.updates, every, "u"),
              _chunks(net.layout, net.inserts, every, "i")),
         )  # fmt: skip
-        table.counts.again = table.counts.again or net.again
+        table.tolerance = Tolerance(net.again, net.replaces, marked)
         table.counts.deletes += len(net.deletes)
         table.counts.updates += len(net.updates)
         table.counts.inserts += len(net.inserts)
@@ -106,6 +111,7 @@ class Staging:
         """Copy a staging table of another session, and return the copy."""
         made = self._create(table.layout, table.partial)
         made.metadata, made.counts, made.worn = table.metadata, replace(table.counts), table.worn
+        made.tolerance = table.tolerance
         with (
             other.cursor().copy(f"COPY {table.name} TO STDOUT (FORMAT binary)".encode()) as source,
             self._connection.cursor().copy(f"COPY {made.name} FROM STDIN (FORMAT binary)".encode()) as into,
@@ -125,7 +131,14 @@ class Staging:
 
     def merged(self, table: Staged) -> Iterator[Step]:
         """The statements that merge a staging table and empty it."""
-        yield from merge(table.layout, table.name, table.counts, own=table.own, metadata=table.metadata)
+        yield from merge(
+            table.layout,
+            table.name,
+            table.counts,
+            own=table.own,
+            metadata=table.metadata,
+            tolerance=table.tolerance,
+        )
         kind = table.layout, table.partial
         if kind in self._idle or len(self._idle) >= KEPT_LAYOUTS:
             yield Step(f"DROP TABLE {table.name}")

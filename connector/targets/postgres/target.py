@@ -31,10 +31,12 @@ from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetCha
 from connector.log.ids import Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.add_metadata_columns import missing_columns
 from connector.targets.ddl.by_hand import done_by_hand
+from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.plan import located, plan
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.names import check_names
@@ -43,6 +45,7 @@ from connector.targets.postgres.bookkeeping import (
     applied_tables,
     ensure_bookkeeping,
     excluded_tables,
+    loading_tables,
     schema_version,
 )
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
@@ -53,6 +56,7 @@ from connector.targets.postgres.ddl import PostgresDictionary, column_names_of
 from connector.targets.postgres.divided_commit import DividedCommit
 from connector.targets.postgres.errors import connector_error, translated
 from connector.targets.postgres.literals import literal
+from connector.targets.postgres.marks import Marked, check_privilege, marked_of
 from connector.targets.postgres.merge import DEFERRED, Step, commit
 from connector.targets.postgres.missing import NAMED, missing_rows, refused_table, repeated
 from connector.targets.postgres.names import NAMES, column_name, table_name
@@ -65,6 +69,8 @@ from connector.targets.table import Table, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, is_refusal, of_table
 
 log = logging.getLogger(__name__)
+
+_NEEDED_BY_LOADS = frozenset({"thl.thl_loading", "thl.thl_position.schema_version"})
 
 
 class PostgresTarget:
@@ -100,6 +106,7 @@ class PostgresTarget:
         self._position = TargetPosition(service="")  # as the last commit left it
         self._schema = StagedSchema()
         self._left_out: list[LeftOut] = []
+        self._lacking: set[str] = set()  # what the bookkeeping lacks
         with translated():
             self._db = open_session(url, "thl")
             if self._db.info.parameter_status("server_encoding") != "UTF8":
@@ -148,16 +155,21 @@ class PostgresTarget:
             intent, consistent = self._divided.claim(service, self.token, position.seqno, missing)
             if consistent is not None:
                 position = replace(position, intent=intent, consistent=consistent)
-            self._position = position
             tables = applied_tables(self._db, service)
-            self._schema.claimed(self._add_metadata_columns(tables, excluded_tables(self._db, service, missing)))
+            schema = self._add_metadata_columns(tables, excluded_tables(self._db, service, missing))
+            for name, entry in loading_tables(self._db, service, missing).items():
+                schema = schema.with_loading(name, entry)
+                position = replace(position, consistent=entry.consistent)
+            self._position = position
+            self._lacking = missing
+            self._schema.claimed(schema)
             check_key_collations(self._db, self._schema.applied())
         faults.point("target.after_claim")
         with translated():
             self._divided.open()
             if self._snapshots.on:
                 self._snapshots.start(service, self.token)
-            self._indexes.start(self._schema.applied(), position.seqno, consistent=position.consistent)
+            self._indexes.start(self._schema.whole(), position.seqno, consistent=position.consistent)
         return position
 
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
@@ -167,6 +179,7 @@ class PostgresTarget:
                 self._check_token()  # the commit, which checks it, may be far away
             divided = self._divides(changes, last=last)
             shared: list[NetChanges] = []
+            marks = self._marks_of(changes)
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
@@ -175,9 +188,9 @@ class PostgresTarget:
                     if divided:
                         shared.append(whole)
                     else:
-                        self._pending.stage(whole)
+                        self._pending.stage(whole, marks.get(net.layout.name))
             if shared:
-                self._divided.stage(shared)
+                self._divided.stage(shared, marks)
 
     def _prepare(self, net: NetChanges) -> NetChanges:
         """Compare changes with their table, add what the table needs for them, and complete their inserts."""
@@ -189,7 +202,17 @@ class PostgresTarget:
             made = replace(made, holds_nulls=made.holds_nulls | nulls)
             self._schema.tables = self._schema.tables.with_table(made)
         self._pending.index(net, made, locate)
-        return with_whole_inserts(net, made)
+        return tolerant(with_whole_inserts(net, made), made, self._schema.tables)
+
+    def _marks_of(self, changes: Sequence[NetChanges]) -> dict[TableName, Marked]:
+        """The marks of the tables whose rows change."""
+        loading = self._schema.tables.loading
+        names = {net.layout.name for net in changes} if loading else ()
+        return {
+            name: marked_of(self._db, self._schema.tables.get(name), loading[name].marks)
+            for name in names
+            if name in loading and loading[name].marks
+        }
 
     def _divides(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
         """True if several writers stage these changes: a commit is divided or not as its first changes are."""
@@ -217,6 +240,33 @@ class PostgresTarget:
             for operation in found.operations:
                 self._pending.add(operation, locate)
             self._schema.tables = found.target_schema
+        self._pending.definitions_changed()
+
+    def load(self, event: LoadEvent, ddl: Ddl) -> None:
+        """Plan the operations; the commit applies them."""
+        if lacking := sorted(self._lacking & _NEEDED_BY_LOADS):
+            raise PreflightError(
+                f"the load of a table needs {', '.join(lacking)}, which the account may not create",
+                hint="GRANT CREATE, USAGE ON SCHEMA thl TO …, and for a column start once as the owner of the tables "
+                "in thl",
+                table=event.table,
+            )
+        self._schema.add_counts()
+        found = plan_load(
+            event,
+            ddl,
+            self._schema.tables,
+            service=self._service,
+            now=self._clock.now(),
+            consistent=self._position.consistent,
+        )
+        check_names(NAMES, found.target_schema)
+        if any(entry.marks and entry.since == ddl.seqno for entry in found.target_schema.loading.values()):
+            with translated():
+                check_privilege(self._db)
+        for operation in found.operations:
+            self._pending.add(operation, partial(_named, event.table))
+        self._schema.tables = found.target_schema
         self._pending.definitions_changed()
 
     def set_metadata(self, values: Sequence[TransactionValue]) -> None:
@@ -336,17 +386,19 @@ class PostgresTarget:
         if not (self._indexes.kept and position.consistent):
             return []
         if not self._position.consistent:
-            return self._schema.applied()
+            return self._schema.whole()
         if not self._schema.has_changed:
             return []
         _, changed = self._schema.changed_tables()
-        return [table for table in changed if table.name not in self._schema.tables.excluded]
+        names = {table.name for table in changed} | set(self._schema.changed_loads()[0])
+        return [table for table in self._schema.whole() if table.name in names]
 
     def _merge(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Run everything of a commit but COMMIT."""
         faults.point("target.before_position")
         deferred = [Step(DEFERRED)] if self._indexes.kept else []
-        self._pending.run([Step("BEGIN"), *deferred, *self._bookkeeping(position, events)])
+        first = [Step("BEGIN"), *deferred, *self._bookkeeping(position, events)]
+        self._pending.run(first, self._steps().swept(self._schema))
 
     def _merge_shares(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Run everything of a divided commit but the last COMMIT."""
@@ -358,15 +410,19 @@ class PostgresTarget:
             self._pending.committed(tables=False)
             self._schema.tables_committed()
         first = Step(DEFERRED if self._indexes.kept else "SELECT")
-        self._divided.commit(steps, self._position, position, first, [*self._bookkeeping(position, events)])
+        before = replace(self._position, consistent=self._position.consistent and not self._schema.tables.loading)
+        self._divided.commit(steps, before, position, first, [*self._bookkeeping(position, events)])
 
     def _steps(self) -> CommitSteps:
-        return CommitSteps(self._service, self.token, self._clock.now(), channels=self._divided.known)
+        loading = bool(self._schema.tables.loading)
+        return CommitSteps(self._service, self.token, self._clock.now(), channels=self._divided.known, loading=loading)
 
     def _bookkeeping(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> Iterator[Step]:
         steps = self._steps()
-        yield from steps.position(self._position, position)
+        shown = replace(position, consistent=self._schema.consistent(otherwise=position.consistent))
+        yield from steps.position(self._position, shown)
         yield from steps.tables(self._schema)
+        yield from steps.loads(self._schema)
         yield from steps.exclusions(self._schema)
         yield from steps.left_out(self._left_out)
         if self._audit:

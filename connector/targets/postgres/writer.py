@@ -7,7 +7,7 @@ one commits: an error up to there undoes the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Final
@@ -19,6 +19,7 @@ from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.division import divide
 from connector.targets.postgres.errors import translated
+from connector.targets.postgres.marks import Marked
 from connector.targets.postgres.merge import Step, commit, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.target_schema import of_table
@@ -40,12 +41,12 @@ class Writer:
         self.staged: list[Staged] = []
         self._last: dict[TableLayout, Staged] = {}
 
-    def stage(self, shares: Iterable[NetChanges]) -> None:
+    def stage(self, shares: Iterable[NetChanges], marks: Mapping[TableName, Marked]) -> None:
         """Copy shares to staging tables, in their order."""
         for net in shares:
             before = self._last.get(net.layout)
             with of_table(net.layout.name), translated():
-                table = self.staging.put(net, before)
+                table = self.staging.put(net, before, marks.get(net.layout.name))
             if table is not before:
                 self.staged.append(table)
                 self._last[net.layout] = table
@@ -139,7 +140,13 @@ class Writers:
         for other in others:
             first.take_over(other, table)
 
-    def stage(self, changes: Iterable[NetChanges], undivided: frozenset[TableName], without: frozenset[int]) -> None:
+    def stage(
+        self,
+        changes: Iterable[NetChanges],
+        undivided: frozenset[TableName],
+        without: frozenset[int],
+        marks: Mapping[TableName, Marked],
+    ) -> None:
         """Divide changes among the writers, which stage their shares at once.
 
         Args:
@@ -156,7 +163,7 @@ class Writers:
                 if share is not None:
                     mine.append(share)
         self._each(
-            lambda number, writer: writer.stage(shares[number]),
+            lambda number, writer: writer.stage(shares[number], marks),
             [number for number, mine in enumerate(shares) if mine and number not in without],
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Sequence
 
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
@@ -20,16 +20,21 @@ from connector.targets.operations import (
     KnownValue,
     Operation,
     RenameTable,
+    Sweep,
     Truncate,
     UnknownValue,
     Value,
     column_has_nulls,
+    swept,
     value_would_change,
     values_are_unknown,
 )
-from connector.targets.sqlite.names import SqliteNames
+from connector.targets.sqlite.marks import sweep
+from connector.targets.sqlite.names import SqliteNames, names, quoted, table_name
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
+
+log = logging.getLogger(__name__)
 
 _NAMES = SqliteNames()
 # Names without a dot, which no table of the source has.
@@ -37,21 +42,6 @@ _REBUILT = "thl_rebuilt"
 _INDEX = "thl_key_"
 _GENERATED = (2, 3)  # `hidden` in pragma_table_xinfo: VIRTUAL and STORED
 _REMADE = "SQLite cannot change {} to an ordinary column: create a new table with it and copy the rows"
-
-
-def quoted(name: str) -> str:
-    """A quoted name."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def table_name(name: TableName) -> str:
-    """A table's quoted name."""
-    return quoted(*_NAMES.table(name))
-
-
-def names(columns: Sequence[str]) -> str:
-    """Quoted names, separated by commas."""
-    return ", ".join(quoted(name) for name in columns)
 
 
 def run(connection: sqlite3.Connection, operation: Operation) -> None:
@@ -75,6 +65,9 @@ def run(connection: sqlite3.Connection, operation: Operation) -> None:
             connection.execute(f"ALTER TABLE {table_name(table.name)} RENAME TO {table_name(name)}")
         case Truncate(table):
             connection.execute(f"DELETE FROM {table_name(table.name)}")
+        case Sweep(table, marks):
+            done = connection.execute(sweep(table, marks))
+            log.info("rows are deleted that the load did not bring", extra=swept(operation, done.rowcount))
         case AlterTable():
             _alter(connection, operation)
         case AllowNull():

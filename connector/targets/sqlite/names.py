@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from connector.errors import ValueNotRepresentable
 from connector.log.transaction.layout import TableName
 from connector.targets.names import OTHER_TABLE
@@ -30,3 +32,18 @@ class SqliteNames:
         """False: even a table without a key may have a column named rowid (see `sqlite.rows.rowid_name`)."""
         del name
         return False
+
+
+def quoted(name: str) -> str:
+    """A quoted name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def table_name(name: TableName) -> str:
+    """A table's quoted name."""
+    return quoted(*SqliteNames().table(name))
+
+
+def names(columns: Sequence[str]) -> str:
+    """Quoted names, separated by commas."""
+    return ", ".join(quoted(name) for name in columns)

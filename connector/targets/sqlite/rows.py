@@ -19,10 +19,11 @@ from connector.ddl.syntax.type_names import FLOATS
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.log.transaction.layout import TableLayout
+from connector.targets.ddl.loads import NOT_LOADED
 from connector.targets.names import OTHER_COLUMN
 from connector.targets.operations import Value
-from connector.targets.sqlite.ddl import names, quoted, table_name
-from connector.targets.sqlite.names import SqliteNames
+from connector.targets.sqlite.marks import Marked
+from connector.targets.sqlite.names import SqliteNames, names, quoted, table_name
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
 from connector.targets.target_schema import go_on_without
@@ -34,8 +35,15 @@ _GONE = "temp.thl_gone"
 _CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # SQLite's manual, "Result and Error Codes"
 
 
-def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges) -> None:
+def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges, marked: Marked | None = None) -> None:
     """Apply deletes, then updates, then inserts, inside the open transaction. Inserts have all columns.
+
+    Args:
+        connection: to the file.
+        table: the table.
+        net: the changes.
+        marked: the marks, if the table also has rows that are older than its load. What holds a value of a new row in a
+            unique index is deleted unless it is marked.
 
     Raises:
         TargetDiffers: a row to delete or update is missing, or a row to insert exists.
@@ -45,9 +53,12 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges) ->
     name = table_name(table.name)
     key = list(net.layout.key)
     matches = " AND ".join(f"{quoted(columns[index])} = ?" for index in key)
-    moved = [] if net.partial is None else _moved(connection, name, matches, net, net.partial)
+    moved = [] if net.partial is None else _moved(connection, matches, net, net.partial, marked)
     if moved:
-        _delete(connection, f"DELETE FROM {name} WHERE {matches}", [base for base, _ in moved], net)
+        sql = f"DELETE FROM {name} WHERE {matches}"
+        _delete(connection, sql, [base for base, _ in moved], net)
+        if net.again:
+            connection.executemany(sql, [tuple(row[index] for index in key) for _, row in moved])
     if len(net.deletes):
         if key:
             sql = f"DELETE FROM {name} WHERE {matches}"
@@ -68,26 +79,57 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges) ->
             keys = [row[len(others) :] for row in rows]
             found = missing_rows(connection, net.layout, keys, len(rows) - count, deleted=False)
             raise _miscounted(count, len(rows), net, "updated", found)
+    inserts = [*(row for _, row in moved), *(_tuples(net.inserts, len(columns), None) if len(net.inserts) else ())]
+    if marked is not None:
+        _delete_holders(connection, net, marked, inserts)
     if net.partial is not None:
         _change(connection, name, matches, net, net.partial)
-    if moved:
+    if inserts:
         sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
-        _insert(connection, sql, [row for _, row in moved], net)
-    if len(net.inserts):
-        sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
-        _insert(connection, sql, _tuples(net.inserts, len(columns), None), net)
+        if net.replaces:
+            others = [index for index in range(len(columns)) if index not in key]
+            assignments = ", ".join(f"{quoted(columns[index])} = excluded.{quoted(columns[index])}" for index in others)
+            conflict = names([columns[index] for index in key])
+            sql += f" ON CONFLICT ({conflict}) DO {f'UPDATE SET {assignments}' if others else 'NOTHING'}"
+            _many(connection, sql, inserts, net, "inserted")
+        else:
+            _insert(connection, sql, inserts, net)
+    if marked is not None:
+        sql = f"INSERT OR IGNORE INTO {quoted(marked.marks)} VALUES ({_marks(len(marked.key))})"
+        connection.executemany(sql, [tuple(row[index] for index in marked.key) for row in inserts])
+
+
+def _delete_holders(
+    connection: sqlite3.Connection, net: NetChanges, marked: Marked, inserts: list[tuple[Value, ...]]
+) -> None:
+    """Delete rows that are older than the load and hold a value that a new row has in a unique index.
+
+    The source has no such row: it is read later, or has gone.
+    """
+    name, columns = table_name(net.layout.name), [column.name for column in net.layout.columns]
+    older = f"NOT {marked.has(f't.{quoted(columns[index])}' for index in marked.key)}"
+    changed = [] if net.partial is None else list(_partial_rows(net.partial.changed, net))
+    for unique in marked.unique_keys:
+        same = " AND ".join(f"t.{quoted(columns[index])} = ?" for index in unique)
+        rows = [*inserts, *(values for values, absent, _ in changed if not set(unique) & set(absent))]
+        connection.executemany(
+            f"DELETE FROM {name} AS t WHERE {same} AND {older}",
+            [tuple(row[index] for index in unique) for row in rows],
+        )
 
 
 def _moved(
-    connection: sqlite3.Connection, name: str, matches: str, net: NetChanges, partial: Partial
+    connection: sqlite3.Connection, matches: str, net: NetChanges, partial: Partial, marked: Marked | None
 ) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     """The old key and the complete new row of each row whose key changes; absent values are read from the table."""
-    columns = [column.name for column in net.layout.columns]
+    name, columns = table_name(net.layout.name), [column.name for column in net.layout.columns]
+    older = "" if marked is None else marked.has(quoted(columns[index]) for index in marked.key)
+    where = f"{matches} AND {older}" if older else matches
     found = []
     for values, absent, base in _partial_rows(partial.moved, net):
         row = list(values)
         if absent:
-            sql = f"SELECT {names([columns[index] for index in absent])} FROM {name} WHERE {matches}"
+            sql = f"SELECT {names([columns[index] for index in absent])} FROM {name} WHERE {where}"
             stored = connection.execute(sql, base).fetchone()
             if stored is None:
                 raise _missing(net, base)
@@ -111,7 +153,7 @@ def _change(connection: sqlite3.Connection, name: str, matches: str, net: NetCha
             count = connection.execute(statements[present], row).rowcount
         except sqlite3.IntegrityError as error:
             raise _refused(error, net, "updated") from error
-        if count != 1:
+        if count != 1 and not net.again:
             raise _missing(net, base)
 
 
@@ -130,7 +172,8 @@ def _partial_rows(
 
 def _missing(net: NetChanges, base: tuple[Value, ...]) -> TargetDiffers:
     what = f"a row of {net.layout.name} to change is missing"
-    return TargetDiffers(what, table=net.layout.name, rows=shown(net.layout, base))
+    hint = NOT_LOADED if net.again else ""
+    return TargetDiffers(what, hint=hint, table=net.layout.name, rows=shown(net.layout, base))
 
 
 def _tuples(images: Images, columns: int, selected: Sequence[int] | None) -> list[tuple[Value, ...]]:

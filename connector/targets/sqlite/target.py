@@ -14,6 +14,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from connector import failpoints as faults
@@ -25,18 +26,21 @@ from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.add_metadata_columns import missing_columns
 from connector.targets.ddl.by_hand import done_by_hand
+from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.plan import located, plan
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.names import check_names
 from connector.targets.operations import DropTable
 from connector.targets.sqlite import bookkeeping as sqlite_bookkeeping
-from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, quoted, run, table_name
+from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, run
 from connector.targets.sqlite.errors import translated
-from connector.targets.sqlite.names import SqliteNames
+from connector.targets.sqlite.marks import create_marks, marked_of
+from connector.targets.sqlite.names import SqliteNames, quoted, table_name
 from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.staged_schema import StagedSchema
@@ -116,7 +120,6 @@ class SqliteTarget:
             *row, self.token = claimed
             head = self._db.execute("SELECT head FROM thl_rewound WHERE service = ?", (service,)).fetchone()
             position = bookkeeping.position_from(service, row, head and head[0])
-            self._position = position
             tables = [
                 from_json(TableName(schema, table), definition)
                 for schema, table, definition in self._db.execute(
@@ -126,7 +129,13 @@ class SqliteTarget:
             excluded = bookkeeping.excluded_from(
                 self._db.execute(f"SELECT {bookkeeping.EXCLUDED} FROM thl_excluded WHERE service = ?", (service,))
             )
-            self._schema.claimed(self._add_metadata_columns(tables, excluded))
+            schema = self._add_metadata_columns(tables, excluded)
+            query = f"SELECT {bookkeeping.LOADING} FROM thl_loading WHERE service = ?"
+            for name, entry in bookkeeping.loading_from(self._db.execute(query, (service,))).items():
+                schema = schema.with_loading(name, entry)
+                position = replace(position, consistent=entry.consistent)
+            self._position = position
+            self._schema.claimed(schema)
             self._db.execute("COMMIT")
         faults.point("target.after_claim")
         return position
@@ -156,7 +165,10 @@ class SqliteTarget:
                     table = self._schema.tables.get(net.layout.name)
                     if (index := self._unique_key_indexes.missing(net, table)) is not None:
                         run(self._db, index)
-                    write_rows(self._db, table, with_whole_inserts(net, table))
+                    entry = self._schema.tables.loading.get(table.name)
+                    marked = marked_of(self._db, table, entry.marks) if entry is not None and entry.marks else None
+                    whole = tolerant(with_whole_inserts(net, table), table, self._schema.tables)
+                    write_rows(self._db, table, whole, marked)
                 self._written.add(table.name)
                 faults.point("target.mid_stage")
 
@@ -178,6 +190,26 @@ class SqliteTarget:
                 except ConnectorError as error:
                     raise located(error, ddl.seqno, statement, self._schema.tables) from error
                 self._schema.tables = found.target_schema
+
+    def load(self, event: LoadEvent, ddl: Ddl) -> None:
+        """Apply the operations in the open transaction."""
+        self._unique_key_indexes.forget()
+        self._schema.add_counts()
+        with translated():
+            self._begin()
+            found = plan_load(
+                event,
+                ddl,
+                self._schema.tables,
+                service=self._service,
+                now=self._clock.now(),
+                consistent=self._position.consistent,
+            )
+            check_names(self._names, found.target_schema)
+            with of_table(event.table), translated():
+                for operation in found.operations:
+                    run(self._db, operation)
+        self._schema.tables = found.target_schema
 
     def set_metadata(self, values: Sequence[TransactionValue]) -> None:
         """Update the rows that have the event's seqno; that reads the tables again."""
@@ -231,12 +263,13 @@ class SqliteTarget:
             self._begin()
             faults.point("target.before_merge")  # rows were applied while staging; this is its end
             faults.point("target.before_position")
+            shown = replace(position, consistent=self._schema.consistent(otherwise=position.consistent))
             self._write_tables()
             now = self._clock.now()
             assignments = ", ".join(f"{column} = ?" for column in (*bookkeeping.POSITION, "applied_at"))
             updated = self._db.execute(
                 f"UPDATE thl_position SET {assignments} WHERE service = ? AND token = ?",
-                (*bookkeeping.position_values(position), now, self._service, self.token),
+                (*bookkeeping.position_values(shown), now, self._service, self.token),
             )
             if updated.rowcount != 1:
                 raise self._fenced(self.token)
@@ -328,6 +361,25 @@ class SqliteTarget:
             f"UPDATE thl_excluded SET changes = changes + ? {where}",
             ((count, self._service, *name) for name, count in self._schema.uncounted.items()),
         )
+
+        self._write_loads(where)
+
+    def _write_loads(self, where: str) -> None:
+        gone, new = self._schema.changed_loads()
+        self._db.executemany(f"DELETE FROM thl_loading {where}", ((self._service, *name) for name in gone))
+        self._db.executemany(
+            "INSERT INTO thl_loading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (bookkeeping.loading_row(self._service, name, entry) for name, entry in new.items()),
+        )
+        if self._schema.loads_changed:
+            loading = bool(self._schema.tables.loading)
+            version = bookkeeping.LOADING_VERSION if loading else bookkeeping.WHOLE_VERSION
+            self._db.execute("UPDATE thl_position SET schema_version = ? WHERE service = ?", (version, self._service))
+        old, marks = self._schema.changed_marks()
+        for name in old:
+            self._db.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
+        for name, table in marks:
+            self._db.execute(create_marks(name, table))
 
     def _run_waiting(self, sql: str) -> None:
         """Run a statement that needs a lock; wait up to `wait` seconds for the lock."""

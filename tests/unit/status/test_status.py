@@ -15,6 +15,7 @@ from connector.kafka.ends import LogEnds
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.epochs.fork import Range
 from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import PendingChecksum
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.status.collect import applier_status, collect, producer_status
@@ -32,6 +33,7 @@ from connector.status.report import (
 from connector.status.source import SourceView
 from connector.status.target import TargetRow
 from connector.status.trepctl import tungsten_names
+from connector.targets.target_schema import Loading, LoadState
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 SECOND = 1_000_000
@@ -148,6 +150,23 @@ def test_applier_states_without_consistent_target() -> None:
     assert applier_status(replace(TARGET, consistent=False), ENDS, NOW, known=True).state is ServiceState.LOADING
     assert applier_status(None, ENDS, NOW, known=True).state is ServiceState.NONE
     assert applier_status(None, ENDS, NOW, known=False).state is ServiceState.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("consistent", "state", "shown"),
+    [
+        (True, LoadState.NEW, "shop.orders since 7 (1970-01-12T13:46:40+00:00)"),
+        (True, LoadState.AWAITS_ROWS, "shop.orders since 7 (1970-01-12T13:46:40+00:00), waits for its rows"),
+        (False, LoadState.MARKED, "shop.orders since 7 (1970-01-12T13:46:40+00:00)"),
+    ],
+)
+def test_tables_that_are_loaded_are_named(consistent: bool, state: LoadState, shown: str) -> None:
+    entry = Loading(load="l1", since=Seqno(7), at=NOW, state=state, consistent=consistent)
+    target = replace(TARGET, consistent=False, because=("load",))
+    found = applier_status(target, ENDS, NOW, known=True, loading={TableName("shop", "orders"): entry})
+    assert found.state is (ServiceState.BEHIND if consistent else ServiceState.LOADING)
+    assert found.loading_tables == (shown,)
+    assert f"table is being loaded: {shown}" in problems_of(WELL[0], found, LagLimits())
 
 
 WELL = (

@@ -1,0 +1,163 @@
+"""The load of a table at a target: what its events do besides changing rows. Pure, as the plans of DDL are.
+
+While a table is being loaded the target has only some of its rows, or older ones, too. Its changes are then applied as
+upserts, and rows to delete or change may be missing. After the end of the load they have to be there again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2s
+from typing import Final
+
+from connector.errors import ConnectorError, TargetDiffers, Unsupported
+from connector.log.compact.net_changes import Ddl, NetChanges, once_more, replacing
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent, Part
+from connector.targets.ddl.plan import plan
+from connector.targets.operations import DropTable, Operation, Sweep, Truncate
+from connector.targets.table import Table
+from connector.targets.target_schema import Loading, LoadState, TargetSchema, go_on_without
+
+NOT_LOADED: Final = (
+    "the load has not brought this row yet, and the log has not all of its columns: SET GLOBAL binlog_row_image = FULL "
+    "on the source, and load the table again (thl load)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """The effect of an event of a load.
+
+    Args:
+        operations: in order, before the rows of the event.
+        target_schema: the tables after.
+    """
+
+    operations: Sequence[Operation]
+    target_schema: TargetSchema
+
+
+def plan_load(
+    event: LoadEvent, ddl: Ddl, schema: TargetSchema, *, service: str, now: int, consistent: bool
+) -> LoadPlan:
+    """Plan an event of a load that does more than change rows.
+
+    An excluded table is loaded if it was excluded before the load began.
+
+    Args:
+        event: the event.
+        ddl: its seqno, and the statements that define the table where the load begins.
+        schema: the tables before.
+        service: the service.
+        now: the time, µs since 1970 UTC.
+        consistent: whether the target is consistent but for the tables that are being loaded.
+
+    Raises:
+        TargetDiffers: the target's table has another definition, or its load is not as the log has it.
+        Unsupported: the definition cannot be applied.
+    """
+    name = event.table
+    try:
+        if (entry := schema.excluded.get(name)) is not None and (
+            event.part is not Part.BEGIN or entry.since >= ddl.seqno
+        ):
+            return LoadPlan((), schema)
+        if event.part is Part.BEGIN:
+            loading = Loading(load=event.load, since=ddl.seqno, at=now, state=LoadState.NEW, consistent=consistent)
+            return _begin(name, ddl, schema, loading, _marks_name(service, ddl))
+        return _go_on(event, ddl, schema)
+    except ConnectorError as error:
+        error.where = {"seqno": ddl.seqno, "table": name, "load": event.load, **error.where}
+        error.hint = error.hint or go_on_without(name)
+        error.tables = error.tables or (name,)
+        raise
+
+
+def tolerant(net: NetChanges, table: Table, schema: TargetSchema) -> NetChanges:
+    """Return the changes of a table as upserts if it is being loaded and has a key."""
+    entry = schema.loading.get(table.name)
+    if entry is None or not table.key:
+        return net
+    return replacing(net) if entry.state is LoadState.NEW else once_more(net, partial=True)
+
+
+def _begin(name: TableName, ddl: Ddl, schema: TargetSchema, loading: Loading, marks: str) -> LoadPlan:
+    known, excluded, earlier = schema.find(name), name in schema.excluded, schema.loading.get(name)
+    created, after = _definition(name, ddl, schema.without(name).including(name))
+    made = after.get(name)
+    if known is None or excluded:
+        dropped = [] if known is None else [DropTable(known, optional=True)]
+        state = LoadState.NEW if made.key else LoadState.AWAITS_ROWS
+        return LoadPlan([*dropped, *created], after.with_loading(name, replace(loading, state=state)))
+    _compare(known, made)
+    if not known.key:
+        return LoadPlan((), schema.with_loading(name, replace(loading, state=LoadState.AWAITS_ROWS)))
+    if earlier is not None and earlier.state is LoadState.NEW:
+        return LoadPlan([Truncate(known)], schema.with_loading(name, loading))
+    return LoadPlan((), schema.with_loading(name, replace(loading, state=LoadState.MARKED, marks=marks)))
+
+
+def _go_on(event: LoadEvent, ddl: Ddl, schema: TargetSchema) -> LoadPlan:
+    name, table = event.table, schema.find(event.table)
+    loading = schema.loading.get(name)
+    again = "load the table again (thl load)"
+    if table is None or loading is None:
+        if event.part is Part.END:
+            return LoadPlan((), schema)  # the table was dropped meanwhile, or is whole
+        raise TargetDiffers(
+            f"rows of a load of {name} come, and the target does not load it", hint=f"{again}, or {go_on_without(name)}"
+        )
+    if loading.load != event.load:
+        raise TargetDiffers(
+            f"the {event.part} of a load of {name} comes, and the target has begun another load of it",
+            hint=f"{go_on_without(name)}; then {again}",
+            loading=loading.load,
+            since_seqno=loading.since,
+        )
+    if event.part is Part.WHOLE:
+        entry = replace(loading, state=LoadState.NEW, marks="")
+        return LoadPlan([Truncate(table)], schema.with_loading(name, entry))
+    if loading.awaits:
+        lacks = "its rows" if loading.state is LoadState.AWAITS_ROWS else "beginning again after its key had changed"
+        raise TargetDiffers(f"the load of {name} ends without {lacks}", hint=f"{go_on_without(name)}; then {again}")
+    swept = [Sweep(table, loading.marks)] if loading.marks else []
+    return LoadPlan(swept, schema.whole(name))
+
+
+def _definition(name: TableName, ddl: Ddl, schema: TargetSchema) -> tuple[list[Operation], TargetSchema]:
+    """The operations that create the table, and the schema after."""
+    operations: list[Operation] = []
+    for statement in ddl.statements:
+        try:
+            found = plan(statement, schema, ddl.commit_time)
+        except ConnectorError as error:
+            error.where = {"sql": statement.sql, **error.where}
+            raise
+        operations += found.operations
+        schema = found.target_schema
+    if name not in schema:
+        raise Unsupported(f"a load of {name} begins without a statement that creates it")
+    return operations, schema
+
+
+def _compare(known: Table, made: Table) -> None:
+    """Compare the target's table with the definition of the load; columns, types and key must be equal."""
+    try:
+        TargetSchema([known]).check(replace(made.layout, columns=made.stored))
+    except TargetDiffers as error:
+        raise _differs(known.name, error.message) from error
+    if known.key != made.key:
+        raise _differs(known.name, f"the target has the primary key ({', '.join(known.key)})")
+
+
+def _differs(name: TableName, what: str) -> TargetDiffers:
+    return TargetDiffers(
+        f"the load of {name} has another definition than the target: {what}",
+        hint=f"a definition was lost: {go_on_without(name)}; then load the table again (thl load), which makes it anew",
+    )
+
+
+def _marks_name(service: str, ddl: Ddl) -> str:
+    return f"thl_marks_{blake2s(f'{ddl.seqno} {service}'.encode(), digest_size=8).hexdigest()}"

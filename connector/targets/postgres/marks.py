@@ -1,0 +1,96 @@
+"""Marks in PostgreSQL: a table in the schema `thl` with the keys of a table that were written since its load began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+
+from connector.errors import PreflightError
+from connector.log.transaction.layout import TableName
+from connector.targets.postgres.names import NAMES, column_name, quoted, table_name
+from connector.targets.postgres.types import postgres_type
+from connector.targets.table import Table
+
+# The columns of each unique index but the key's. One on an expression is left out: an error names it.
+_UNIQUE_KEYS: Final = """
+SELECT ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, nth)
+  JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number WHERE k.nth <= i.indnkeyatts ORDER BY k.nth)
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND i.indisunique AND NOT i.indisprimary AND 0 <> ALL (i.indkey::int2[])
+"""
+
+
+def marks_name(marks: str) -> str:
+    """The quoted name of a table of marks."""
+    return f"thl.{quoted(marks)}"
+
+
+def create_marks(marks: str, table: Table) -> str:
+    """The statement that creates the marks for a table."""
+    columns = [
+        f"k{place} {postgres_type(table.columns[index], key=True)}" for place, index in enumerate(table.layout.key)
+    ]
+    key = ", ".join(f"k{place}" for place in range(len(columns)))
+    return f"CREATE TABLE {marks_name(marks)} ({', '.join(columns)}, PRIMARY KEY ({key}))"
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The marks of a table, for the merge of its rows.
+
+    Args:
+        marks: the name of the marks.
+        key: the index of each of their columns in the table's columns.
+        unique_keys: likewise the columns of each unique index of the target's table, without its primary key.
+    """
+
+    marks: str
+    key: tuple[int, ...]
+    unique_keys: tuple[tuple[int, ...], ...] = ()
+
+    def has(self, columns: Iterable[str]) -> str:
+        """The condition that a key is marked, whose columns have these names."""
+        return _has(self.marks, columns)
+
+
+def check_privilege(session: psycopg.Connection) -> None:
+    """Check that the account may create marks.
+
+    Raises:
+        PreflightError: it may not.
+    """
+    if session.execute("SELECT has_schema_privilege('thl', 'CREATE')").fetchone() != (True,):
+        raise PreflightError(
+            "the load of a table that has rows needs a table in schema thl, which the account may not create",
+            hint="GRANT CREATE, USAGE ON SCHEMA thl TO …",
+        )
+
+
+def marked_of(session: psycopg.Connection, table: Table, marks: str) -> Marked:
+    """The marks of a table, with the unique indexes that it has at the moment."""
+    index = {column_name(column.name): place for place, column in enumerate(table.columns)}
+    unique_keys = tuple(
+        tuple(index[quoted(name)] for name in one)
+        for one in _unique_keys(session, table.name)
+        if all(quoted(name) in index for name in one)
+    )
+    return Marked(marks, table.layout.key, unique_keys)
+
+
+def _has(marks: str, columns: Iterable[str]) -> str:
+    same = " AND ".join(f"k.k{place} = {column}" for place, column in enumerate(columns))
+    return f"EXISTS (SELECT FROM {marks_name(marks)} k WHERE {same})"
+
+
+def sweep(table: Table, marks: str) -> str:
+    """The statement that deletes the rows whose keys are not marked."""
+    key = (f"t.{column_name(name)}" for name in table.key)
+    return f"DELETE FROM {table_name(table.name)} t WHERE NOT {_has(marks, key)}"
+
+
+def _unique_keys(session: psycopg.Connection, name: TableName) -> list[tuple[str, ...]]:
+    found = session.execute(_UNIQUE_KEYS, NAMES.table(name)).fetchall()
+    return [tuple(map(str, columns)) for (columns,) in found]

@@ -1,0 +1,61 @@
+"""Marks in SQLite: a table with the keys of another table that were written since its load began."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from connector.targets.sqlite.names import SqliteNames, quoted, table_name
+from connector.targets.sqlite.types import sqlite_type
+from connector.targets.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The marks of a table, for its row changes.
+
+    Args:
+        marks: the name of the marks.
+        key: the index of each of their columns in the table's columns.
+        unique_keys: likewise the columns of each unique index of the table in the file, without its primary key.
+    """
+
+    marks: str
+    key: tuple[int, ...]
+    unique_keys: tuple[tuple[int, ...], ...] = ()
+
+    def has(self, values: Iterable[str]) -> str:
+        """The condition that a key of these values is marked."""
+        return _has(self.marks, values)
+
+
+def create_marks(marks: str, table: Table) -> str:
+    """The statement that creates the marks for a table."""
+    places = range(len(table.layout.key))
+    columns = [f"k{place} {sqlite_type(table.columns[table.layout.key[place]])} NOT NULL" for place in places]
+    key = ", ".join(f"k{place}" for place in places)
+    return f"CREATE TABLE {quoted(marks)} ({', '.join(columns)}, PRIMARY KEY ({key})) STRICT, WITHOUT ROWID"
+
+
+def marked_of(connection: sqlite3.Connection, table: Table, marks: str) -> Marked:
+    """The marks of a table, with the unique indexes that it has at the moment; one on an expression is left out."""
+    index = {column.name.lower(): place for place, column in enumerate(table.columns)}
+    unique_keys = []
+    query = "SELECT name FROM pragma_index_list(?) WHERE [unique] AND origin <> 'pk'"
+    for (name,) in connection.execute(query, SqliteNames().table(table.name)).fetchall():
+        found = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (name,)).fetchall()
+        if all(column is not None and column.lower() in index for (column,) in found):
+            unique_keys.append(tuple(index[column.lower()] for (column,) in found))
+    return Marked(marks, table.layout.key, tuple(unique_keys))
+
+
+def sweep(table: Table, marks: str) -> str:
+    """The statement that deletes the rows whose keys are not marked."""
+    name = table_name(table.name)
+    return f"DELETE FROM {name} AS t WHERE NOT {_has(marks, (f't.{quoted(column)}' for column in table.key))}"
+
+
+def _has(marks: str, values: Iterable[str]) -> str:
+    same = " AND ".join(f"k.k{place} = {value}" for place, value in enumerate(values))
+    return f"EXISTS (SELECT 1 FROM {quoted(marks)} AS k WHERE {same})"

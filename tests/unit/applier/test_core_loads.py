@@ -1,0 +1,172 @@
+"""The apply core and the loads of tables: edges are commits of their own, rows are compacted with the stream's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from connector.applier import open_commit
+from connector.applier.replay_check import Command, ReplayCheck
+from connector.applier.skips import Skips
+from connector.applier.stop_condition import ToSeqno
+from connector.errors import ConfigError, LogDamaged, TargetDiffers, Unsupported
+from connector.log.compact.scan import Messages
+from connector.log.format.message import Message
+from connector.log.ids import UNKNOWN_SHARD, Epoch, Seqno
+from connector.log.reading.event_sequencer import EventSequencer
+from connector.log.transaction.load import Part
+from connector.log.transaction.position import TargetPosition
+from connector.targets.target_schema import TargetSchema
+from tests.support.compact_model import Counted
+from tests.support.fragments import change, load_record, record, statement
+from tests.support.memory_target import MemoryTarget
+from tests.unit.applier.test_core import LOG_ID, Rig, history, ids, insert, log, table
+
+DEFINITION = [statement("CREATE DATABASE IF NOT EXISTS `shop`", ""), statement("CREATE TABLE `orders` (id INT)")]
+
+
+def edge(seqno: int, part: Part, changes: list[dict[str, Any]] | None = None, **fields: Any) -> dict[str, Any]:
+    return load_record(seqno, changes or [], part=part, **{"shard": UNKNOWN_SHARD, **fields})
+
+
+def bare(action: str, *values: str) -> dict[str, Any]:
+    """Rows of a table without a key."""
+    return change(action, [(None, [1, one]) for one in values], key=())
+
+
+def events() -> list[dict[str, Any]]:
+    return [
+        record(0, [insert(1)]),
+        edge(1, Part.BEGIN, DEFINITION),
+        record(2, [insert(2)], last_barrier=1),
+        load_record(3, [insert(5) | {"action": "read", "table": "items"}], last_barrier=1),
+        record(4, [insert(3)], last_barrier=1),
+        edge(5, Part.END, last_barrier=1),
+        record(6, [insert(4)], last_barrier=5),
+    ]
+
+
+class Upserts(MemoryTarget):
+    """Takes a load's rows as inserts."""
+
+    def stage(self, changes: Any, *, last: bool) -> None:
+        for net in changes:
+            net.inserts, net.updates = (
+                (net.updates, net.inserts) if not len(net.inserts) else (net.inserts, net.updates)
+            )
+        super().stage(changes, last=last)
+
+
+def test_edges_of_a_load_are_commits_of_their_own_and_its_rows_are_not() -> None:
+    target = Upserts()
+    rig = Rig(target, history([0], 6))
+    rig.accept(table(log(*events())))
+    assert target.log == [
+        *("stage", "commit 0", "load begin shop.orders", "commit 1", "stage", "commit 4"),
+        *("load end shop.orders", "commit 5", "stage", "commit 6"),
+    ]
+    assert (ids(target), ids(target, "shop.items")) == ({1, 2, 3, 4}, {5})
+    begin, end = target.loads
+    assert (begin.seqno, [one.sql for one in begin.statements]) == (1, [one["sql"] for one in DEFINITION])
+    assert (end.seqno, end.statements) == (5, ())
+
+
+def test_definition_in_several_fragments_is_one_beginning() -> None:
+    target = MemoryTarget()
+    first, second = DEFINITION
+    Rig(target, history([0], 0)).accept(
+        table(
+            log(
+                edge(0, Part.BEGIN, [first], last_frag=False, prev_seqno=-1),
+                edge(0, Part.BEGIN, [second], fragno=1, prev_seqno=-1),
+            )
+        )
+    )
+    assert target.log == ["load begin shop.orders", "commit 0"]
+    assert [one.sql for one in target.loads[0].statements] == [first["sql"], second["sql"]]
+
+
+def test_rows_of_a_table_without_a_key_are_staged_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 1)
+    target = MemoryTarget()
+    target.tables["shop.orders"] = Counted([(9, "old")])
+    rig = Rig(target, history([0], 1))
+    parts = [
+        edge(1, Part.WHOLE, [bare("read", "a", "b")], last_frag=False),
+        edge(1, Part.WHOLE, [bare("read", "c")], fragno=1, rows=3),
+    ]
+    for number, one in enumerate(log(record(0), *parts)):
+        rig.accept(table([one], offset=number))
+    assert target.log == ["commit 0", "load whole shop.orders", "part", "stage", "commit 1"]
+    assert sorted(target.tables["shop.orders"].rows) == [(1, "a"), (1, "b"), (1, "c")]
+
+
+def test_void_rows_of_a_table_without_a_key_leave_the_old_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 1)
+    target = MemoryTarget()
+    target.tables["shop.orders"] = Counted([(9, "old")])
+    rig = Rig(target, history([0], 0))
+    parts = [
+        edge(0, Part.WHOLE, [bare("read", "a")], last_frag=False),
+        edge(0, Part.WHOLE, fragno=1, rows=1, outcome="void"),
+    ]
+    for number, one in enumerate(log(*parts)):
+        rig.accept(table([one], offset=number))
+    assert target.log == ["load whole shop.orders", "part", "discard", "commit 0"]
+    assert sorted(target.tables["shop.orders"].rows) == [(9, "old")]
+
+
+def test_refused_edge_is_not_to_be_skipped() -> None:
+    target = MemoryTarget()
+    target.failing["load begin shop.orders"] = TargetDiffers("other columns", hint="exclude it")
+    with pytest.raises(TargetDiffers) as stopped:
+        Rig(target, history([0], 0)).accept(table(log(edge(0, Part.BEGIN, DEFINITION))))
+    assert stopped.value.hint == "exclude it"
+    assert stopped.value.where["seqno"] == 0
+
+
+@pytest.mark.parametrize("metadata", [{}, {"load": "l1", "load_part": "middle", "load_table": '["shop","orders"]'}])
+def test_edge_without_its_metadata_is_damage(metadata: dict[str, str]) -> None:
+    broken = edge(0, Part.BEGIN, DEFINITION) | {"metadata": metadata, "last_frag": False}
+    rig = Rig(MemoryTarget(), history([0], 0))
+    with pytest.raises(LogDamaged, match="not the metadata of an event of a load"):
+        rig.accept(table(log(broken)))
+
+
+@pytest.mark.parametrize("part", [Part.BEGIN, Part.WHOLE, Part.END])
+def test_skipped_edge_is_refused(part: Part) -> None:
+    rig = Rig(MemoryTarget(), history([0], 0), skips=Skips([Seqno(0)], "me@here", "why"))
+    with pytest.raises(ConfigError, match="cannot be skipped") as refused:
+        rig.accept(table(log(edge(0, part))))
+    assert "--exclude-table" in refused.value.hint
+
+
+def test_skipped_rows_of_a_load_leave_their_table_inconsistent() -> None:
+    target = Upserts()
+    rig = Rig(target, history([0], 6), skips=Skips([Seqno(3)], "me@here", "why"))
+    rig.accept(table(log(*events())))
+    assert [(one.seqno, [str(name) for name in one.tables]) for one in target.left_out] == [(3, ["shop.items"])]
+    assert ids(target) == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("seqno", [1, 3, 5])
+def test_apply_stops_at_an_event_of_a_load(seqno: int) -> None:
+    target = Upserts()
+    Rig(target, history([0], 6), until=ToSeqno(Seqno(seqno))).accept(table(log(*events())))
+    assert target.position is not None
+    assert target.position.seqno == seqno
+
+
+@pytest.mark.parametrize("command", Command)
+@pytest.mark.parametrize("last", [2, 3, 5])
+def test_events_of_a_load_are_neither_applied_again_nor_undone(last: int, command: Command) -> None:
+    position = TargetPosition(service="shop", log_id=LOG_ID, seqno=Seqno(0), epoch=Epoch(1), offsets={0: 2})
+    sequencer = EventSequencer[Message, Messages](
+        topic="thl.shop", partitions=1, position=position, history=history([0], 6)
+    )
+    check = ReplayCheck("thl.shop", sequencer, position, Seqno(last), TargetSchema(), command=command)
+    with pytest.raises(Unsupported, match=f"a load of a table cannot be {command.value}") as refused:
+        check.accept(pa.Table.from_batches(table(log(*events())[2:], offset=2)))
+    assert refused.value.where["seqno"] == 1
