@@ -13,12 +13,12 @@ from connector.log.ids import UNKNOWN_SHARD, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.load import LoadEvent, Part
-from connector.targets.bookkeeping import LOADING_VERSION, SETTLED_VERSION
+from connector.targets.bookkeeping import LOADING_VERSION, WHOLE_VERSION
 from connector.targets.target_schema import LoadState
 from tests.contract.target_again import made
 from tests.contract.target_partial import CREATE_PARTS, ONE, PARTS, THREE, TWO
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS, Applier, Place
-from tests.contract.target_transactions import ALL, stamp, wide
+from tests.contract.target_transactions import ALL, metadata, wide
 from tests.contract.target_ways_out import again, exclude
 from tests.support.fragments import load_record, record, statement
 from tests.support.net import layout, net
@@ -103,7 +103,7 @@ class TestLoadOfNewTable:
         end(applier, of=PEOPLE)
         assert shown(place) == (False, LOADING_VERSION)
         end(applier)
-        assert shown(place) == (True, SETTLED_VERSION)
+        assert shown(place) == (True, WHOLE_VERSION)
 
     def test_end_of_a_load_leaves_another_reason_to_be_not_consistent(self, place: Place, applier: Applier) -> None:
         applier.commit(consistent=False)
@@ -112,7 +112,7 @@ class TestLoadOfNewTable:
         applier = again(place, applier)
         assert not applier.position.consistent
         end(applier, consistent=False)
-        assert shown(place) == (False, SETTLED_VERSION)
+        assert shown(place) == (False, WHOLE_VERSION)
         assert not again(place, applier).position.consistent
 
     def test_target_that_becomes_consistent_during_a_load_is_so_after_it(self, place: Place, applier: Applier) -> None:
@@ -124,13 +124,13 @@ class TestLoadOfNewTable:
         applier = again(place, applier)
         assert applier.position.consistent
         end(applier)
-        assert shown(place) == (True, SETTLED_VERSION)
+        assert shown(place) == (True, WHOLE_VERSION)
 
     def test_discarded_begin_loads_nothing(self, place: Place, applier: Applier) -> None:
         stage_load(applier, Part.BEGIN, CREATE_USERS)
         applier.target.discard()
         applier.commit()
-        assert (states(place), shown(place)) == ({}, (True, SETTLED_VERSION))
+        assert (states(place), shown(place)) == ({}, (True, WHOLE_VERSION))
 
     def test_table_with_only_a_key_is_loaded(self, place: Place, applier: Applier) -> None:
         only = layout("shop.only", ["id bigint"], ["id"])
@@ -150,14 +150,14 @@ class TestLoadOfNewTable:
     def test_rows_have_the_metadata_columns_of_their_last_event(self, place: Place) -> None:
         applier = Applier(place.open(columns=ALL))
         begin(applier)
-        applier.rows(net(wide(USERS), updates=[(*ANN, *stamp(1)), (*BOB, *stamp(1))]))
-        applier.rows(net(wide(USERS), updates=[(*BOB, *stamp(2))]))
+        applier.rows(net(wide(USERS), updates=[(*ANN, *metadata(1)), (*BOB, *metadata(1))]))
+        applier.rows(net(wide(USERS), updates=[(*BOB, *metadata(2))]))
         end(applier)
         begin(applier, load="l2")
-        applier.rows(net(wide(USERS), updates=[(*ANN, *stamp(5)), (*EVE, *stamp(5))]))
-        applier.rows(net(wide(USERS), updates=[(*EVE, *stamp(6))]))
+        applier.rows(net(wide(USERS), updates=[(*ANN, *metadata(5)), (*EVE, *metadata(5))]))
+        applier.rows(net(wide(USERS), updates=[(*EVE, *metadata(6))]))
         end(applier, load="l2")
-        assert place.read(wide(USERS)) == [(*ANN, *stamp(5)), (*EVE, *stamp(6))]
+        assert place.read(wide(USERS)) == [(*ANN, *metadata(5)), (*EVE, *metadata(6))]
 
 
 class TestLoadOfKnownTable:
@@ -384,7 +384,7 @@ class TestDuringLoad:
         applier.rows(net(USERS, inserts=[ANN]))
         begin(applier)
         applier.sql("DROP TABLE users", CREATE_USERS)
-        assert (states(place), marks(place), shown(place)) == ({}, 0, (True, SETTLED_VERSION))
+        assert (states(place), marks(place), shown(place)) == ({}, 0, (True, WHOLE_VERSION))
         applier.rows(net(USERS, inserts=[BOB]))
         end(applier)
         assert place.read(USERS) == [BOB]
@@ -432,7 +432,7 @@ class TestDuringLoad:
         begin(applier)
         applier.target.begin_snapshot()
         applier.commit(consistent=False)
-        assert (states(place), marks(place), shown(place)) == ({}, 0, (False, SETTLED_VERSION))
+        assert (states(place), marks(place), shown(place)) == ({}, 0, (False, WHOLE_VERSION))
 
     def test_other_tables_stay_strict(self, place: Place, applier: Applier) -> None:
         begin(applier)
