@@ -14,7 +14,7 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.load import LoadEvent, Part
 from connector.targets.bookkeeping import LOADING_VERSION, WHOLE_VERSION
-from connector.targets.target_schema import LoadState
+from connector.targets.target_schema import QUARANTINED, LoadState
 from tests.contract.target_again import made
 from tests.contract.target_partial import CREATE_PARTS, ONE, PARTS, THREE, TWO
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS, Applier, Place
@@ -260,10 +260,12 @@ class TestLoadOfExcludedTable:
         end(applier)
         assert place.read(wider) == [(*BOB, 7)]
 
-    def test_table_excluded_at_the_load_is_not_loaded(self, place: Place, applier: Applier) -> None:
+    @pytest.mark.parametrize("way", ["quarantined by its beginning", "definition refused"])
+    def test_table_whose_beginning_is_refused_is_not_loaded(self, place: Place, applier: Applier, way: str) -> None:
         applier.rows(net(USERS, inserts=[ANN]))
-        exclude(applier, "users")
-        begin(applier)
+        refused = way == "definition refused"
+        exclude(applier, "users", reason="why" if refused else f"{QUARANTINED}why")
+        begin(applier, "CREATE TABLE users (id NONSENSE)" if refused else CREATE_USERS)
         applier.rows(net(USERS, updates=[BOB]))
         stage_load(applier, Part.WHOLE)
         applier.commit()
@@ -271,6 +273,14 @@ class TestLoadOfExcludedTable:
         assert (place.read(USERS), states(place)) == ([ANN], {})
         with place.signals() as signals:
             assert [entry.changes for entry in signals.excluded("shop").values()] == [1]
+
+    def test_table_excluded_right_before_its_load_is_loaded(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[ANN]))
+        exclude(applier, "users")
+        begin(applier)
+        applier.rows(net(USERS, updates=[BOB]))
+        end(applier)
+        assert place.read(USERS) == [BOB]
 
     def test_table_excluded_during_its_load_is_not_loaded_any_more(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[ANN]))

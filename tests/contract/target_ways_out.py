@@ -134,9 +134,9 @@ class TestByHand:
         assert SHOP_USERS in applier.target.target_schema
 
 
-def exclude(applier: Applier, *names: str) -> None:
+def exclude(applier: Applier, *names: str, reason: str = "why") -> None:
     """Exclude tables as `connector.applier.excluded_tables` does."""
-    entry = Excluded(since=Seqno(applier.position.seqno + 1), at=1, by="me@here", reason="why")
+    entry = Excluded(since=Seqno(applier.position.seqno + 1), at=1, by="me@here", reason=reason)
     applier.target.exclude({TableName("shop", name): entry for name in names})
     applier.target.commit(applier.position, [])
 

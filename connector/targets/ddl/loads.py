@@ -1,4 +1,4 @@
-"""The load of a table at a target: what its events do besides changing rows. Pure, as the plans of DDL are.
+"""The load of a table at a target: what its events do besides changing rows. As the plans of DDL, it touches no target.
 
 While a table is being loaded the target has only some of its rows, or older ones, too. Its changes are then applied as
 upserts, and rows to delete or change may be missing. After the end of the load they have to be there again.
@@ -6,6 +6,7 @@ upserts, and rows to delete or change may be missing. After the end of the load 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2s
@@ -18,7 +19,17 @@ from connector.log.transaction.load import LoadEvent, Part
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import DropTable, Operation, Sweep, Truncate
 from connector.targets.table import Table
-from connector.targets.target_schema import Loading, LoadState, TargetSchema, go_on_without
+from connector.targets.target_schema import (
+    QUARANTINED,
+    Excluded,
+    Loading,
+    LoadState,
+    TargetSchema,
+    go_on_without,
+    is_refusal,
+)
+
+log = logging.getLogger(__name__)
 
 NOT_LOADED: Final = (
     "the load has not brought this row yet, and the log has not all of its columns: SET GLOBAL binlog_row_image = FULL "
@@ -44,7 +55,7 @@ def plan_load(
 ) -> LoadPlan:
     """Plan an event of a load that does more than change rows.
 
-    An excluded table is loaded if it was excluded before the load began.
+    An excluded table is loaded, unless the beginning of this load is refused for it.
 
     Args:
         event: the event.
@@ -58,21 +69,29 @@ def plan_load(
         TargetDiffers: the target's table has another definition, or its load is not as the log has it.
         Unsupported: the definition cannot be applied.
     """
-    name = event.table
+    name, entry = event.table, schema.excluded.get(event.table)
+    if entry is not None and (event.part is not Part.BEGIN or _refused_at(entry, ddl)):
+        return LoadPlan((), schema)
     try:
-        if (entry := schema.excluded.get(name)) is not None and (
-            event.part is not Part.BEGIN or entry.since >= ddl.seqno
-        ):
-            return LoadPlan((), schema)
         if event.part is Part.BEGIN:
             loading = Loading(load=event.load, since=ddl.seqno, at=now, state=LoadState.NEW, consistent=consistent)
             return _begin(name, ddl, schema, loading, _marks_name(service, ddl))
         return _go_on(event, ddl, schema)
     except ConnectorError as error:
         error.where = {"seqno": ddl.seqno, "table": name, "load": event.load, **error.where}
+        if entry is not None and is_refusal(error):
+            log.warning(
+                "an excluded table stays so: the definition of its load is refused", extra={"why": error.located}
+            )
+            return LoadPlan((), schema)
         error.hint = error.hint or go_on_without(name)
         error.tables = error.tables or (name,)
         raise
+
+
+def _refused_at(entry: Excluded, ddl: Ddl) -> bool:
+    """True if a table was quarantined because of this event."""
+    return entry.since >= ddl.seqno and entry.reason.startswith(QUARANTINED)
 
 
 def tolerant(net: NetChanges, table: Table, schema: TargetSchema) -> NetChanges:
