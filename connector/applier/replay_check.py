@@ -30,7 +30,7 @@ CHECK_BYTES: Final = 64 << 20  # bytes of compacted rows after which they are dr
 NAMED: Final = 10  # maximum number of tables that an error names
 
 
-class Command(Enum):
+class SecondPass(Enum):
     """The command that goes over a part of the log a second time, in the words of its errors."""
 
     REWIND = "applied again"
@@ -38,7 +38,7 @@ class Command(Enum):
 
     def hint(self, seqno: int | None = None) -> str:
         """Return the way out of a refusal; `seqno`: the refused event, if it is one."""
-        if self is Command.REWIND:
+        if self is SecondPass.REWIND:
             return (
                 "nothing was changed; start with a later --from-seqno, or fill an empty target from the log's beginning"
             )
@@ -67,7 +67,7 @@ class ReplayCheck:
         last: Seqno,
         schema: TargetSchema,
         *,
-        command: Command,
+        command: SecondPass,
         left_out: Collection[int] = (),
     ) -> None:
         self._sequencer = sequencer
@@ -112,7 +112,7 @@ class ReplayCheck:
         """
         met = [one for one in self._compactor.layouts_seen() if one[0].name not in self._schema.excluded]
         without = sorted({str(layout.name) for layout, _ in met if not layout.key})
-        if without and self._command is Command.REWIND:
+        if without and self._command is SecondPass.REWIND:
             raise self._refusal("tables without a key cannot be", keyless=_named(without))
         partial = sorted({str(layout.name) for layout, partial in met if partial})
         if partial:

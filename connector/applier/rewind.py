@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from connector.applier.replay_check import Command, ReplayCheck
+from connector.applier.replay_check import ReplayCheck, SecondPass
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged
 from connector.kafka.arrow_reader import ArrowReader
@@ -200,7 +200,7 @@ def check_replay(
     position: TargetPosition,
     history: History,
     *,
-    command: Command = Command.REWIND,
+    command: SecondPass = SecondPass.REWIND,
     left_out: Collection[int] = (),
 ) -> None:
     """Check that all events from a position up to its `rewound_from` can be applied again, or undone.

@@ -20,7 +20,7 @@ from typing import Final
 
 from connector.applier.finish_intent import finish_intent
 from connector.applier.invert import invert
-from connector.applier.replay_check import Command
+from connector.applier.replay_check import SecondPass
 from connector.applier.rewind import check_no_load, check_replay, offsets_of
 from connector.clock import Clock
 from connector.config.model import Config
@@ -77,7 +77,7 @@ def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno
     if out := sorted(one for one in signals.skipped(config.service) if to < one <= position.seqno):
         raise Unsupported(
             f"event {out[0]} was skipped or done by hand: it cannot be undone",
-            hint=Command.UNDO.hint(out[-1]),
+            hint=SecondPass.UNDO.hint(out[-1]),
             left_out=out[0],
         )
     if past := sorted(
@@ -87,14 +87,14 @@ def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno
         latest = past[-1][0]
         raise Unsupported(
             f"table {name} is excluded since event {since}: earlier events cannot be undone",
-            hint=Command.UNDO.hint(latest - 1),
+            hint=SecondPass.UNDO.hint(latest - 1),
             excluded=name,
             since_seqno=since,
         )
     agreed = handshake(config, position)
     _check_trapped(agreed.history, to)
     start = _before(config, agreed, position, Seqno(to + 1))
-    check_replay(config, target, replace(start, rewound_from=position.seqno), agreed.history, command=Command.UNDO)
+    check_replay(config, target, replace(start, rewound_from=position.seqno), agreed.history, command=SecondPass.UNDO)
     for step in reversed(list(pairwise(_steps(config, agreed, position, to)))):
         position = _undo_step(config, agreed, target, position, step)
     return position

@@ -29,7 +29,7 @@ from connector.status.source import SourceView, read_source
 from connector.status.target import TargetRow, read_target
 from connector.targets.open import open_signal_table
 from connector.targets.signal_table import Inconsistent, Request
-from connector.targets.target_schema import Excluded, Loading, LoadState
+from connector.targets.target_schema import Excluded, LoadContent, Loading
 
 WATCHED: Final = 1.0  # seconds of an applier's work that are measured for its rate
 PATIENCE: Final = 3.0  # seconds to wait for that work
@@ -240,8 +240,8 @@ def _excluded(name: TableName, entry: Excluded) -> str:
 def _loading(name: TableName, entry: Loading) -> str:
     began = datetime.fromtimestamp(entry.at / 1e6, UTC).isoformat(timespec="seconds")
     waits = {
-        LoadState.AWAITS_ROWS: ", waits for its rows",
-        LoadState.AWAITS_BEGIN: ", has to be loaded again, because its key has changed",
+        LoadContent.AWAITS_ROWS: ", waits for its rows",
+        LoadContent.AWAITS_BEGIN: ", has to be loaded again, because its key has changed",
     }
     return f"{name} since {entry.since} ({began}){waits.get(entry.state, '')}"
 

@@ -28,7 +28,7 @@ from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets.operations import Value
-from connector.targets.target_schema import Excluded, Loading, LoadState
+from connector.targets.target_schema import Excluded, LoadContent, Loading
 
 POSITION: Final = (
     "log_id",
@@ -229,7 +229,7 @@ def loading_from(rows: Iterable[Sequence[object]]) -> dict[TableName, Loading]:
             load=str(load),
             since=Seqno(int(str(since))),
             at=int(str(at)),
-            state=LoadState(str(state)),
+            state=LoadContent(str(state)),
             marks=str(marks),
             consistent=bool(consistent),
         )

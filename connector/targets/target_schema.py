@@ -41,7 +41,7 @@ class Excluded:
     changes: int = 0
 
 
-class LoadState(StrEnum):
+class LoadContent(StrEnum):
     """What the target has of a table that is being loaded."""
 
     NEW = "new"  # rows that were written since the load began, and no others
@@ -66,14 +66,14 @@ class Loading:
     load: str
     since: Seqno
     at: int
-    state: LoadState
+    state: LoadContent
     marks: str = ""
     consistent: bool = True
 
     @property
     def awaits(self) -> bool:
         """True if changes of the table are dropped: what comes later replaces them."""
-        return self.state in (LoadState.AWAITS_ROWS, LoadState.AWAITS_BEGIN)
+        return self.state in (LoadContent.AWAITS_ROWS, LoadContent.AWAITS_BEGIN)
 
 
 class TargetSchema:

@@ -14,7 +14,7 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.load import LoadEvent, Part
 from connector.targets.bookkeeping import LOADING_VERSION, WHOLE_VERSION
-from connector.targets.target_schema import QUARANTINED, LoadState
+from connector.targets.target_schema import QUARANTINED, LoadContent
 from tests.contract.target_again import made
 from tests.contract.target_partial import CREATE_PARTS, ONE, PARTS, THREE, TWO
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS, Applier, Place
@@ -59,7 +59,7 @@ def shown(place: Place) -> tuple[bool, int]:
     return bool(consistent), int(str(version))
 
 
-def states(place: Place) -> dict[str, LoadState]:
+def states(place: Place) -> dict[str, LoadContent]:
     with place.signals() as signals:
         return {str(name): entry.state for name, entry in signals.loading("shop").items()}
 
@@ -81,7 +81,7 @@ class TestLoadOfNewTable:
     def test_unknown_table_is_made_and_its_rows_are_upserts_until_the_end(self, place: Place) -> None:
         applier = Applier(place.open())
         begin(applier)
-        assert states(place) == {"shop.users": LoadState.NEW}
+        assert states(place) == {"shop.users": LoadContent.NEW}
         applier.rows(net(USERS, updates=[ANN, BOB]))  # a load's rows, as compaction leaves them
         applier.rows(net(USERS, updates=[(1, "ann", "new"), EVE], inserts=[BOB], deletes=[(9, None, None)]))
         assert place.read(USERS) == [(1, "ann", "new"), BOB, EVE]
@@ -164,7 +164,7 @@ class TestLoadOfKnownTable:
     def test_rows_that_only_the_target_has_are_deleted_at_the_end(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[(id_, "old", None) for id_ in range(1000)]))
         begin(applier)
-        assert (states(place), marks(place)) == ({"shop.users": LoadState.MARKED}, 1)
+        assert (states(place), marks(place)) == ({"shop.users": LoadContent.MARKED}, 1)
         applier.rows(net(USERS, updates=[(id_, "read", None) for id_ in range(300, 400)]))
         applier = again(place, applier)
         applier.rows(net(USERS, inserts=[(2000, "new", None)], updates=[(1, "new", None)], deletes=[(300, "", None)]))
@@ -255,7 +255,7 @@ class TestLoadOfExcludedTable:
         begin(applier, "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50), n INT)")
         with place.signals() as signals:
             assert signals.excluded("shop") == {}
-        assert states(place) == {"shop.users": LoadState.NEW}
+        assert states(place) == {"shop.users": LoadContent.NEW}
         applier.rows(net(wider, updates=[(*BOB, 7)]))
         end(applier)
         assert place.read(wider) == [(*BOB, 7)]
@@ -300,7 +300,7 @@ class TestLoadWithoutKey:
         begin(applier, CREATE_LOOSE, of=LOOSE)
         applier.rows(net(LOOSE, inserts=[self.C], deletes=[self.C]))  # dropped: `whole` has what it leaves
         assert place.read(LOOSE) == [self.A, self.A, self.B]
-        assert states(place) == {"shop.loose": LoadState.AWAITS_ROWS}
+        assert states(place) == {"shop.loose": LoadContent.AWAITS_ROWS}
         whole(applier, self.B, self.C)
         applier = again(place, applier)
         assert place.read(LOOSE) == [self.B, self.C]
@@ -343,7 +343,7 @@ class TestLoadWithoutKey:
         applier.target.stage([net(LOOSE, inserts=[self.B])], last=False)
         applier.target.discard()
         applier.commit()
-        assert (place.read(LOOSE), states(place)) == ([self.A], {"shop.loose": LoadState.AWAITS_ROWS})
+        assert (place.read(LOOSE), states(place)) == ([self.A], {"shop.loose": LoadContent.AWAITS_ROWS})
 
 
 class TestLoadWithPartialImages:
@@ -406,7 +406,7 @@ class TestDuringLoad:
         applier.rows(net(USERS, updates=[EVE]))
         applier.sql(sql)
         applier = again(place, applier)
-        assert states(place) == {"shop.people": LoadState.MARKED}
+        assert states(place) == {"shop.people": LoadContent.MARKED}
         applier.rows(net(PEOPLE, updates=[BOB], deletes=[(7, None, None)]))
         end(applier, of=PEOPLE)
         assert place.read(PEOPLE) == [BOB, EVE]
@@ -426,7 +426,7 @@ class TestDuringLoad:
         begin(applier)
         applier.rows(net(USERS, updates=[EVE]))
         applier.sql("ALTER TABLE users DROP PRIMARY KEY, ADD PRIMARY KEY (id, name)")
-        assert (states(place), marks(place)) == ({"shop.users": LoadState.AWAITS_BEGIN}, 0)
+        assert (states(place), marks(place)) == ({"shop.users": LoadContent.AWAITS_BEGIN}, 0)
         both = layout("shop.users", ["id int", "name varchar(50)", "mail varchar(50)"], ["id", "name"])
         applier.rows(net(both, updates=[(9, "dropped", None)]))
         with pytest.raises(TargetDiffers, match="beginning again"):

@@ -102,7 +102,7 @@ def read_sql(data: bytes) -> ConnectorError | None:
 
 def _sql(data: bytes, salvage: Callable[[Gap], None] | None) -> ConnectorError | None:
     with tempfile.TemporaryDirectory() as folder:
-        printer = TransactionPrinter(SqlPrinter(Path(folder)), Selection(SelectionBounds()), io.BytesIO())
+        printer = TransactionPrinter(SqlPrinter(Path(folder), gtids=False), Selection(SelectionBounds()), io.BytesIO())
         reading = LogReading(REPLAYING, PART, io.BufferedReader(io.BytesIO(data)), salvage)  # type: ignore[arg-type]
         try:
             for item in read_log(STDIN, reading):

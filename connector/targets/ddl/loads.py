@@ -22,8 +22,8 @@ from connector.targets.table import Table
 from connector.targets.target_schema import (
     QUARANTINED,
     Excluded,
+    LoadContent,
     Loading,
-    LoadState,
     TargetSchema,
     go_on_without,
     is_refusal,
@@ -74,7 +74,7 @@ def plan_load(
         return LoadPlan((), schema)
     try:
         if event.part is Part.BEGIN:
-            loading = Loading(load=event.load, since=ddl.seqno, at=now, state=LoadState.NEW, consistent=consistent)
+            loading = Loading(load=event.load, since=ddl.seqno, at=now, state=LoadContent.NEW, consistent=consistent)
             return _begin(name, ddl, schema, loading, _marks_name(service, ddl))
         return _go_on(event, ddl, schema)
     except ConnectorError as error:
@@ -99,7 +99,7 @@ def tolerant(net: NetChanges, table: Table, schema: TargetSchema) -> NetChanges:
     entry = schema.loading.get(table.name)
     if entry is None or not table.key:
         return net
-    return replacing(net) if entry.state is LoadState.NEW else once_more(net, partial=True)
+    return replacing(net) if entry.state is LoadContent.NEW else once_more(net, partial=True)
 
 
 def _begin(name: TableName, ddl: Ddl, schema: TargetSchema, loading: Loading, marks: str) -> LoadPlan:
@@ -108,14 +108,14 @@ def _begin(name: TableName, ddl: Ddl, schema: TargetSchema, loading: Loading, ma
     made = after.get(name)
     if known is None or excluded:
         dropped = [] if known is None else [DropTable(known, optional=True)]
-        state = LoadState.NEW if made.key else LoadState.AWAITS_ROWS
+        state = LoadContent.NEW if made.key else LoadContent.AWAITS_ROWS
         return LoadPlan([*dropped, *created], after.with_loading(name, replace(loading, state=state)))
     _compare(known, made)
     if not known.key:
-        return LoadPlan((), schema.with_loading(name, replace(loading, state=LoadState.AWAITS_ROWS)))
-    if earlier is not None and earlier.state is LoadState.NEW:
+        return LoadPlan((), schema.with_loading(name, replace(loading, state=LoadContent.AWAITS_ROWS)))
+    if earlier is not None and earlier.state is LoadContent.NEW:
         return LoadPlan([Truncate(known)], schema.with_loading(name, loading))
-    return LoadPlan((), schema.with_loading(name, replace(loading, state=LoadState.MARKED, marks=marks)))
+    return LoadPlan((), schema.with_loading(name, replace(loading, state=LoadContent.MARKED, marks=marks)))
 
 
 def _go_on(event: LoadEvent, ddl: Ddl, schema: TargetSchema) -> LoadPlan:
@@ -136,10 +136,10 @@ def _go_on(event: LoadEvent, ddl: Ddl, schema: TargetSchema) -> LoadPlan:
             since_seqno=loading.since,
         )
     if event.part is Part.WHOLE:
-        entry = replace(loading, state=LoadState.NEW, marks="")
+        entry = replace(loading, state=LoadContent.NEW, marks="")
         return LoadPlan([Truncate(table)], schema.with_loading(name, entry))
     if loading.awaits:
-        lacks = "its rows" if loading.state is LoadState.AWAITS_ROWS else "beginning again after its key had changed"
+        lacks = "its rows" if loading.state is LoadContent.AWAITS_ROWS else "beginning again after its key had changed"
         raise TargetDiffers(f"the load of {name} ends without {lacks}", hint=f"{go_on_without(name)}; then {again}")
     swept = [Sweep(table, loading.marks)] if loading.marks else []
     return LoadPlan(swept, schema.whole(name))

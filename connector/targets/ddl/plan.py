@@ -25,7 +25,7 @@ from connector.targets.ddl.create import create_table
 from connector.targets.ddl.session import Session, session_of
 from connector.targets.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
 from connector.targets.table import Table
-from connector.targets.target_schema import Excluded, LoadState, TargetSchema, go_on_without, is_refusal
+from connector.targets.target_schema import Excluded, LoadContent, TargetSchema, go_on_without, is_refusal
 
 WAITING = ("lock_wait_timeout", "innodb_lock_wait_timeout", "max_statement_time", "sort_buffer_size")
 
@@ -266,10 +266,10 @@ def _with_loads(before: TargetSchema, after: TargetSchema) -> TargetSchema:
     tables = {id(entry): before.find(name) for name, entry in before.loading.items()}
     for name, entry in after.loading.items():
         old, new = tables.get(id(entry)), after.find(name)
-        if old is None or new is None or (entry.state is LoadState.NEW and new.key):
+        if old is None or new is None or (entry.state is LoadContent.NEW and new.key):
             continue
         if _key_types(old) != _key_types(new):
-            after = after.with_loading(name, replace(entry, state=LoadState.AWAITS_BEGIN, marks=""))
+            after = after.with_loading(name, replace(entry, state=LoadContent.AWAITS_BEGIN, marks=""))
     return after
 
 

@@ -12,7 +12,7 @@ from connector.targets.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedRows:
     """The marks of a table, for its row changes.
 
     Args:
@@ -38,7 +38,7 @@ def create_marks(marks: str, table: Table) -> str:
     return f"CREATE TABLE {quoted(marks)} ({', '.join(columns)}, PRIMARY KEY ({key})) STRICT, WITHOUT ROWID"
 
 
-def marked_of(connection: sqlite3.Connection, table: Table, marks: str) -> Marked:
+def marked_of(connection: sqlite3.Connection, table: Table, marks: str) -> MarkedRows:
     """The marks of a table, with the unique indexes that it has at the moment; one on an expression is left out."""
     index = {column.name.lower(): place for place, column in enumerate(table.columns)}
     unique_keys = []
@@ -47,7 +47,7 @@ def marked_of(connection: sqlite3.Connection, table: Table, marks: str) -> Marke
         found = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (name,)).fetchall()
         if all(column is not None and column.lower() in index for (column,) in found):
             unique_keys.append(tuple(index[column.lower()] for (column,) in found))
-    return Marked(marks, table.layout.key, tuple(unique_keys))
+    return MarkedRows(marks, table.layout.key, tuple(unique_keys))
 
 
 def sweep(table: Table, marks: str) -> str:

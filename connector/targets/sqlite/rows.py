@@ -22,7 +22,7 @@ from connector.log.transaction.layout import TableLayout
 from connector.targets.ddl.loads import NOT_LOADED
 from connector.targets.names import OTHER_COLUMN
 from connector.targets.operations import Value
-from connector.targets.sqlite.marks import Marked
+from connector.targets.sqlite.marks import MarkedRows
 from connector.targets.sqlite.names import SqliteNames, names, quoted, table_name
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
@@ -35,7 +35,7 @@ _GONE = "temp.thl_gone"
 _CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # SQLite's manual, "Result and Error Codes"
 
 
-def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges, marked: Marked | None = None) -> None:
+def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges, marked: MarkedRows | None = None) -> None:
     """Apply deletes, then updates, then inserts, inside the open transaction. Inserts have all columns.
 
     Args:
@@ -100,7 +100,7 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges, ma
 
 
 def _delete_holders(
-    connection: sqlite3.Connection, net: NetChanges, marked: Marked, inserts: list[tuple[Value, ...]]
+    connection: sqlite3.Connection, net: NetChanges, marked: MarkedRows, inserts: list[tuple[Value, ...]]
 ) -> None:
     """Delete rows that are older than the load and hold a value that a new row has in a unique index.
 
@@ -119,7 +119,7 @@ def _delete_holders(
 
 
 def _moved(
-    connection: sqlite3.Connection, matches: str, net: NetChanges, partial: Partial, marked: Marked | None
+    connection: sqlite3.Connection, matches: str, net: NetChanges, partial: Partial, marked: MarkedRows | None
 ) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     """The old key and the complete new row of each row whose key changes; absent values are read from the table."""
     name, columns = table_name(net.layout.name), [column.name for column in net.layout.columns]

@@ -351,7 +351,7 @@ def test_an_avro_container_file_holds_loads_beside_other_events() -> None:
 def test_rows_of_a_load_are_shown_as_read() -> None:
     (listed,) = relisted([encoded(load_record(3, [change("read", [(None, [1, "a"])])]))])
     told = text(listed)
-    assert '- METADATA = [load=l1;load_part=rows;load_schema=shop;load_table=orders]\n' in told
+    assert "- METADATA = [load=l1;load_part=rows;load_schema=shop;load_table=orders]\n" in told
     assert told.endswith(
         " - ACTION = READ\n - SCHEMA = shop\n - TABLE = orders\n - ROW# = 0\n"
         "  - COL(1: id) = 1\n  - COL(2: v) = a\n  - KEY(1: id) = 1\n"

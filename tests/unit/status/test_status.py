@@ -33,7 +33,7 @@ from connector.status.report import (
 from connector.status.source import SourceView
 from connector.status.target import TargetRow
 from connector.status.trepctl import tungsten_names
-from connector.targets.target_schema import Loading, LoadState
+from connector.targets.target_schema import LoadContent, Loading
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 SECOND = 1_000_000
@@ -155,12 +155,12 @@ def test_applier_states_without_consistent_target() -> None:
 @pytest.mark.parametrize(
     ("consistent", "state", "shown"),
     [
-        (True, LoadState.NEW, "shop.orders since 7 (1970-01-12T13:46:40+00:00)"),
-        (True, LoadState.AWAITS_ROWS, "shop.orders since 7 (1970-01-12T13:46:40+00:00), waits for its rows"),
-        (False, LoadState.MARKED, "shop.orders since 7 (1970-01-12T13:46:40+00:00)"),
+        (True, LoadContent.NEW, "shop.orders since 7 (1970-01-12T13:46:40+00:00)"),
+        (True, LoadContent.AWAITS_ROWS, "shop.orders since 7 (1970-01-12T13:46:40+00:00), waits for its rows"),
+        (False, LoadContent.MARKED, "shop.orders since 7 (1970-01-12T13:46:40+00:00)"),
     ],
 )
-def test_tables_that_are_loaded_are_named(consistent: bool, state: LoadState, shown: str) -> None:
+def test_tables_that_are_loaded_are_named(consistent: bool, state: LoadContent, shown: str) -> None:
     entry = Loading(load="l1", since=Seqno(7), at=NOW, state=state, consistent=consistent)
     target = replace(TARGET, consistent=False, because=("load",))
     found = applier_status(target, ENDS, NOW, known=True, loading={TableName("shop", "orders"): entry})
