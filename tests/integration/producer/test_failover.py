@@ -7,9 +7,10 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
+from urllib.request import urlopen
 
 import pytest
 
@@ -21,11 +22,13 @@ from connector.errors import ConfigError, HistoriesDiffer
 from connector.log.ids import Seqno
 from connector.log.transaction.position import TargetPosition
 from connector.sandbox.mysql import MySqlServer
+from connector.sandbox.ports import free_port
 from connector.sandbox.settings import MYSQL_FAST
 from connector.spark.session import SparkRun
 from connector.verify import verify
 from tests.integration.producer.test_produce import last_seqno
-from tests.support.producing import Bench, finished, fragments, until
+from tests.support.producing import Bench, finished, fragments, table_of, until
+from tests.support.proxy import Proxy
 from tests.support.servers.environment import Broker
 from tests.support.spark import session as spark_session
 
@@ -77,6 +80,73 @@ def waits_for(bench: Bench, replica: MySqlServer) -> dict[str, str]:
         "THL_SOURCE__FILTERS__DO": bench.service,
         "THL_PUBLISH__WAIT_FOR": f"mysql://{replica.user}:{replica.password}@{replica.host}:{replica.port}",
     }
+
+
+def lagging(port: int, replica: MySqlServer) -> Callable[[], bool]:
+    """Return whether a producer says that publication waits for a replica."""
+    line = f'replica="{replica.host}:{replica.port}"'
+
+    def found() -> bool:
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+            said = page.read().decode()
+        (since,) = [
+            float(one.rpartition(" ")[2])
+            for one in said.splitlines()
+            if one.startswith("thl_replica_lagging_since_seconds{") and line in one
+        ]
+        return since > 0
+
+    return found
+
+
+def test_publication_follows_the_replica_and_a_lost_source_takes_what_waits_with_it(
+    pair: tuple[MySqlServer, MySqlServer], kafka_broker: Broker, tmp_path: Path
+) -> None:
+    """The producer runs on: its source is lost while a transaction waits, and the replica takes its address."""
+    first, second = pair
+    port = free_port()
+    first.run_sql("CREATE USER capture IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO capture")
+    with Proxy((first.host, first.port)) as address:
+        bench = Bench(first, kafka_broker, tmp_path)
+        bench.settings |= waits_for(bench, second) | {
+            "THL_SOURCE__HOST": "127.0.0.1",
+            "THL_SOURCE__PORT": str(address.port),
+            "THL_SOURCE__USER": "capture",
+            "THL_SOURCE__PASSWORD": "secret",
+            "THL_SOURCE__START": "now",
+            "THL_METRICS__PORT": str(port),
+        }
+        bench.make_table()
+        with bench.start() as running:
+            running.online()
+            waits = lagging(port, second)
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+            until(lambda: last_seqno(bench) == 0)
+            assert not waits()
+            second.run_sql("STOP REPLICA SQL_THREAD")  # it receives, and does not execute
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('waits')")
+            until(waits)
+            assert last_seqno(bench) == 0
+            second.run_sql("START REPLICA SQL_THREAD")
+            until(lambda: last_seqno(bench) == 1)
+            assert not waits()
+            published = finished(fragments(bench.config))[1][0]["gtid"]
+            assert second.run_sql(f"SELECT GTID_SUBSET('{published}', @@gtid_executed)").splitlines()[1] == "1"
+
+            second.run_sql("STOP REPLICA")
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('lost')")
+            until(waits)
+            first.kill()
+            address.reset()
+            second.run_sql("RESET REPLICA ALL")
+            bench.mysql, address.server = second, (second.host, second.port)
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('new line')")
+            until(lambda: last_seqno(bench) == 2)
+            assert "transactions that waited for replicas are dropped" in running.text
+            assert running.stop() == 0
+    rows = table_of(finished(fragments(bench.config)))
+    assert [value for _, value in rows] == ["third", "waits", "new line"]
+    assert rows == bench.rows()[2:]
 
 
 def test_log_continues_without_trapped_transactions(
