@@ -1,6 +1,7 @@
 """The protocol's model: scenarios of everything that may happen to a service, each held to the promises.
 
 - `ending`: what must hold once everything has ended and was started again.
+- `loads/`: a model of its own: tables are loaded while the log is published.
 - `machine`: the rules, in their order; and the start of a run.
 - `ranges`: gives a sequencer messages as readers do.
 - `rules/`: what may happen, by the part to which it happens.

@@ -15,12 +15,19 @@ from multiprocessing import get_context
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tests.unit.log.model.loads.machine import LOAD_TROUBLES, LoadModel
 from tests.unit.log.model.machine import ProtocolModel
-from tests.unit.log.model.simulation.scenario import Ending, Rng, ending, shortest
+from tests.unit.log.model.simulation.scenario import Ending, Model, Rng, ending, shortest
 from tests.unit.log.model.troubles import TROUBLES
 
+ALL_TROUBLES = (*TROUBLES, *LOAD_TROUBLES)
 Range = tuple[str, int, int]  # trouble, the first number, how many
 AT_ONCE = 100
+
+
+def model_of(trouble: str) -> Model:
+    """The model that knows a trouble, at the beginning of a run."""
+    return LoadModel(trouble) if trouble in LOAD_TROUBLES else ProtocolModel(trouble)
 
 
 def outcome(trouble: str, number: int) -> Ending | None:
@@ -29,7 +36,7 @@ def outcome(trouble: str, number: int) -> Ending | None:
     Returns:
         What went wrong, if anything did.
     """
-    return ending(ProtocolModel(trouble), Rng(f"{trouble} {number}"))
+    return ending(model_of(trouble), Rng(f"{trouble} {number}"))
 
 
 def run(trouble: str, first: int, count: int) -> None:
@@ -40,10 +47,19 @@ def run(trouble: str, first: int, count: int) -> None:
     """
     for number in range(first, first + count):
         if bad := outcome(trouble, number):
-            error = shortest(lambda: ProtocolModel(trouble), bad)
+            error = shortest(lambda: model_of(trouble), bad)
             steps = [f"{name}({', '.join(['service', *map(repr, arguments)])})" for name, arguments in error.steps]
             command = f"python -m tests.unit.log.model.scenarios --trouble '{trouble}' --first {number} --scenarios 1"
-            error.error.add_note("\n".join([f"service = Service({trouble!r})", *steps, "end(service)", command]))
+            error.error.add_note(
+                "\n".join(
+                    [
+                        f"service = {type(model_of(trouble).service).__name__}({trouble!r})",
+                        *steps,
+                        "end(service)",
+                        command,
+                    ]
+                )
+            )
             raise error.error
 
 
@@ -52,11 +68,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.unit.log.model.scenarios", description=__doc__)
     parser.add_argument("--scenarios", type=int, default=1_000_000, help="how many, all troubles together")
     parser.add_argument("--first", type=int, help="the first one's number; without it others each time")
-    parser.add_argument("--trouble", choices=TROUBLES, action="append", help="only these")
+    parser.add_argument("--trouble", choices=ALL_TROUBLES, action="append", help="only these")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args()
     first = random.SystemRandom().randrange(10**12) if options.first is None else options.first
-    ranges = list(_ranges(options.trouble or TROUBLES, first, options.scenarios))
+    ranges = list(_ranges(options.trouble or ALL_TROUBLES, first, options.scenarios))
     columns = (TextColumn("scenarios from {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     progress = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True))
     with progress, get_context("spawn").Pool(options.processes) as pool:

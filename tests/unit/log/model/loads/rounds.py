@@ -1,0 +1,110 @@
+"""Rounds of consistent views: what `connector.mysql.snapshot.load_round` promises to the producer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+from connector.log.ids import Action
+from connector.log.transaction.batch import Rows, Statement
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import SourcePosition
+from tests.support.batches import rows as encoded
+from tests.unit.log.model.loads.source import LAYOUT, NAME, Row, Source, Table
+
+SESSIONS: Final = 2
+
+
+class Opened:
+    """The table, in an open round."""
+
+    published = NAME
+    definition: Sequence[Rows | Statement] = (Statement("shop", "CREATE TABLE t (id int PRIMARY KEY, a int, b int)"),)
+    key = ("id int  ",)
+    has_key = True
+    estimate = 1
+
+
+class Round:
+    """A round, by some sessions, each with a view of its own.
+
+    Args:
+        source: the server.
+        after: the tables, and the key up to which the rows are in the log.
+        brief: with a lock.
+        chunks: how many it reads.
+        chunk_rows: the rows of each.
+    """
+
+    waits_until_consumed_is_visible = True
+    lock_waits_for_commits = True
+    place_is_after_the_view = True
+
+    def __init__(
+        self, source: Source, after: Mapping[TableName, Any], *, brief: bool, chunks: int, chunk_rows: int
+    ) -> None:
+        self._source, self._chunks, self._chunk_rows = source, chunks, chunk_rows
+        self._views: list[Table] = []
+        self._ended = False
+        self.after = after.get(NAME)
+        self.brief = brief
+        self.place = SourcePosition("", 0)
+        self.time, self.server_id, self.server_uuid = 1, 1, source.uuid
+        self.wanted: frozenset[TableName] = frozenset(after)
+        self.tables: dict[TableName, Opened] = {}
+
+    def open(self, consumed: frozenset[int]) -> None:
+        """Fix the views, then the place."""
+        source = self._source
+        if self.brief:
+            if self.lock_waits_for_commits:
+                source.show(source.flying)
+            self._views = [source.view()] * SESSIONS
+        else:
+            if self.waits_until_consumed_is_visible:
+                source.show(one for one in source.flying if one.number in consumed)
+            early = source.end
+            for _ in range(SESSIONS):
+                source.happens()
+                self._views.append(source.view())
+            source.happens()
+        self.place = source.end if self.brief or self.place_is_after_the_view else early
+        self.tables = {name: Opened() for name in self.wanted}
+
+    def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
+        """Read chunks, the sessions in turn; the last one has no end."""
+        for number in range(self._chunks if NAME in names else 0):
+            if self._ended:
+                return
+            view, after = self._views[number % SESSIONS], int(self.after[0]) if self.after else -1
+            keys = sorted(key for key in view if key > after)
+            found = keys[: self._chunk_rows]
+            if len(found) < self._chunk_rows:
+                self._ended = True
+            if found:
+                self.after = (str(found[-1]),)
+                yield NAME, _read(tuple((key, view[key]) for key in found))
+
+    def progress(self, name: TableName) -> tuple[tuple[str, ...] | None, bool]:
+        """How far it has read."""
+        return self.after, self._ended
+
+    def close(self) -> None:
+        """End the sessions."""
+
+
+@cache
+def _read(rows: tuple[tuple[int, Row], ...]) -> Rows:
+    return encoded(LAYOUT, Action.READ, *((None, [key, *row]) for key, row in rows))
+
+
+def decoded(rows: Rows) -> list[tuple[int, Row]]:
+    """The rows that were read; each number of them takes one byte."""
+    found, start = [], 0
+    for end in rows.ends:
+        image = bytes(rows.data[start:end])
+        assert len(image) == 10, "a row of another form"
+        found.append((image[4] >> 1, (image[6] >> 1, image[8] >> 1)))
+        start = end
+    return found

@@ -1,0 +1,98 @@
+"""One run: a source, its Kafka, up to two producers, of which the newer counts, and two targets."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from connector.errors import Fenced, HistoriesDiffer
+from connector.log.epochs.control import EpochRecord, trapped_of
+from connector.log.epochs.fork import Range
+from connector.log.epochs.loads import LoadRequest
+from tests.unit.log.model.loads.producer import Producer, Settings, ask
+from tests.unit.log.model.loads.publishing import Killed
+from tests.unit.log.model.loads.source import NAME, Source
+from tests.unit.log.model.loads.target import Misled, NotLoaded, Stopped, Target
+from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, Kafka
+
+
+class LoadService:
+    """The state of a run.
+
+    Args:
+        trouble: what may happen beside the ordinary.
+    """
+
+    source: Source
+    settings: Settings
+
+    def __init__(self, trouble: str) -> None:
+        self.trouble = trouble
+        self.kafka = Kafka(1)
+        self.producers: list[Producer] = []
+        self.targets: list[Target] = []
+        self.loads = 0  # that were asked for
+
+    def start(self) -> Producer:
+        """Start a producer; at most one goes on beside it."""
+        self.producers = [*self.producers[-1:], Producer(self.kafka, self.source, self.settings)]
+        return self.producers[-1]
+
+    def go_on(self, which: int, turns: int, lives: int | None = None, meanwhile: Sequence[Any] = ()) -> None:
+        """A producer takes some turns; if there is none, a new one."""
+        producer = self.producers[which % len(self.producers)] if self.producers else self.start()
+        producer.publisher.lives = lives
+        self.source.meanwhile = deque(meanwhile)
+        try:
+            for _ in range(turns):
+                producer.step()
+        except (Fenced, Killed, HistoriesDiffer):
+            self.producers.remove(producer)
+        self.source.meanwhile.clear()
+
+    def ask(self, *, cancel: bool = False) -> None:
+        """Ask for a load, or for the end of the newest."""
+        number = self.loads if cancel else self.loads + 1
+        request = LoadRequest(
+            table=NAME, load=f"load-{number}", asked_at=number, asked_by="someone@somewhere", cancel=cancel
+        )
+        self.kafka.tell_all()
+        if ask(self.kafka, request):
+            self.loads = number
+
+    def apply(self, target: Target, events: int) -> None:
+        """A target applies some events."""
+        if target.stopped is not None:
+            return
+        trapped = self._trapped()
+        try:
+            target.prove(trapped)
+            for entry in self.kafka.partition(EVENTS).read(target.now.offset, events):
+                target.accept(entry.value, trapped)
+                target.now.offset = entry.offset + 1
+                self._hold(target)
+        except Stopped as error:
+            self._stop(target, error)
+
+    def _stop(self, target: Target, error: Stopped) -> None:
+        """Hold that a target stops only for a reason that there is."""
+        if isinstance(error, Misled):
+            assert self.trouble == "fork of loads", "a target is refused without a fork"
+        elif isinstance(error, NotLoaded):
+            assert self.trouble == "partial images of loads", "a target lacks columns that the log has"
+        else:
+            assert target.now.lacks is not None, f"a target stops: {error}"
+        target.stopped = error
+
+    def _trapped(self) -> tuple[Range, ...]:
+        records = [entry.value[1] for entry in self.kafka.partition(CONTROL).readable]
+        return trapped_of(record for record in records if isinstance(record, EpochRecord))
+
+    def _hold(self, target: Target) -> None:
+        """Hold that a whole table is as the source's was at the same place."""
+        if target.whole:
+            expected = dict(self.source.states[target.now.number])
+            if target.now.lacks is not None:
+                expected.pop(target.now.lacks, None)
+            assert target.now.rows == expected, "a table that is whole is not as the source's"
