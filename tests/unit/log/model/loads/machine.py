@@ -32,9 +32,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from connector.errors import BrokerUnavailable
+from connector.log.epochs.loads import LoadState
 from tests.unit.log.model.loads.acts import KEYS, act, row_acts, settings, wrong
-from tests.unit.log.model.loads.producer import Settings
+from tests.unit.log.model.loads.producer import Settings, read_control
 from tests.unit.log.model.loads.service import LoadService
 from tests.unit.log.model.loads.source import Source, Table
 from tests.unit.log.model.loads.target import Target, Wrong
@@ -177,6 +177,8 @@ def end(service: LoadService) -> None:
     for again in range(2):
         _publishes_all(service)
         service.kafka.tell_all()
+        states = read_control(service.kafka).loads.values()
+        assert all(one.state is not LoadState.STOPPED for one in states), f"a load has stopped: {states}"
         for target in service.targets:
             service.apply(target, len(service.source.states) + MOST_TURNS * 10)
         lacking = [one for one in service.targets if one.stopped is None and not one.whole]
@@ -191,11 +193,8 @@ def _publishes_all(service: LoadService) -> None:
         service.source.show(service.source.flying)
         if not service.producers:
             service.start()
-        try:
-            if service.producers[-1].idle:
-                return
-        except BrokerUnavailable:
-            pass
+        if service.producers[-1].idle:
+            return
         service.go_on(-1, 1)
     raise AssertionError("a load does not end")
 
