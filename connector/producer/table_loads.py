@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Final
@@ -65,6 +65,7 @@ class _OpenRound:
 
     Args:
         round: the round.
+        loads: the load of each table that the round is for.
         seen: the end of what the stream has given.
         changed: keys that the stream has changed since the round was opened, by the table's published name.
         spoiled: published names of tables whose rows are of no use.
@@ -72,6 +73,7 @@ class _OpenRound:
     """
 
     round: Round
+    loads: Mapping[TableName, str]
     seen: SourcePosition
     changed: dict[TableName, set[bytes]] = field(default_factory=dict)
     spoiled: set[TableName] = field(default_factory=set)
@@ -212,7 +214,8 @@ class TableLoads:
             )
             if not behind and round_.server_uuid == online.control.epochs[-1].server_uuid:
                 published = {opened.published: set[bytes]() for opened in round_.tables.values()}
-                self._round = _OpenRound(round_, position.resume, published)
+                loads = {request.table: request.load for request, _ in waiting}
+                self._round = _OpenRound(round_, loads, position.resume, published)
                 return
         except (SourceChanged, SourceUnavailable) as error:
             LOG.debug("no round of a load for now", extra={"service": self._config.service, "why": error})
@@ -234,7 +237,7 @@ class TableLoads:
         chosen: dict[TableName, TableLoad] = {}
         for request, state in self._outstanding():
             table = opened.round.tables.get(request.table)
-            if table is None:
+            if table is None or opened.loads.get(request.table) != request.load:
                 continue
             if not table.transactional:
                 self._stop_load(online, request, state, PreflightError(WITHOUT_TRANSACTIONS, table=request.table))

@@ -23,6 +23,7 @@ class Opened:
     definition: Sequence[Rows | Statement] = (Statement("shop", "CREATE TABLE t (id int PRIMARY KEY, a int, b int)"),)
     key = ("id int  ",)
     has_key = True
+    transactional = True
     estimate = 1
 
 

@@ -142,9 +142,6 @@ def stale_row_changes_in_parts() -> LoadService:
     return service
 
 
-@pytest.mark.xfail(
-    strict=True, reason="TableLoads uses a round for a load that was asked for after the round was opened"
-)
 def test_load_asked_for_again_within_a_round_is_whole(monkeypatch: Patch) -> None:
     """The round reads after the key that the earlier load had reached, and the new load takes that for all rows."""
     monkeypatch.setattr(Producer, "hears_within_rounds", True)
