@@ -19,6 +19,7 @@ from connector.fetching.mysql_programs import mysql_programs
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import session
 from connector.sandbox.mysqld import Mysqld
+from tests.support.clock import PATIENCE
 from tests.support.loading import a_user
 from tests.support.producing import Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.support.semi_sync import SERVERS, enable, execute, make_server, plugin, state, waiting, writing
@@ -230,6 +231,7 @@ def refusal(bench: Bench) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=PATIENCE,
     )
     assert ended.returncode == PreflightError.exit_code, ended.stderr
     _, _, said = ended.stderr.partition("thl: ")
