@@ -91,6 +91,9 @@ class Round:
         """How far it has read."""
         return self.after, self._ended
 
+    def failed(self, name: TableName) -> None:
+        """No table of it fails."""
+
     def close(self) -> None:
         """End the sessions."""
 
