@@ -12,8 +12,10 @@ import pytest
 
 from connector.errors import ConnectorError
 from connector.log.epochs.loads import outstanding
-from connector.producer import table_loads
-from connector.producer.table_loads import TableLoads, _OpenRound, _Place
+from connector.producer.loads import round_events, table_loads
+from connector.producer.loads.open_round import OpenRound
+from connector.producer.loads.round_events import RoundEvents
+from connector.producer.loads.table_loads import TableLoads
 from tests.unit.log.model.loads.machine import LoadModel, begin, end
 from tests.unit.log.model.loads.producer import Producer
 from tests.unit.log.model.loads.publishing import Publisher
@@ -38,33 +40,33 @@ def always(value: Any) -> property:
 
 
 def changed_keys_are_not_left_out(patch: Patch) -> None:
-    patch.setattr(table_loads, "without", lambda rows, _: rows)
+    patch.setattr(round_events, "without", lambda rows, _: rows)
 
 
 def a_beginning_has_the_rows_of_its_round(patch: Patch) -> None:
-    begun, begins, publishes = {}, TableLoads._begin, _Place.publish
+    begun, begins, publishes = {}, TableLoads._begin, RoundEvents.publish
 
     def begin(self: TableLoads, at: Any, request: Any, table: Any) -> Any:
         state = begins(self, at, request, table)
         begun[request.table] = state
         return state
 
-    def publish(self: _Place, opened: _OpenRound, chosen: Any, stop: Any) -> Any:
+    def publish(self: RoundEvents, opened: OpenRound, chosen: Any, stop: Any) -> Any:
         if not (opened.all_spoiled or opened.spoiled):
             chosen.update(begun)
         begun.clear()
         return publishes(self, opened, chosen, stop)
 
     patch.setattr(TableLoads, "_begin", begin)
-    patch.setattr(_Place, "publish", publish)
+    patch.setattr(RoundEvents, "publish", publish)
 
 
 def ddl_does_not_spoil_a_round(patch: Patch) -> None:
-    patch.setattr(_OpenRound, "all_spoiled", always(False))
+    patch.setattr(OpenRound, "all_spoiled", always(False))
 
 
 def partial_images_do_not_spoil_a_round(patch: Patch) -> None:
-    patch.setattr(_OpenRound, "spoiled", property(lambda _: set(), lambda *_: None))
+    patch.setattr(OpenRound, "spoiled", property(lambda _: set(), lambda *_: None))
 
 
 def the_stream_does_not_wait_at_the_place(patch: Patch) -> None:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from threading import Event
 from typing import Final
 
@@ -26,92 +27,26 @@ from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, SourceChanged, SourceUnavailable
-from connector.log.compact.row_keys import keys, without
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, outstanding
-from connector.log.ids import Kind, Outcome, Seqno
-from connector.log.transaction.batch import (
-    PositionAdvance,
-    Rows,
-    Statement,
-    TransactionBatch,
-    TransactionEnd,
-    TransactionStart,
-)
-from connector.log.transaction.definition import Item, Redefined
+from connector.log.transaction.definition import Item
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
-from connector.log.transaction.position import SourcePosition
-from connector.log.transaction.statement_options import SAVEPOINTS
-from connector.log.transaction.xa import Decided, Prepared, end_of
+from connector.log.transaction.position import PositionRecord
 from connector.producer.going_online import Online
-from connector.producer.publish.queue import Work
+from connector.producer.loads.open_round import OpenRound
+from connector.producer.loads.round_events import RoundEvents
 from connector.producer.sources.source import EventSource, OpenedTable, Round
-from connector.retrying import Stopped
 
 LOG: Final = logging.getLogger(__name__)
 TABLES_OF_A_ROUND: Final = 20
 MOST_BEHIND: Final = 16 << 20  # bytes of the source's log between the stream and a round's place
 PAUSE: Final = 0.5  # seconds after a round that could not be opened
+TOLD_AFTER: Final = 20  # such rounds
 SPOILED_ROUNDS: Final = 3  # after which a round gets a lock
 REASON_CHARACTERS: Final = 1000
 WITHOUT_TRANSACTIONS: Final = "a table whose engine has no transactions cannot be read consistently"
-
-
-@dataclass(slots=True)
-class _OpenRound:
-    """A round whose place the stream has not reached.
-
-    Args:
-        round: the round.
-        loads: the load of each table that the round is for.
-        seen: the end of what the stream has given.
-        changed: keys that the stream has changed since the round was opened, by the table's published name.
-        spoiled: published names of tables whose rows are of no use.
-        all_spoiled: none are of use.
-    """
-
-    round: Round
-    loads: Mapping[TableName, str]
-    seen: SourcePosition
-    changed: dict[TableName, set[bytes]] = field(default_factory=dict)
-    spoiled: set[TableName] = field(default_factory=set)
-    all_spoiled: bool = False
-
-    @property
-    def reached(self) -> bool:
-        """True once the stream has given everything before the round's place."""
-        return self.seen >= self.round.place
-
-    def note(self, item: Item) -> None:
-        """Note what the stream changes."""
-        match item:
-            case Redefined():
-                self.all_spoiled = True
-                return
-            case TransactionBatch():
-                for change in item.changes:
-                    self._note_change(change)
-                if item.begin is not None and item.begin.kind is Kind.DDL:
-                    self.all_spoiled = True
-            case Prepared() | Decided():
-                self.all_spoiled = True
-            case PositionAdvance():
-                pass
-        self.seen = end_of(item) or self.seen
-
-    def _note_change(self, change: Rows | Statement) -> None:
-        if isinstance(change, Statement):
-            self.all_spoiled = self.all_spoiled or not change.sql.startswith(SAVEPOINTS)
-            return
-        name = change.layout.name
-        if name not in self.changed:
-            return
-        if not change.layout.key or (change.action.name == "UPDATE" and change.after):
-            self.spoiled.add(name)
-        else:
-            self.changed[name] |= keys(change)
 
 
 class TableLoads:
@@ -132,11 +67,12 @@ class TableLoads:
         self._received: deque[LoadRequest] = deque()
         self._requests: dict[TableName, LoadRequest] = {}
         self._states: dict[TableName, TableLoad] = {}
-        self._round: _OpenRound | None = None
+        self._round: OpenRound | None = None
         self._trapped: tuple[Range, ...] = ()
         self._not_before = 0.0
         self._spoiled_rounds = 0
         self._together = TABLES_OF_A_ROUND
+        self._in_vain = 0  # attempts to open a round since the last one
 
     def restore(self, control: ControlState) -> None:
         """Go on where the control topic says."""
@@ -204,36 +140,51 @@ class TableLoads:
             return
         position = online.publisher.drain()
         online.publisher.resume()
-        locked = self._config.source.snapshot.lock == "brief" or self._spoiled_rounds >= SPOILED_ROUNDS
-        after = {request.table: None if state is None else state.after for request, state in waiting}
-        round_ = self._source.round(after, brief=locked)
         try:
-            round_.open(position.gtid_set)
-            behind = round_.place.file != position.resume.file or (
-                round_.place.offset - position.resume.offset > MOST_BEHIND
-            )
-            if not behind and round_.server_uuid == online.control.epochs[-1].server_uuid:
-                published = {opened.published: set[bytes]() for opened in round_.tables.values()}
-                loads = {request.table: request.load for request, _ in waiting}
-                self._round = _OpenRound(round_, loads, position.resume, published)
-                return
+            self._round, why = self._opened(online, position, waiting)
         except (SourceChanged, SourceUnavailable) as error:
-            LOG.debug("no round of a load for now", extra={"service": self._config.service, "why": error})
-            self._spoiled_rounds = 0
+            why = error.message
+            self._spoiled_rounds = 0  # the lock may not be had
         except ConnectorError as error:
+            why = error.message
             if len(waiting) == 1:
                 self._stop_load(online, *waiting[0], error)
             # With several tables it is not known which one cannot be loaded.
             self._together = 1 if len(waiting) > 1 else TABLES_OF_A_ROUND
+        if self._round is not None:
+            self._in_vain = 0
+            return
         self._not_before = self._clock.monotonic() + PAUSE
-        round_.close()
+        self._in_vain += 1
+        level = logging.WARNING if self._in_vain % TOLD_AFTER == 0 else logging.DEBUG
+        LOG.log(level, "loads wait for a round", extra={"service": self._config.service, "why": why})
 
-    def _publish(self, online: Online, opened: _OpenRound) -> None:
+    def _opened(
+        self, online: Online, position: PositionRecord, waiting: Sequence[tuple[LoadRequest, TableLoad | None]]
+    ) -> tuple[OpenRound | None, str]:
+        """Open a round; None if the stream is too far from it, and why."""
+        locked = self._config.source.snapshot.lock == "brief" or self._spoiled_rounds >= SPOILED_ROUNDS
+        after = {request.table: None if state is None else state.after for request, state in waiting}
+        round_ = self._source.round(after, brief=locked)
+        with ExitStack() as closing:
+            closing.callback(round_.close)
+            round_.open(position.gtid_set)
+            if round_.server_uuid != online.control.epochs[-1].server_uuid:
+                return None, "the connection reaches another server than the stream"
+            place, read = round_.place, position.resume
+            if place.file != read.file or place.offset - read.offset > MOST_BEHIND:
+                return None, f"the stream is behind: at {read}, and the source's log ends at {place}"
+            closing.pop_all()
+        published = {opened.published: set[bytes]() for opened in round_.tables.values()}
+        loads = {request.table: request.load for request, _ in waiting}
+        return OpenRound(round_, loads, read, published), ""
+
+    def _publish(self, online: Online, opened: OpenRound) -> None:
         """Publish a round at its place."""
         began = self._clock.monotonic()
         position = online.publisher.drain()
         online.publisher.resume()
-        at = _Place(online, opened.round, position.resume)
+        at = RoundEvents(online, opened.round, position.resume)
         chosen: dict[TableName, TableLoad] = {}
         for request, state in self._outstanding():
             table = opened.round.tables.get(request.table)
@@ -281,7 +232,7 @@ class TableLoads:
         if (most := self._config.source.snapshot.max_rows_per_second) is not None:
             self._not_before = began + total / most
 
-    def _begin(self, at: _Place, request: LoadRequest, table: OpenedTable) -> TableLoad:
+    def _begin(self, at: RoundEvents, request: LoadRequest, table: OpenedTable) -> TableLoad:
         now = self._clock.now()
         state = TableLoad(
             table=request.table,
@@ -298,7 +249,7 @@ class TableLoads:
         LOG.info("the load of a table begins", extra=self._fields(request.table, rows=table.estimate))
         return state
 
-    def _record(self, at: _Place, round_: Round, name: TableName, state: TableLoad) -> None:
+    def _record(self, at: RoundEvents, round_: Round, name: TableName, state: TableLoad) -> None:
         """Record how far a table is after a round, and publish its end."""
         published = round_.tables[name].published
         try:
@@ -340,94 +291,3 @@ class TableLoads:
 
     def _fields(self, table: TableName, **more: object) -> dict[str, object]:
         return {"service": self._config.service, "table": table, **more}
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Publishes events of a round at its place.
-
-    Args:
-        online: the online producer.
-        round: the round.
-        resume: the position of the log, which these events do not move.
-    """
-
-    online: Online
-    round: Round
-    resume: SourcePosition
-
-    @property
-    def next(self) -> Seqno:
-        """The next event."""
-        return self.online.encoder.next_seqno
-
-    def put(self, event: LoadEvent, changes: list[Rows | Statement], state: TableLoad | None = None) -> None:
-        """Publish an event, and the state of the load with it."""
-        self._put([TransactionBatch(self._start(event), changes, self._end())], state)
-
-    def publish(
-        self, opened: _OpenRound, chosen: dict[TableName, TableLoad], stop: Event
-    ) -> dict[TableName, int] | None:
-        """Publish the rows of a round.
-
-        Returns:
-            The number of rows of each table; None if the producer was stopped meanwhile.
-        """
-        rows = dict.fromkeys(chosen, 0)
-        whole: TableName | None = None  # the table without a key whose event is open
-        for name, read in self._read(opened, chosen):
-            if stop.is_set():
-                if whole is not None:
-                    raise Stopped
-                return None
-            table = self.round.tables[name]
-            if whole not in (None, name):
-                self._put([TransactionBatch(None, [], self._end())])
-                whole = None
-            if table.has_key:
-                self.put(LoadEvent(chosen[name].load, Part.ROWS, table.published), [read])
-            else:
-                begin = None
-                if whole is None:
-                    begin = self._start(LoadEvent(chosen[name].load, Part.WHOLE, table.published))
-                self._put([TransactionBatch(begin, [read], None)])
-                whole = name
-            rows[name] += read.count
-        if whole is not None:
-            if self.round.failed(whole):
-                # The next epoch voids the event.
-                raise SourceUnavailable("the rows of a table without a key could not be read", table=whole)
-            self._put([TransactionBatch(None, [], self._end())])
-        for name, state in chosen.items():
-            table = self.round.tables[name]
-            if not (table.has_key or rows[name] or self.round.failed(name)) and self.round.progress(name)[1]:
-                self.put(LoadEvent(state.load, Part.WHOLE, table.published), [])
-        return rows
-
-    def _read(self, opened: _OpenRound, chosen: dict[TableName, TableLoad]) -> Iterator[tuple[TableName, Rows]]:
-        for name, read in self.round.rows(chosen):
-            changed = set() if self.round.brief else opened.changed[self.round.tables[name].published]
-            kept = without(read, changed) if changed else read
-            if kept.count:
-                yield name, kept
-
-    def _put(self, batches: list[TransactionBatch], state: TableLoad | None = None) -> None:
-        work: Work = [fragment for batch in batches for fragment in self.online.encoder.encode(batch)]
-        if state is not None:
-            work.append(state)
-        self.online.publisher.put(work)
-
-    def _start(self, event: LoadEvent) -> TransactionStart:
-        return TransactionStart(
-            server_id=self.round.server_id,
-            thread_id=0,
-            gtid=None,
-            last_committed=0,
-            sequence_number=0,
-            start=self.resume,
-            kind=Kind.LOAD,
-            metadata=event.metadata(),
-        )
-
-    def _end(self) -> TransactionEnd:
-        return TransactionEnd(self.resume, self.round.time, Outcome.COMMIT)
