@@ -4,13 +4,15 @@
 - `states`: the states, and the transitions between them.
 - `going_online`: the six steps of going online, and what an online producer holds.
 - `load_in_progress`: an initial load that goes on after the brokers were lost.
+- `table_loads`: the loads of tables while the log is published: their rounds, and how far each is.
+- `open_round`: a round of loads until the stream has reached its place.
+- `round_events`: publishes the events of a round.
 - `ownership`: the epochs that this process began: it must not fence a newer producer or continue another log.
 - `compared_stream`: the source's stream, opened after the log's last event is compared with the source.
 - `prepared_xa`: XA transactions between XA PREPARE and XA COMMIT.
 - `heartbeats`: rows written on the source; their events carry the heartbeat's name.
 - `semi_sync_monitor`: watches whether commits on the source wait for this producer (`source.semi_sync`).
 - `replicas`: waits for the replicas of `publish.wait_for`.
-- `loads/`: loads of tables while the log is published, in rounds.
 - `sources/`: a live server, its archive, or files.
 - `encode/`: encodes transaction batches as numbered fragments.
 - `publish/`: writes fragments and the position in Kafka transactions.

@@ -12,10 +12,10 @@ import pytest
 
 from connector.errors import ConnectorError
 from connector.log.epochs.loads import outstanding
-from connector.producer.loads import round_events, table_loads
-from connector.producer.loads.open_round import OpenRound
-from connector.producer.loads.round_events import RoundEvents
-from connector.producer.loads.table_loads import TableLoads
+from connector.producer import round_events, table_loads
+from connector.producer.open_round import OpenRound
+from connector.producer.round_events import RoundEvents
+from connector.producer.table_loads import TableLoads
 from tests.unit.log.model.loads.machine import LoadModel, begin, end
 from tests.unit.log.model.loads.producer import Producer
 from tests.unit.log.model.loads.publishing import Publisher

@@ -15,7 +15,7 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
 from connector.producer.going_online import Online
-from connector.producer.loads.open_round import OpenRound
+from connector.producer.open_round import OpenRound
 from connector.producer.publish.queue import Work
 from connector.producer.sources.source import Round
 from connector.retrying import Stopped

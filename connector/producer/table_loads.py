@@ -35,8 +35,8 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import PositionRecord
 from connector.producer.going_online import Online
-from connector.producer.loads.open_round import OpenRound
-from connector.producer.loads.round_events import RoundEvents
+from connector.producer.open_round import OpenRound
+from connector.producer.round_events import RoundEvents
 from connector.producer.sources.source import EventSource, OpenedTable, Round
 
 LOG: Final = logging.getLogger(__name__)
