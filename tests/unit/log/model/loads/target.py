@@ -149,6 +149,7 @@ class Target:
             return
         elif event.part is Part.ROWS:
             now.rows.update(rows)
+            now.lacks = None if now.lacks in now.rows else now.lacks
             if self.marks_rows_of_loads:
                 now.marks.update(key for key, _ in rows)
         elif event.part is Part.END and now.loading is not None:
