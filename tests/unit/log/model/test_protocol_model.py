@@ -12,7 +12,7 @@ from tests.unit.log.model.scenarios import run
 from tests.unit.log.model.troubles import TROUBLES
 
 SCENARIOS = 10_000
-LOAD_SCENARIOS = 200  # of each trouble
+LOAD_SCENARIOS = 100  # of each trouble
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
