@@ -27,7 +27,7 @@ from connector.log.transaction.load import LoadEvent, Part
 from connector.spark.session import SparkRun
 from connector.status.collect import collect
 from connector.status.report import End, LagLimits, ServiceState
-from connector.targets.postgres import writers as writers_module
+from connector.targets.postgres import divided_commit
 from tests.support.apply_process import THL, Process
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
@@ -58,7 +58,7 @@ def config(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Config]:
-    monkeypatch.setattr(writers_module, "DIVIDED_ROWS", 1)
+    monkeypatch.setattr(divided_commit, "DIVIDED_ROWS", 1)
     server = postgres_server
     base = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}"
     name = f"l{uuid.uuid4().hex[:10]}"
