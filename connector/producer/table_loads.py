@@ -110,7 +110,7 @@ class TableLoads:
             self._requests[request.table] = request
             if request.cancel:
                 self._cancel(online, request)
-        if online.encoder.open:
+        if (self._round is None and not self._outstanding()) or online.encoder.open:
             return
         if self._round is None:
             self._open(online)

@@ -72,7 +72,7 @@ def _awake_and_first_to_see_an_event(made: Rig) -> None:
     signalled(newer, signal.SIGSTOP)
     seqno = made.witness.look().seqno
     made.resume()
-    _ended_as_fenced(made, older, "a newer applier")
+    _ended_as_fenced(made, older, "has claimed the target")
     assert made.witness.look().seqno == seqno
     signalled(newer, signal.SIGCONT)
     made.progress()

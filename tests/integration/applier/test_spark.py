@@ -246,9 +246,9 @@ def test_load_of_a_table_is_read_with_its_parts_and_written_as_an_incremental_sn
         (3, "l1", "end", None, None),
         (4, None, None, "insert", 8),
     ]
-    wanted = RowsOptions("p", events=3, until_now=True)
+    wanted = RowsOptions("loads", events=3, until_now=True)
     EventRows(spark, config, wanted, folder=tmp_path, clock=SystemClock(), stop=Event()).run()
-    assert consumed(config, "p.shop.orders") == [("1", "c", 7), ("2", "r", 1), ("2", "r", 2), ("4", "c", 8)]
+    assert consumed(config, "loads.shop.orders") == [("1", "c", 7), ("2", "r", 1), ("2", "r", 2), ("4", "c", 8)]
 
 
 def test_the_example_writes_parquet(config: Config, spark: SparkSession, tmp_path: Path) -> None:

@@ -92,7 +92,11 @@ def test_transaction_is_one_batch_with_gtid_clock_and_positions(shop: Shop) -> N
 
     assert piece.begin is not None
     assert piece.ending is not None
-    assert [change.action for change in changes([piece]) if isinstance(change, Rows)] == list(Action)
+    assert [change.action for change in changes([piece]) if isinstance(change, Rows)] == [
+        Action.INSERT,
+        Action.UPDATE,
+        Action.DELETE,
+    ]
     assert row_changes([piece], "t") == [
         ("INSERT", None, [1, "a", None]),
         ("INSERT", None, [2, "b", b"\0"]),

@@ -13,6 +13,7 @@ from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.config.source import Source
 from connector.errors import BrokerUnavailable
+from connector.log.epochs.control import ControlState
 from connector.producer import producer as producer_module
 from connector.producer.producer import Producer
 from connector.producer.states import ProducerState
@@ -62,7 +63,9 @@ def test_trapped_events_are_accepted_once(monkeypatch: pytest.MonkeyPatch) -> No
         def run(self) -> Any:
             if len(accepted) == 1:
                 raise BrokerUnavailable("not yet")
-            return SimpleNamespace(publisher=SimpleNamespace(committed=SimpleNamespace(snapshot=False)))
+            committed = SimpleNamespace(snapshot=False)
+            control = ControlState(None, None, ())
+            return SimpleNamespace(publisher=SimpleNamespace(committed=committed), control=control)
 
     monkeypatch.setattr(producer_module, "GoingOnline", Recorded)
     producer = Producer(CONFIG, SimpleNamespace(), Slept(), Event(), accept_trapped=True)
