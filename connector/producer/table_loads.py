@@ -69,6 +69,7 @@ class TableLoads:
         self._states: dict[TableName, TableLoad] = {}
         self._round: OpenRound | None = None
         self._trapped: tuple[Range, ...] = ()
+        self._known_outstanding: list[tuple[LoadRequest, TableLoad | None]] | None = None  # None: it has changed
         self._not_before = 0.0
         self._spoiled_rounds = 0
         self._together = TABLES_OF_A_ROUND
@@ -80,6 +81,7 @@ class TableLoads:
         self._requests = dict(control.load_requests)
         self._states = dict(control.loads)
         self._trapped = control.trapped
+        self._known_outstanding = None
         for _, state in self._outstanding():
             if state is not None:
                 LOG.info("the load of a table goes on", extra=self._fields(state.table, after=state.after))
@@ -108,6 +110,7 @@ class TableLoads:
         while self._received:
             request = self._received.popleft()
             self._requests[request.table] = request
+            self._known_outstanding = None
             if request.cancel:
                 self._cancel(online, request)
         if (self._round is None and not self._outstanding()) or online.encoder.open:
@@ -283,10 +286,14 @@ class TableLoads:
         LOG.error("the load of a table has stopped", extra=self._fields(request.table, why=error))
 
     def _outstanding(self) -> list[tuple[LoadRequest, TableLoad | None]]:
-        return outstanding(self._requests.values(), self._states, self._trapped)
+        """The loads that are not ended. Asked for whenever the stream is read, so only what has changed is sorted."""
+        if self._known_outstanding is None:
+            self._known_outstanding = outstanding(self._requests.values(), self._states, self._trapped)
+        return self._known_outstanding
 
     def _changed(self, state: TableLoad) -> TableLoad:
         self._states[state.table] = state
+        self._known_outstanding = None
         return state
 
     def _fields(self, table: TableName, **more: object) -> dict[str, object]:

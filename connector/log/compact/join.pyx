@@ -157,7 +157,7 @@ cdef class RowImages:
 
 
 cdef class ImageCopies:
-    """ImageCopies of images: all are counted before the first is added.
+    """Copies of images: all are counted before the first is added.
 
     Args:
         chosen: the images to copy are those whose rows have this number.
