@@ -64,7 +64,6 @@ class Producer:
     """
 
     traps_what_loads_read = True
-    hears_within_rounds = False  # true: test_load_asked_for_again_within_a_round_is_whole fails
 
     def __init__(self, kafka: Kafka, source: Source, settings: Settings) -> None:
         self._kafka, self._source, self._settings = kafka, source, settings
@@ -145,8 +144,6 @@ class Producer:
             self.publisher.drain()  # as the timer of an idle publisher does
 
     def _hear(self) -> None:
-        if self.loads._round is not None and not self.hears_within_rounds:
-            return
         for entry in self._kafka.partition(CONTROL).read(self._heard, 100):
             self._heard = entry.offset + 1
             if isinstance(entry.value[1], LoadRequest):

@@ -6,7 +6,9 @@ A rule is broken in the real code where the producer keeps it, in the simulation
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -79,6 +81,10 @@ def the_stream_does_not_wait_at_the_place(patch: Patch) -> None:
     patch.setattr(TableLoads, "take", takes_all)
 
 
+def a_round_is_for_any_load(patch: Patch) -> None:
+    patch.setattr(OpenRound, "loads", always(SimpleNamespace(get=lambda _: ANY)))
+
+
 def a_round_does_not_end_with_the_stream(patch: Patch) -> None:
     patch.setattr(TableLoads, "abandon", lambda _: None)
 
@@ -93,6 +99,7 @@ CODE: list[tuple[Callable[[Patch], None], str]] = [
     (ddl_does_not_spoil_a_round, LOADS),
     (partial_images_do_not_spoil_a_round, PARTIAL),
     (the_stream_does_not_wait_at_the_place, LOADS),
+    (a_round_is_for_any_load, LOADS),
     (a_round_does_not_end_with_the_stream, FORK),
     (a_load_goes_on_whatever_is_trapped, FORK),
 ]
@@ -144,9 +151,8 @@ def stale_row_changes_in_parts() -> LoadService:
     return service
 
 
-def test_load_asked_for_again_within_a_round_is_whole(monkeypatch: Patch) -> None:
+def test_load_asked_for_again_within_a_round_is_whole() -> None:
     """The round reads after the key that the earlier load had reached, and the new load takes that for all rows."""
-    monkeypatch.setattr(Producer, "hears_within_rounds", True)
     service = LoadService(LOADS)
     begin(service, settings=(1, 1, False, 1, 1), keys=[1, 2, 3], wrong=[], ask=True)
     service.go_on(0, 1)  # begins, and reads key 1
