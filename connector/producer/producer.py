@@ -5,7 +5,7 @@ listens for requests to go offline (`connector.kafka.requests`). The producer ha
 transition:
 
 - The brokers do not answer, or a Kafka transaction failed: close everything, and go online again in a new epoch. An
-  initial load keeps its sessions with the source, and goes on there.
+  initial load whose beginning is not published begins again; loads of tables go on (`TableLoads`).
 - The source does not answer: publish the whole events, and reconnect. If the log has fragments of an unfinished event,
   that event begins again in a new epoch; else the stream continues. In either case the source must first show the log's
   last transaction again.
@@ -44,12 +44,12 @@ from connector.log.epochs.loads import LoadRequest
 from connector.log.ids import NO_SEQNO
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Item, Redefined
-from connector.log.transaction.position import PositionRecord, SnapshotCompleted
+from connector.log.transaction.position import PositionRecord
 from connector.log.transaction.xa import Decided, Prepared
 from connector.log.writing.online import go_back, recheck_source
 from connector.producer.going_online import GoingOnline, Online
 from connector.producer.heartbeats import HeartbeatLabels
-from connector.producer.load_in_progress import LoadInProgress
+from connector.producer.initial_load import begin_initial_load
 from connector.producer.ownership import EpochOwnership
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaGate, ReplicaLagging
@@ -104,7 +104,6 @@ class Producer:
         self._heartbeat_labels = HeartbeatLabels(config) if config.source.heartbeat_table else None
         self._listeners: ExitStack | None = None  # listens on the control topic once the producer was online
         self._held: Online | None = None
-        self._loading: LoadInProgress | None = None
         self._table_loads = TableLoads(config, source, clock, stop)
         self._lost: SourceUnavailable | None = None  # the error of the lost source
         self._stop_seen: float | None = None  # the time at which `stop` was noticed
@@ -204,10 +203,9 @@ class Producer:
             with ExitStack() as listeners:
                 listeners.enter_context(listening(self._config, online.control_end, self._on_request, role="producer"))
                 self._listeners = listeners.pop_all()
-        self._table_loads.restore(online.control)
         if online.publisher.committed.snapshot:
             return ProducerState.LOADING
-        self._end_load()
+        self._table_loads.restore(online.control)
         return ProducerState.ONLINE
 
     def _on_request(self, request: Request) -> None:
@@ -221,51 +219,18 @@ class Producer:
             self._stop.set()
 
     def _load(self) -> ProducerState:
-        """Publish an initial load; after a stop the next start begins it again."""
+        """Publish the beginning of an initial load; the rows follow while the source's log is published."""
         online = self._online
-        self._retry(self._load_once, self._config.source.restarts_in_event, "load", SourceUnavailable, SourceChanged)
+
+        def begin() -> None:
+            begin_initial_load(online, self._source.snapshot(), self._clock.now(), self._stop)
+
+        self._retry(begin, self._config.source.restarts_in_event, "load", SourceUnavailable, SourceChanged)
         position = online.publisher.drain()
-        self._end_load()
-        LOG.info("loaded", extra=self._fields(seqno=position.last_finished, resume=position.resume))
+        LOG.info("the initial load begins", extra=self._fields(seqno=position.last_finished, resume=position.resume))
         online.publisher.resume()
+        self._table_loads.restore(online.control, initial=True)
         return ProducerState.ONLINE
-
-    def _load_once(self) -> None:
-        online = self._online
-        last_finished, server_uuid = online.publisher.committed.last_finished, online.control.epochs[-1].server_uuid
-        if self._loading is not None and self._loading.go_back(last_finished, server_uuid):
-            LOG.info("the initial load goes on", extra=self._fields(after_seqno=last_finished))
-        else:
-            self._end_load()
-            self._loading = LoadInProgress(self._source.load(), server_uuid)
-        try:
-            self._put_load(self._loading)
-        except BrokerUnavailable:
-            raise  # the load goes on in the next epoch
-        except BaseException:
-            self._end_load()
-            raise
-
-    def _put_load(self, load: LoadInProgress) -> None:
-        online = self._online
-        for batch in load:
-            if self._stop.is_set():
-                raise Stopped
-            fragments = online.encoder.encode(batch)
-            load.sent(fragments[-1].seqno, online.publisher.committed.last_finished)
-            work: Work = [*fragments]
-            if batch.begin is not None and batch.begin.metadata.get("snapshot") == "end":
-                work.append(SnapshotCompleted(load.gtid_set))
-                online.stream.tables = load.tables
-                if load.tables is not None:
-                    work.append(load.tables)
-            online.publisher.put(work)
-        load.close()
-
-    def _end_load(self) -> None:
-        if self._loading is not None:
-            loading, self._loading = self._loading, None
-            loading.close()
 
     def _publish(self) -> ProducerState:
         """Publish the source's log until it ends or a stop is requested."""
@@ -409,7 +374,6 @@ class Producer:
 
     def _close(self) -> None:
         try:
-            self._end_load()
             self._table_loads.abandon()
             self._close_held()
         finally:

@@ -1,10 +1,11 @@
-"""Publishes the events of a round at its place."""
+"""Publishes events of loads: those of a round at its place, and those with which an initial load begins."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Event
+from typing import Protocol
 
 from connector.errors import SourceUnavailable
 from connector.log.compact.row_keys import without
@@ -20,19 +21,33 @@ from connector.producer.publish.queue import Work
 from connector.producer.sources.source import Round
 from connector.retrying import Stopped
 
+Changes = list[Rows | Statement]
+
+
+class Read(Protocol):
+    """What was read of the source, in a round or for the beginning of an initial load."""
+
+    @property
+    def time(self) -> int:
+        """The source's time, µs since 1970 UTC."""
+
+    @property
+    def server_id(self) -> int:
+        """The source's."""
+
 
 @dataclass(frozen=True, slots=True)
-class RoundEvents:
-    """Publishes events of a round at its place.
+class LoadEvents:
+    """Publishes events that are not in the source's log.
 
     Args:
         online: the online producer.
-        round: the round.
+        read: where the events are from.
         resume: the position of the log, which these events do not move.
     """
 
     online: Online
-    round: Round
+    read: Read
     resume: SourcePosition
 
     @property
@@ -40,9 +55,42 @@ class RoundEvents:
         """The next event."""
         return self.online.encoder.next_seqno
 
-    def put(self, event: LoadEvent, changes: list[Rows | Statement], state: TableLoad | None = None) -> None:
-        """Publish an event, and the state of the load with it."""
-        self._put([TransactionBatch(self._start(event), changes, self._end())], state)
+    def put(self, event: LoadEvent, changes: Changes, more: Work | None = None) -> None:
+        """Publish an event of a table's load, and records of its load with it."""
+        self.put_event(Kind.LOAD, event.metadata(), changes, more)
+
+    def put_event(self, kind: Kind, metadata: Mapping[str, str], changes: Changes, more: Work | None = None) -> None:
+        """Publish an event, and records with it."""
+        self._put([TransactionBatch(self._start(kind, metadata), changes, self._end())], more)
+
+    def _put(self, batches: list[TransactionBatch], more: Work | None = None) -> None:
+        work: Work = [fragment for batch in batches for fragment in self.online.encoder.encode(batch)]
+        self.online.publisher.put(work + (more or []))
+
+    def _start(self, kind: Kind, metadata: Mapping[str, str]) -> TransactionStart:
+        return TransactionStart(
+            server_id=self.read.server_id,
+            thread_id=0,
+            gtid=None,
+            last_committed=0,
+            sequence_number=0,
+            start=self.resume,
+            kind=kind,
+            metadata=metadata,
+        )
+
+    def _end(self) -> TransactionEnd:
+        return TransactionEnd(self.resume, self.read.time, Outcome.COMMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundEvents(LoadEvents):
+    """Publishes events of a round at its place.
+
+    `read` is the round.
+    """
+
+    read: Round
 
     def publish(
         self, opened: OpenRound, chosen: dict[TableName, TableLoad], stop: Event
@@ -54,59 +102,38 @@ class RoundEvents:
         """
         rows = dict.fromkeys(chosen, 0)
         whole: TableName | None = None  # the table without a key whose event is open
-        for name, read in self._read(opened, chosen):
+        for name, rows_read in self._rows(opened, chosen):
             if stop.is_set():
                 if whole is not None:
                     raise Stopped
                 return None
-            table = self.round.tables[name]
+            table = self.read.tables[name]
             if whole not in (None, name):
                 self._put([TransactionBatch(None, [], self._end())])
                 whole = None
             if table.has_key:
-                self.put(LoadEvent(chosen[name].load, Part.ROWS, table.published), [read])
+                self.put(LoadEvent(chosen[name].load, Part.ROWS, table.published), [rows_read])
             else:
                 begin = None
                 if whole is None:
-                    begin = self._start(LoadEvent(chosen[name].load, Part.WHOLE, table.published))
-                self._put([TransactionBatch(begin, [read], None)])
+                    begin = self._start(Kind.LOAD, LoadEvent(chosen[name].load, Part.WHOLE, table.published).metadata())
+                self._put([TransactionBatch(begin, [rows_read], None)])
                 whole = name
-            rows[name] += read.count
+            rows[name] += rows_read.count
         if whole is not None:
-            if self.round.failed(whole):
+            if self.read.failed(whole):
                 # The next epoch voids the event.
                 raise SourceUnavailable("the rows of a table without a key could not be read", table=whole)
             self._put([TransactionBatch(None, [], self._end())])
         for name, state in chosen.items():
-            table = self.round.tables[name]
-            if not (table.has_key or rows[name] or self.round.failed(name)) and self.round.progress(name)[1]:
+            table = self.read.tables[name]
+            if not (table.has_key or rows[name] or self.read.failed(name)) and self.read.progress(name)[1]:
                 self.put(LoadEvent(state.load, Part.WHOLE, table.published), [])
         return rows
 
-    def _read(self, opened: OpenRound, chosen: dict[TableName, TableLoad]) -> Iterator[tuple[TableName, Rows]]:
-        for name, read in self.round.rows(chosen):
-            changed = set() if self.round.brief else opened.changed[self.round.tables[name].published]
+    def _rows(self, opened: OpenRound, chosen: dict[TableName, TableLoad]) -> Iterator[tuple[TableName, Rows]]:
+        for name, read in self.read.rows(chosen):
+            changed = set() if self.read.brief else opened.changed[self.read.tables[name].published]
             kept = without(read, changed) if changed else read
             if kept.count:
                 yield name, kept
-
-    def _put(self, batches: list[TransactionBatch], state: TableLoad | None = None) -> None:
-        work: Work = [fragment for batch in batches for fragment in self.online.encoder.encode(batch)]
-        if state is not None:
-            work.append(state)
-        self.online.publisher.put(work)
-
-    def _start(self, event: LoadEvent) -> TransactionStart:
-        return TransactionStart(
-            server_id=self.round.server_id,
-            thread_id=0,
-            gtid=None,
-            last_committed=0,
-            sequence_number=0,
-            start=self.resume,
-            kind=Kind.LOAD,
-            metadata=event.metadata(),
-        )
-
-    def _end(self) -> TransactionEnd:
-        return TransactionEnd(self.resume, self.round.time, Outcome.COMMIT)

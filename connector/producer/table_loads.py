@@ -35,6 +35,7 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import PositionRecord
 from connector.producer.going_online import Online
+from connector.producer.initial_load import begin_table
 from connector.producer.open_round import OpenRound
 from connector.producer.round_events import RoundEvents
 from connector.producer.sources.source import EventSource, OpenedTable, Round
@@ -70,20 +71,27 @@ class TableLoads:
         self._round: OpenRound | None = None
         self._trapped: tuple[Range, ...] = ()
         self._known_outstanding: list[tuple[LoadRequest, TableLoad | None]] | None = None  # None: it has changed
+        self._loading = False  # true: the end of all loads is to be logged
         self._not_before = 0.0
         self._spoiled_rounds = 0
         self._together = TABLES_OF_A_ROUND
         self._in_vain = 0  # attempts to open a round since the last one
 
-    def restore(self, control: ControlState) -> None:
-        """Go on where the control topic says."""
+    def restore(self, control: ControlState, *, initial: bool = False) -> None:
+        """Go on where the control topic says.
+
+        Args:
+            control: the control topic.
+            initial: an initial load has begun.
+        """
         self.abandon()
         self._requests = dict(control.load_requests)
         self._states = dict(control.loads)
         self._trapped = control.trapped
         self._known_outstanding = None
+        self._loading = initial or bool(self._outstanding())
         for _, state in self._outstanding():
-            if state is not None:
+            if state is not None and not initial:
                 LOG.info("the load of a table goes on", extra=self._fields(state.table, after=state.after))
 
     def accept(self, request: LoadRequest) -> None:
@@ -111,9 +119,15 @@ class TableLoads:
             request = self._received.popleft()
             self._requests[request.table] = request
             self._known_outstanding = None
+            self._loading = True
             if request.cancel:
                 self._cancel(online, request)
-        if (self._round is None and not self._outstanding()) or online.encoder.open:
+        if self._round is None and not self._outstanding():
+            if self._loading:
+                self._loading = False
+                LOG.info("loaded", extra={"service": self._config.service, "next_seqno": online.encoder.next_seqno})
+            return
+        if online.encoder.open:
             return
         if self._round is None:
             self._open(online)
@@ -236,19 +250,7 @@ class TableLoads:
             self._not_before = began + total / most
 
     def _begin(self, at: RoundEvents, request: LoadRequest, table: OpenedTable) -> TableLoad:
-        now = self._clock.now()
-        state = TableLoad(
-            table=request.table,
-            load=request.load,
-            state=LoadState.LOADING,
-            key=table.key,
-            estimate=table.estimate,
-            began_at=now,
-            at=now,
-            begin=at.next,
-            last=at.next,
-        )
-        at.put(LoadEvent(request.load, Part.BEGIN, table.published), [*table.definition], self._changed(state))
+        state = self._changed(begin_table(at, request, table, self._clock.now()))
         LOG.info("the load of a table begins", extra=self._fields(request.table, rows=table.estimate))
         return state
 
@@ -268,7 +270,7 @@ class TableLoads:
             at.online.publisher.put([self._changed(state)])
             return
         event = LoadEvent(state.load, Part.END, published)
-        at.put(event, [], self._changed(replace(state, state=LoadState.ENDED)))
+        at.put(event, [], [self._changed(replace(state, state=LoadState.ENDED))])
         LOG.info("loaded a table", extra=self._fields(name, load=state.load, rows=state.rows))
 
     def _stop_missing(self, online: Online, round_: Round) -> None:

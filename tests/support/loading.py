@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import uuid
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from connector.clock import SystemClock
 from connector.config.filters import Filters
 from connector.config.source import Source
 from connector.log.compact.net_changes import Ddl, Images, NetChanges
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.log.transaction.batch import Rows, Statement, TransactionBatch
+from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import connect, query
 from connector.mysql.server.source_facts import SourceFacts
-from connector.mysql.snapshot.snapshot import Snapshot
+from connector.mysql.snapshot.load_round import LoadRound, Wanted
+from connector.mysql.snapshot.snapshot import read_snapshot
 from connector.mysql.transforms.filters import Filter
 from connector.targets.target import TargetDatabase
 from tests.support.binlog import images
@@ -86,52 +88,67 @@ def values(rows: Rows) -> list[list[Any]]:
     return [after for _, after in found if after is not None]
 
 
-def take(source: Source) -> list[TransactionBatch]:
-    """Reads a whole initial load."""
-    snapshot = Snapshot(source, Filter(source.filters))
-    snapshot.open()
-    try:
-        return list(snapshot.batches())
-    finally:
-        snapshot.close()
+def take(source: Source) -> list[Rows | Statement]:
+    """What an initial load publishes of a source that nobody changes: the definitions, then the rows."""
+    filter = Filter(source.filters)
+    snapshot = read_snapshot(source, filter, SystemClock())
+    defined = [*snapshot.unloaded, *snapshot.tables.values()]
+    statements = [*snapshot.schemas, *(statement for one in defined for statement in one.definition)]
+    return [*statements, *(rows for _, rows in read_rows(source, filter, snapshot.tables))]
+
+
+def read_rows(source: Source, filter: Filter, names: Iterable[TableName]) -> Iterator[tuple[TableName, Rows]]:
+    """Reads tables in as many rounds with a brief lock as it takes."""
+    after: dict[TableName, tuple[str, ...] | None] = dict.fromkeys(names)
+    while after:
+        reading = LoadRound(source, filter, [Wanted(*one) for one in after.items()], SystemClock(), brief=True)
+        try:
+            reading.open(None)
+            yield from reading.rows(after)
+            progress = {name: reading.progress(name) for name in after}
+        finally:
+            reading.close()
+        after = {name: key for name, (key, ended) in progress.items() if not ended}
 
 
 def loaded(source: Source) -> dict[TableName, list[list[Any]]]:
     """Reads a whole initial load, by table."""
     tables: dict[TableName, list[list[Any]]] = {}
-    for piece in take(source):
-        for change in piece.changes:
-            if isinstance(change, Rows):
-                tables.setdefault(change.layout.name, []).extend(values(change))
+    for change in take(source):
+        if isinstance(change, Rows):
+            tables.setdefault(change.layout.name, []).extend(values(change))
     return tables
 
 
 def load_into(target: TargetDatabase, source: Source, service: str = "default") -> TargetPosition:
-    """Applies an initial load without a log: each event is one commit on the target."""
+    """Applies what an initial load reads without a log: each change is one commit on the target."""
+    filter = Filter(source.filters)
+    snapshot = read_snapshot(source, filter, SystemClock())
+    point = snapshot.point
     position = replace(target.claim(service), log_id=LogId("0" * 32), epoch=Epoch(1))
-    for piece in take(source):
-        assert piece.begin is not None
-        assert piece.ending is not None
-        part = piece.begin.metadata["snapshot"]
-        if part == "begin":
-            target.begin_snapshot()
-        statements = [change for change in piece.changes if isinstance(change, Statement)]
-        if statements:
-            target.ddl(
-                Ddl(seqno=Seqno(position.seqno + 1), statements=statements, commit_time=piece.ending.commit_time)
-            )
-        for change in piece.changes:
-            if isinstance(change, Rows):
-                target.stage([_inserts(change)], last=True)
+
+    def commit(*, consistent: bool = False) -> None:
+        nonlocal position
         position = replace(
             position,
             seqno=Seqno(position.seqno + 1),
-            event_id=f"{piece.ending.end.file}:{piece.ending.end.offset:016};0",
-            gtid_set=piece.begin.metadata.get("gtid_set"),
-            consistent=part == "end",
-            commit_time=piece.ending.commit_time,
+            event_id=f"{point.position.file}:{point.position.offset:016};0",
+            gtid_set=point.gtid_set,
+            consistent=consistent,
+            commit_time=point.time,
         )
         target.commit(position, [])
+
+    target.begin_snapshot()
+    commit()
+    for statements in ([*snapshot.schemas], *([*one.definition] for one in snapshot.tables.values())):
+        if statements:
+            target.ddl(Ddl(seqno=Seqno(position.seqno + 1), statements=statements, commit_time=point.time))
+            commit()
+    for _, rows in read_rows(source, filter, snapshot.tables):
+        target.stage([_inserts(rows)], last=True)
+        commit()
+    commit(consistent=True)
     return position
 
 

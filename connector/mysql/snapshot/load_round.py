@@ -9,6 +9,7 @@ definitions are those at the round's place.
 
 from __future__ import annotations
 
+import logging
 import socket
 from array import array
 from collections.abc import Collection, Iterator, Sequence
@@ -25,27 +26,27 @@ from connector.config.source import Source
 from connector.errors import ConnectorError, SourceChanged, SourceUnavailable
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Action
-from connector.log.transaction.batch import Rows, Statement
+from connector.log.transaction.batch import Rows
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
-from connector.mysql.server.connection import Connection, connect, query, quoted, speaking_to
+from connector.mysql.server.connection import Connection, connect, query, speaking_to
 from connector.mysql.server.mariadb_state import is_mariadb
 from connector.mysql.server.snapshot_point import LOCK_WAIT_TIMEOUT, check_one_server, prepare_session
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import end_position, gtid_executed
 from connector.mysql.snapshot.division import Division
 from connector.mysql.snapshot.handover import Closed, Handover
-from connector.mysql.snapshot.information_schema import SourceTable, read_schemas, read_tables
+from connector.mysql.snapshot.information_schema import read_schemas, read_tables
 from connector.mysql.snapshot.key_ranges import Bound, KeyRange
-from connector.mysql.snapshot.readers import CHANGED, EVENT_ROWS
-from connector.mysql.snapshot.snapshot import definition
+from connector.mysql.snapshot.opened_table import CHANGED, Opened, lock_definitions, opened
 from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
 
+LOG: Final = logging.getLogger(__name__)
 CHUNK_BYTES: Final = 64 << 20  # approximate bytes of a chunk
 PATIENCE: Final = 5.0  # seconds until the source has executed what its log already has
 POLL_SECONDS: Final = 0.01
-MISSING: Final = frozenset({1049, 1146})
+EVENT_ROWS: Final = 50_000
 LOCK_SECONDS: Final = 1  # that a round waits for a lock
 
 
@@ -60,42 +61,6 @@ class Wanted:
 
     name: TableName
     after: Bound | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A table of an open round.
-
-    Args:
-        table: the table, as it is at the round's place.
-        published: the name under which it is published.
-        definition: the statements that create it; none where they are not published.
-    """
-
-    table: SourceTable
-    published: TableName
-    definition: Sequence[Rows | Statement]
-
-    @property
-    def has_key(self) -> bool:
-        """True if it has a primary key."""
-        return bool(self.table.layout.key)
-
-    @property
-    def transactional(self) -> bool:
-        """True if it can be read consistently."""
-        return self.table.transactional
-
-    @property
-    def estimate(self) -> int:
-        """Approximate number of its rows."""
-        return self.table.estimate
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
-        columns = (f"{one.name} {one.base} {one.charset} {one.collation}" for one in self.table.divided_by)
-        return self.table.created, *columns
 
 
 class LoadRound:
@@ -143,11 +108,7 @@ class LoadRound:
             PreflightError: a privilege is missing.
         """
         with speaking_to(self._source):
-            for _ in range(self._source.snapshot.connections):
-                session = connect(self._source)
-                self._sessions.append(session)
-                prepare_session(session, self._source)
-                query(session, "SET SESSION lock_wait_timeout = %s", (LOCK_SECONDS,))
+            self._connect()
             check_one_server(self._sessions[0], self._sessions[1:])
             try:
                 self.brief = self.brief or consumed is None or not _all_with_gtids(self._sessions[0])
@@ -162,6 +123,22 @@ class LoadRound:
                 raise
             self._describe()
 
+    def _connect(self) -> None:
+        """Open the sessions; fewer, but one at least, if the source refuses more."""
+        wanted = self._source.snapshot.connections
+        while len(self._sessions) < wanted:
+            try:
+                session = connect(self._source)
+            except ConnectorError as error:
+                if not self._sessions:
+                    raise
+                fields = {"connections": len(self._sessions), "option": "source.snapshot.connections", "why": error}
+                LOG.warning("the source refuses a further connection: a load reads with fewer", extra=fields)
+                return
+            self._sessions.append(session)
+            prepare_session(session, self._source)
+            query(session, "SET SESSION lock_wait_timeout = %s", (LOCK_SECONDS,))
+
     def _locked(self) -> None:
         first = self._sessions[0]
         query(first, "FLUSH TABLES WITH READ LOCK")
@@ -175,8 +152,7 @@ class LoadRound:
         for session in self._sessions:
             query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         for session in self._sessions:
-            for wanted in self._asked:
-                _lock_definition(session, wanted.name)
+            lock_definitions(session, [wanted.name for wanted in self._asked])
         faults.point("load.before_place")
         first = self._sessions[0]
         self.place = end_position(first)
@@ -200,9 +176,7 @@ class LoadRound:
                 name = table.layout.name
                 if "insert" not in self._filter.actions(*name):
                     continue
-                create = str(query(self._sessions[0], f"SHOW CREATE TABLE {table.source}")[0]["Create Table"])
-                statements = definition(self._filter, name, schemas[name.schema], create)
-                self.tables[name] = Opened(table, self._filter.published_name(name), statements)
+                self.tables[name] = opened(self._sessions[0], self._filter, table, schemas[name.schema])
 
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
         """Read for about `source.snapshot.round_seconds`: rows of some of the tables, as they are published.
@@ -337,12 +311,3 @@ class LoadRound:
 def _all_with_gtids(session: Connection) -> bool:
     """True if each transaction of a MySQL has a GTID, by which it can be told whether a view has it."""
     return not is_mariadb(session) and query(session, "SELECT @@GLOBAL.gtid_mode AS mode")[0]["mode"] == "ON"
-
-
-def _lock_definition(session: Connection, name: TableName) -> None:
-    """Keep DDL on a table waiting until the session's transaction ends; there may be no such table."""
-    try:
-        query(session, f"SELECT 1 FROM {quoted(name.schema)}.{quoted(name.table)} LIMIT 0")
-    except pymysql.MySQLError as error:
-        if not error.args or error.args[0] not in MISSING:
-            raise

@@ -1,32 +1,35 @@
-"""The initial load: every captured table at one position, as events before the stream.
+"""The definitions of the captured tables at one position of the binary log, with which an initial load begins.
 
-Finding the position: FLUSH TABLES WITH READ LOCK blocks commits, START TRANSACTION WITH CONSISTENT SNAPSHOT fixes the
-view, the position is read, UNLOCK TABLES. Writers wait for these statements alone. Each further connection begins its
-transaction under the same lock, so all have one view. The tables are read afterwards in these transactions (`readers`).
+Finding the position: FLUSH TABLES WITH READ LOCK blocks commits and DDL, the position is read, UNLOCK TABLES. Writers
+wait for these statements alone. The rows are read later, in rounds (`load_round`).
 
-DDL is not part of a transaction's view. The dictionary is read before and after the position, and again before each
-table: a changed table ends the load with `SourceChanged`, and a new load has to begin. DDL on a table waits while the
-table is read.
+The dictionary is read before and after the position; if it has changed, another position is tried. DDL on the tables
+waits while their definitions are read.
 """
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from connector.clock import Clock, SystemClock
+import pymysql
+
+from connector.clock import Clock
 from connector.config.source import Source
-from connector.ddl.rename_tables import rename_tables
-from connector.errors import ConnectorError, PreflightError, SourceChanged
-from connector.log.ids import Kind, Outcome
-from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
+from connector.errors import PreflightError, SourceChanged
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.position import SourcePosition
-from connector.mysql.server.connection import Connection, connect, query, quoted, speaking_to
-from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_snapshot_point, prepare_session
+from connector.mysql.server.connection import Connection, query, quoted, session
+from connector.mysql.server.snapshot_point import (
+    LOCK_WAIT_TIMEOUT,
+    SnapshotPoint,
+    await_decided,
+    fix_snapshot_point,
+    prepare_session,
+)
+from connector.mysql.server.source_facts import read_facts
 from connector.mysql.snapshot.information_schema import (
     SourceTable,
     read_definitions,
@@ -34,227 +37,129 @@ from connector.mysql.snapshot.information_schema import (
     read_tables,
     unreadable_tables,
 )
-from connector.mysql.snapshot.readers import Readers, TableOpened
+from connector.mysql.snapshot.opened_table import CHANGED, Opened, lock_definitions, opened, schema_definition
 from connector.mysql.transforms.filters import Filter
 from connector.patterns import table_pattern
 
-LOG: Final = logging.getLogger(__name__)
 ATTEMPTS: Final = 5
-TABLES_OF_A_READER: Final = 50  # small tables for which another connection is opened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The captured tables at one position.
+
+    Args:
+        point: the position, and the source's facts there.
+        server_uuid: the source's own name for itself.
+        schemas: the definitions of schemas without a captured table.
+        tables: the captured tables by their names on the source, in the order in which they are to be loaded.
+        unloaded: the tables of which the definition alone is published.
+        definitions: all tables of captured schemas.
+    """
+
+    point: SnapshotPoint
+    server_uuid: str
+    schemas: Sequence[Statement]
+    tables: Mapping[TableName, Opened]
+    unloaded: Sequence[Opened]
+    definitions: Definitions
+
 
 _Dictionary = tuple[dict[str, str], list[SourceTable], Definitions]
 
-Progress = Callable[[TableName, int, int], None]
-"""Called with a table, the number of rows read, and the approximate number of its rows."""
 
-
-class Snapshot:
-    """One initial load. Its events are bounded: at most `source.batch_bytes` / 2 of rows, but at least one row.
+def read_snapshot(source: Source, filter: Filter, clock: Clock) -> Snapshot:
+    """Find a position, and read the definitions there.
 
     Args:
         source: the source.
         filter: the captured tables.
-        progress: called after every event of rows.
         clock: the clock for waits.
+
+    Raises:
+        SourceUnavailable: the server is gone, or a long statement blocks the lock.
+        SourceChanged: DDL or prepared XA transactions interfered in every attempt.
+        PreflightError: a table cannot be read consistently, a privilege is missing, a rule matches no column, or an
+            XA transaction stays prepared.
+        Unsupported: a rule does not fit a table.
     """
+    with session(source) as connection:
+        prepare_session(connection, source)
+        found = _read(connection, source, filter, clock)
+        others = unreadable_tables(connection, filter)
+    _refuse_others(others)
+    _refuse_without_transactions(found.tables.values())
+    return found
 
-    def __init__(
-        self, source: Source, filter: Filter, progress: Progress | None = None, clock: Clock | None = None
-    ) -> None:
-        self._source = source
-        self._filter = filter
-        self._progress = progress or (lambda table, done, estimated: None)
-        self._clock = clock or SystemClock()
-        self._connection: Connection | None = None
-        self._others: list[Connection] = []
-        self._readers: Readers | None = None
-        self._point: SnapshotPoint | None = None
-        self._schemas: dict[str, str] = {}
-        self._tables: list[SourceTable] = []
-        self._definitions: Definitions | None = None
 
-    @property
-    def position(self) -> tuple[SourcePosition, str | None]:
-        """The load's position, and the GTIDs before it; known after `open`."""
-        point = self._opened()[1]
-        return point.position, point.gtid_set
-
-    @property
-    def tables(self) -> Definitions | None:
-        """All tables of captured schemas at the snapshot point; known after `open`."""
-        return self._definitions
-
-    def open(self) -> None:
-        """Fixes the snapshot point.
-
-        Raises:
-            SourceUnavailable: the server is gone, or a long statement blocks the lock.
-            SourceChanged: DDL or prepared XA transactions interfered in every attempt.
-            PreflightError: a table cannot be read consistently, a privilege is missing, a rule matches no column, or an
-                XA transaction stays prepared.
-            Unsupported: a rule does not fit a table.
-        """
-        with speaking_to(self._source):
-            self._connection = connect(self._source)
-            prepare_session(self._connection, self._source)
-            self._fix(self._connection)
-            others = unreadable_tables(self._connection, self._filter)
-        _refuse_others(others)
-        _refuse_without_transactions(self._tables)
-        self._filter.check_rules([table.layout for table in self._tables])
-
-    def _fix(self, connection: Connection) -> None:
-        """Finds a snapshot point at which the dictionary is unchanged and no XA transaction is prepared."""
-        disturbed = ""
-        for _ in range(ATTEMPTS):
-            await_decided(connection, self._clock)
-            before = self._dictionary(connection)
-            self._connect_others(before[1])
-            self._point = fix_snapshot_point(connection, load=True, others=self._others)
-            self._schemas, self._tables, self._definitions = after = self._dictionary(connection)
-            if self._point.prepared:
+def _read(connection: Connection, source: Source, filter: Filter, clock: Clock) -> Snapshot:
+    disturbed = ""
+    for _ in range(ATTEMPTS):
+        await_decided(connection, clock)
+        before = _dictionary(connection, filter)
+        point = fix_snapshot_point(connection, load=True)
+        try:
+            read, after = _defined(connection, filter, before)
+        except pymysql.MySQLError as error:
+            if not error.args or error.args[0] not in CHANGED | {LOCK_WAIT_TIMEOUT}:
+                raise
+            disturbed = f"DDL was under way: {error.args[-1]}"
+        else:
+            if point.prepared:
                 disturbed = "XA transactions were prepared"
             elif _identities(before) == _identities(after):
-                return
+                uuid = read_facts(connection).server_uuid
+                return _snapshot(point, uuid, _sorted(read, source, filter), after, filter)
             else:
                 disturbed = "DDL changed the source's tables"
-            for session in (connection, *self._others):
-                query(session, "ROLLBACK")
-        raise SourceChanged(f"the load did not begin in {ATTEMPTS} attempts: in the last one {disturbed}")
-
-    def _connect_others(self, tables: Sequence[SourceTable]) -> None:
-        """Opens as many further sessions as the tables are worth; fewer if the source refuses them."""
-        settings = self._source.snapshot
-        rows = sum(table.estimate for table in tables)
-        useful = max(1, -(-rows // settings.chunk_rows), len(tables) // TABLES_OF_A_READER)
-        while len(self._others) + 1 < min(useful, settings.connections):
-            try:
-                other = connect(self._source)
-            except ConnectorError as error:
-                LOG.warning(
-                    "the source refuses a further connection of the initial load: it reads with fewer",
-                    extra={"connections": len(self._others) + 1, "option": "source.snapshot.connections", "why": error},
-                )
-                return
-            self._others.append(other)
-            prepare_session(other, self._source)
-
-    def batches(self) -> Iterator[TransactionBatch]:
-        """The load as batches; each is a whole event.
-
-        Raises:
-            SourceUnavailable: the server is gone.
-            SourceChanged: DDL changed a table before it was read.
-            ValueNotRepresentable: a text is not valid in its character set; with table and column.
-        """
-        connection, point = self._opened()
-        yield self._event("begin", Kind.TRANSACTION, [])
-        tables = [table for table in self._tables if {"insert", "ddl"} & set(self._filter.actions(*table.layout.name))]
-        yield from self._empty_schemas()
-        readers = self._readers = Readers(self._source, self._filter, (connection, *self._others), self._sorted(tables))
-        done = Counter[TableName]()
-        began = self._clock.monotonic()
-        for found in readers:
-            name = found.table.layout.name
-            if isinstance(found, TableOpened):
-                yield from self._definition(found)
-                continue
-            done[name] += found.rows.count
-            yield self._event("rows", Kind.TRANSACTION, [found.rows])
-            self._progress(name, done[name], max(done[name], found.table.estimate))
-            self._keep_pace(done.total(), began)
-        file = {"file": point.position.file, "pos": str(point.position.offset)}
-        if point.gtid_set is not None:
-            file["gtid_set"] = point.gtid_set
-        yield self._event("end", Kind.TRANSACTION, [], file)
-
-    def close(self) -> None:
-        """End the sessions. May be repeated."""
-        if self._readers is not None:
-            self._readers.close()
-            self._readers = None
-        connections = [*self._others, *([self._connection] if self._connection is not None else [])]
-        self._others, self._connection = [], None
-        for connection in connections:
-            inner: Any = connection
-            if inner.open:
-                inner._force_close()
-
-    def _sorted(self, tables: Sequence[SourceTable]) -> list[SourceTable]:
-        """The tables in the order of `source.snapshot.first`, then by name."""
-        first = [table_pattern(self._filter.fold(pattern.strip())) for pattern in self._source.snapshot.first]
-
-        def rank(table: SourceTable) -> int:
-            schema, name = (self._filter.fold(part) for part in table.layout.name)
-            return next((rank for rank, pattern in enumerate(first) if pattern.finds(schema, name)), len(first))
-
-        return sorted(tables, key=rank)
-
-    def _keep_pace(self, rows: int, began: float) -> None:
-        """Waits where the load is faster than `source.snapshot.max_rows_per_second`."""
-        most = self._source.snapshot.max_rows_per_second
-        if most is not None:
-            self._clock.sleep(max(0.0, began + rows / most - self._clock.monotonic()))
-
-    def _empty_schemas(self) -> Iterator[TransactionBatch]:
-        """The definitions of schemas that no table's event defines."""
-        defined = {
-            table.layout.name.schema for table in self._tables if "ddl" in self._filter.actions(*table.layout.name)
-        }
-        for schema in self._schemas:
-            if schema not in defined and self._filter.captures_schema_definitions(schema):
-                statement = _create_schema(schema, self._schemas[schema], self._filter.published_schema(schema))
-                yield self._event("table", Kind.DDL, [statement])
-
-    def _definition(self, opened: TableOpened) -> Iterator[TransactionBatch]:
-        name = opened.table.layout.name
-        if statements := definition(self._filter, name, self._schemas[name.schema], opened.create):
-            yield self._event("table", Kind.DDL, statements)
-
-    def _event(
-        self, part: str, kind: Kind, changes: list[Rows | Statement], more: Mapping[str, str] | None = None
-    ) -> TransactionBatch:
-        point = self._opened()[1]
-        begin = TransactionStart(
-            server_id=point.server_id,
-            thread_id=0,
-            gtid=None,
-            last_committed=0,
-            sequence_number=0,
-            start=point.position,
-            kind=kind,
-            metadata={"snapshot": part, **(more or {})},
-        )
-        return TransactionBatch(begin, changes, TransactionEnd(point.position, point.time, Outcome.COMMIT))
-
-    def _opened(self) -> tuple[Connection, SnapshotPoint]:
-        if self._connection is None or self._point is None:
-            raise RuntimeError("the snapshot is not open")
-        return self._connection, self._point
-
-    def _dictionary(self, connection: Connection) -> _Dictionary:
-        tables = read_tables(connection, self._filter)
-        return read_schemas(connection, self._filter), tables, read_definitions(connection, self._filter)
+        query(connection, "ROLLBACK")
+    raise SourceChanged(f"the load did not begin in {ATTEMPTS} attempts: in the last one {disturbed}")
 
 
-def definition(filter: Filter, name: TableName, create_schema: str, create: str) -> list[Rows | Statement]:
-    """The statements that create a table as it is published; none where it is not.
-
-    Args:
-        filter: the captured tables.
-        name: the table.
-        create_schema, create: the source's CREATE DATABASE and CREATE TABLE.
-    """
-    if "ddl" not in filter.actions(*name):
-        return []
-    published = filter.published_statement(Statement(name.schema, create), lambda _: None)
-    if published is None:
-        return []
-    return [_create_schema(name.schema, create_schema, filter.published_name(name).schema), published]
+def _defined(connection: Connection, filter: Filter, dictionary: _Dictionary) -> tuple[list[Opened], _Dictionary]:
+    """The definitions of the tables of a dictionary, and the dictionary while all of them are locked."""
+    schemas, tables, _ = dictionary
+    tables = [table for table in tables if {"insert", "ddl"} & set(filter.actions(*table.layout.name))]
+    lock_definitions(connection, [table.layout.name for table in tables])
+    read = [opened(connection, filter, table, schemas[table.layout.name.schema]) for table in tables]
+    return read, _dictionary(connection, filter)
 
 
-def _create_schema(schema: str, create: str, published: str) -> Statement:
-    return rename_tables(Statement(schema, create), lambda name: name, lambda _: published)
+def _snapshot(
+    point: SnapshotPoint, uuid: str, read: list[Opened], after: _Dictionary, filter: Filter
+) -> Snapshot:
+    schemas, tables, definitions = after
+    filter.check_rules([table.layout for table in tables])
+    loaded = [one for one in read if "insert" in filter.actions(*one.table.layout.name)]
+    defined = {one.table.layout.name.schema for one in read if one.definition}
+    return Snapshot(
+        point=point,
+        server_uuid=uuid,
+        schemas=[
+            schema_definition(schema, create, filter.published_schema(schema))
+            for schema, create in schemas.items()
+            if schema not in defined and filter.captures_schema_definitions(schema)
+        ],
+        tables={one.table.layout.name: one for one in loaded},
+        unloaded=[one for one in read if "insert" not in filter.actions(*one.table.layout.name)],
+        definitions=definitions,
+    )
+
+
+def _sorted(tables: Sequence[Opened], source: Source, filter: Filter) -> list[Opened]:
+    """The tables in the order of `source.snapshot.first`, then by name."""
+    first = [table_pattern(filter.fold(pattern.strip())) for pattern in source.snapshot.first]
+
+    def rank(one: Opened) -> int:
+        schema, name = (filter.fold(part) for part in one.table.layout.name)
+        return next((rank for rank, pattern in enumerate(first) if pattern.finds(schema, name)), len(first))
+
+    return sorted(tables, key=rank)
+
+
+def _dictionary(connection: Connection, filter: Filter) -> _Dictionary:
+    tables = read_tables(connection, filter)
+    return read_schemas(connection, filter), tables, read_definitions(connection, filter)
 
 
 def _identities(dictionary: _Dictionary) -> tuple[object, ...]:
@@ -271,8 +176,8 @@ def _refuse_others(others: list[str]) -> None:
         )
 
 
-def _refuse_without_transactions(tables: list[SourceTable]) -> None:
-    without = [table.layout.name for table in tables if not table.transactional]
+def _refuse_without_transactions(tables: Iterable[Opened]) -> None:
+    without = [one.table.layout.name for one in tables if not one.transactional]
     if without:
         raise PreflightError(
             "tables whose engine has no transactions cannot be read consistently",

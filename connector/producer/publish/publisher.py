@@ -20,7 +20,7 @@ from connector.config.model import Config
 from connector.kafka.records import control_message, definition_messages, position_message
 from connector.kafka.transactions import Transactions
 from connector.log.epochs.control import LogRecord, PartitionMap
-from connector.log.epochs.loads import TableLoad
+from connector.log.epochs.loads import LoadRequest, TableLoad
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Redefined
 from connector.log.transaction.pending import Stored
@@ -237,7 +237,7 @@ class Publisher:
                 case SnapshotCompleted() as completed:
                     progress.snapshot_ended(completed.gtid_set)
                     self._snapshot_ends = self._moved = True
-                case TableLoad() as load:
+                case LoadRequest() | TableLoad() as load:
                     if self._opened is None:
                         self._begin()
                     self._transactions.send(self._config.control_topic, 0, *control_message(load))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from threading import Condition
 
-from connector.log.epochs.loads import TableLoad
+from connector.log.epochs.loads import LoadRequest, TableLoad
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Redefined
 from connector.log.transaction.pending import Stored
@@ -13,7 +13,8 @@ from connector.log.transaction.position import SnapshotCompleted
 from connector.log.writing.fragment import Fragment
 from connector.producer.publish.fragments import size_of
 
-Work = list[Fragment | PositionAdvance | SnapshotCompleted | Stored | Definitions | Redefined | TableLoad]
+Record = SnapshotCompleted | Stored | Definitions | Redefined | LoadRequest | TableLoad
+Work = list[Fragment | PositionAdvance | Record]
 """Items in the source's order, for one Kafka transaction. Table definitions are in the work with the end of the event
 that changed them."""
 

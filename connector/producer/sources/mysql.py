@@ -29,7 +29,7 @@ from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.snapshot.estimate import TableEstimate, estimate_load
 from connector.mysql.snapshot.information_schema import definitions_at_position
 from connector.mysql.snapshot.load_round import LoadRound, Wanted
-from connector.mysql.snapshot.snapshot import Snapshot
+from connector.mysql.snapshot.snapshot import Snapshot, read_snapshot
 from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
 from connector.producer.sources.source import Stream, start_after, start_redo
 from connector.producer.sources.source_log import SourceLog
@@ -140,15 +140,10 @@ class MySqlSource:
         start = start_after(position, by_file=self._by_file(position))
         return self._read(start, position, tables, self._capture())
 
-    def load(self) -> Snapshot:
-        """Open a consistent snapshot of every captured table."""
-        snapshot = Snapshot(self._source, self._capture(), self._loading, self._clock)
-        try:
-            snapshot.open()
-            self.check(load=True)  # a foreign key that was created meanwhile is not in the log
-        except BaseException:
-            snapshot.close()
-            raise
+    def snapshot(self) -> Snapshot:
+        """Return the definitions of every captured table at one position."""
+        snapshot = read_snapshot(self._source, self._capture(), self._clock)
+        self.check(load=True)  # a foreign key that was created meanwhile is not in the log
         return snapshot
 
     def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> LoadRound:
@@ -164,9 +159,6 @@ class MySqlSource:
         self.check(load=True)
         kept = self._server.expire_seconds if self._server is not None else 0
         return estimate_load(self._source, self._capture(), self._clock), kept
-
-    def _loading(self, table: TableName, done: int, estimated: int) -> None:
-        LOG.info("loading", extra={"service": self._config.service, "table": table, "rows": done, "of": estimated})
 
     def _by_file(self, position: PositionRecord) -> bool:
         """Return True to read by file and offset despite GTIDs: on the server of the position.

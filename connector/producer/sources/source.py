@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from connector.errors import ConnectorError
 from connector.log.gtid.source_gtids import parse_gtids
-from connector.log.transaction.batch import Rows, Statement, TransactionBatch
+from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
@@ -33,31 +33,8 @@ class Stream(Protocol):
         """Close the connection. May be repeated."""
 
 
-class Load(Protocol):
-    """An initial load of the source's state at the time of opening."""
-
-    @property
-    def position(self) -> tuple[SourcePosition, str | None]:
-        """The position at which the stream continues after the load, and all GTIDs before it."""
-
-    @property
-    def tables(self) -> Definitions | None:
-        """The source's tables in that state; None if they are not followed."""
-
-    def batches(self) -> Iterator[TransactionBatch]:
-        """Yield the load as batches, each a whole event, from `snapshot=begin` to `snapshot=end`.
-
-        Raises:
-            SourceUnavailable: the connection is lost; the load must start again.
-            SourceChanged: DDL changed a table before it was read; the load must start again.
-        """
-
-    def close(self) -> None:
-        """Close the session. May be repeated."""
-
-
 class OpenedTable(Protocol):
-    """A table of an open round of loads."""
+    """A table that is loaded."""
 
     @property
     def published(self) -> TableName:
@@ -82,6 +59,54 @@ class OpenedTable(Protocol):
     @property
     def estimate(self) -> int:
         """Approximate number of its rows."""
+
+
+class SnapshotPoint(Protocol):
+    """A position of the source's log, and the source's facts there."""
+
+    @property
+    def position(self) -> SourcePosition:
+        """The position at which the stream begins."""
+
+    @property
+    def gtid_set(self) -> str | None:
+        """All GTIDs before it; None if the source has none."""
+
+    @property
+    def time(self) -> int:
+        """The source's time, µs since 1970 UTC."""
+
+    @property
+    def server_id(self) -> int:
+        """The source's."""
+
+
+class Snapshot(Protocol):
+    """The definitions of the captured tables at one position of the source's log."""
+
+    @property
+    def point(self) -> SnapshotPoint:
+        """The position."""
+
+    @property
+    def server_uuid(self) -> str:
+        """The source's own name for itself."""
+
+    @property
+    def schemas(self) -> Sequence[Statement]:
+        """The definitions of schemas without a captured table."""
+
+    @property
+    def tables(self) -> Mapping[TableName, OpenedTable]:
+        """The captured tables by their names on the source, in the order in which they are to be loaded."""
+
+    @property
+    def unloaded(self) -> Sequence[OpenedTable]:
+        """The tables of which the definition alone is published."""
+
+    @property
+    def definitions(self) -> Definitions | None:
+        """All tables of captured schemas; None if they are not followed."""
 
 
 class Round(Protocol):
@@ -199,8 +224,12 @@ class EventSource(Protocol):
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """Return a stream from the position on; `tables` are the source's tables there."""
 
-    def load(self) -> Load:
-        """Open an initial load of the source's current state."""
+    def snapshot(self) -> Snapshot:
+        """Return the tables' definitions at the source's current position, with which an initial load begins.
+
+        Raises:
+            SourceChanged: DDL changed the tables meanwhile; the next call may succeed.
+        """
 
     def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> Round:
         """A round of the loads of tables.

@@ -1,0 +1,94 @@
+"""A table whose definition is locked in a session, and the statements that create it as it is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pymysql
+
+from connector.ddl.rename_tables import rename_tables
+from connector.log.transaction.batch import Rows, Statement
+from connector.log.transaction.layout import TableName
+from connector.mysql.server.connection import Connection, query, quoted
+from connector.mysql.snapshot.information_schema import SourceTable
+from connector.mysql.transforms.filters import Filter
+
+MISSING = frozenset({1049, 1051, 1146})  # no such schema, or table
+CHANGED = MISSING | {1054, 1412}  # or "Table definition has changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A table that is to be loaded, as it is at a place of the log.
+
+    Args:
+        table: the table.
+        published: the name under which it is published.
+        definition: the statements that create it; none where they are not published.
+    """
+
+    table: SourceTable
+    published: TableName
+    definition: Sequence[Rows | Statement]
+
+    @property
+    def has_key(self) -> bool:
+        """True if it has a primary key."""
+        return bool(self.table.layout.key)
+
+    @property
+    def transactional(self) -> bool:
+        """True if it can be read consistently."""
+        return self.table.transactional
+
+    @property
+    def estimate(self) -> int:
+        """Approximate number of its rows."""
+        return self.table.estimate
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
+        columns = (f"{one.name} {one.base} {one.charset} {one.collation}" for one in self.table.divided_by)
+        return self.table.created, *columns
+
+
+def lock_definitions(session: Connection, names: Iterable[TableName]) -> None:
+    """Let DDL on tables wait until the session's transaction ends; where there is no such table nothing waits."""
+    for name in names:
+        try:
+            query(session, f"SELECT 1 FROM {quoted(name.schema)}.{quoted(name.table)} LIMIT 0")
+        except pymysql.MySQLError as error:
+            if not error.args or error.args[0] not in MISSING:
+                raise
+
+
+def opened(session: Connection, filter: Filter, table: SourceTable, create_schema: str) -> Opened:
+    """The table with its definition; the session holds its lock.
+
+    Args:
+        session: the session.
+        filter: what is published of it.
+        table: the table.
+        create_schema: CREATE DATABASE of its schema.
+    """
+    name = table.layout.name
+    create = str(query(session, f"SHOW CREATE TABLE {table.source}")[0]["Create Table"])
+    published = filter.published_statement(Statement(name.schema, create), lambda _: None)
+    statements: list[Rows | Statement] = []
+    if "ddl" in filter.actions(*name) and published is not None:
+        schema = filter.published_name(name).schema
+        statements = [schema_definition(name.schema, create_schema, schema), published]
+    return Opened(table, filter.published_name(name), statements)
+
+
+def schema_definition(schema: str, create: str, published: str) -> Statement:
+    """CREATE DATABASE of a schema as it is published.
+
+    Args:
+        schema: the source's name of it.
+        create: the statement with this name.
+        published: the name under which it is published.
+    """
+    return rename_tables(Statement(schema, create), lambda name: name, lambda _: published)

@@ -1,0 +1,102 @@
+"""The beginning of an initial load: the tables' definitions, as events at the position at which the log begins.
+
+It is short: the rows follow by the rounds of `TableLoads`, while the source's log is published. A producer that dies
+before its end publishes another beginning, at which targets start over.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from threading import Event
+from typing import Final
+
+from connector.errors import SourceChanged
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
+from connector.log.ids import Kind
+from connector.log.transaction.load import LoadEvent, Part
+from connector.log.transaction.position import SnapshotCompleted
+from connector.producer.going_online import Online
+from connector.producer.publish.queue import Work
+from connector.producer.round_events import LoadEvents
+from connector.producer.sources.source import OpenedTable, Snapshot
+from connector.retrying import Stopped
+
+INITIAL: Final = "the initial load"
+BEGUN_AGAIN: Final = "the initial load began again, without this table"
+
+
+def begin_initial_load(online: Online, snapshot: Snapshot, now: int, stop: Event) -> None:
+    """Publish the definitions, and ask for the load of each table.
+
+    Args:
+        online: the online producer; its control state and its stream get the tables.
+        snapshot: the tables.
+        now: µs since 1970 UTC.
+        stop: set to stop the producer.
+
+    Raises:
+        SourceChanged: the snapshot is of another server than the epoch.
+        Stopped: `stop` was set.
+        ConnectorError: of the publisher.
+    """
+    if snapshot.server_uuid != online.control.epochs[-1].server_uuid:
+        raise SourceChanged("the connection reaches another server than the one with which the epoch began")
+    point = snapshot.point
+    events = LoadEvents(online, point, point.position)
+    events.put_event(Kind.TRANSACTION, {"snapshot": "begin"}, [])
+    for schema in snapshot.schemas:
+        events.put_event(Kind.DDL, {"snapshot": "table"}, [schema])
+    for table in snapshot.unloaded:
+        if table.definition:
+            events.put_event(Kind.DDL, {"snapshot": "table"}, [*table.definition])
+    requests, states = dict(online.control.load_requests), dict(online.control.loads)
+    for number, (name, table) in enumerate(snapshot.tables.items()):
+        if stop.is_set():
+            raise Stopped
+        request = LoadRequest(table=name, load=secrets.token_hex(8), asked_at=now + number, asked_by=INITIAL)
+        requests[name], states[name] = request, begin_table(events, request, table, now, [request])
+    given_up: Work = []
+    for name, state in online.control.loads.items():
+        if name not in snapshot.tables and state.state is LoadState.LOADING:
+            states[name] = replace(state, state=LoadState.CANCELLED, at=now, why=BEGUN_AGAIN)
+            given_up.append(states[name])
+    place = {"file": point.position.file, "pos": str(point.position.offset)}
+    if point.gtid_set is not None:
+        place["gtid_set"] = point.gtid_set
+    ended: Work = [*given_up, SnapshotCompleted(point.gtid_set)]
+    if snapshot.definitions is not None:
+        ended.append(snapshot.definitions)
+    online.stream.tables = snapshot.definitions
+    events.put_event(Kind.TRANSACTION, {"snapshot": "end", **place}, [], ended)
+    online.control = replace(online.control, load_requests=requests, loads=states)
+
+
+def begin_table(
+    events: LoadEvents, request: LoadRequest, table: OpenedTable, now: int, more: Work | None = None
+) -> TableLoad:
+    """Publish the beginning of a table's load.
+
+    Args:
+        events: at the place at which the table has this definition.
+        request: the load.
+        table: the table.
+        now: µs since 1970 UTC.
+        more: records that are written with the event.
+
+    Returns:
+        The state of the load, which is written with the event.
+    """
+    state = TableLoad(
+        table=request.table,
+        load=request.load,
+        state=LoadState.LOADING,
+        key=table.key,
+        estimate=table.estimate,
+        began_at=now,
+        at=now,
+        begin=events.next,
+        last=events.next,
+    )
+    events.put(LoadEvent(request.load, Part.BEGIN, table.published), [*table.definition], [*(more or []), state])
+    return state
