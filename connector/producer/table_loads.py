@@ -29,7 +29,7 @@ from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, SourceChanged, SourceUnavailable
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
-from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, outstanding
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, outstanding
 from connector.log.transaction.definition import Item
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
@@ -120,8 +120,8 @@ class TableLoads:
             self._requests[request.table] = request
             self._known_outstanding = None
             self._loading = True
-            if request.cancel:
-                self._cancel(online, request)
+        if self._known_outstanding is None:
+            self._cancel(online)
         if self._round is None and not self._outstanding():
             if self._loading:
                 self._loading = False
@@ -144,11 +144,9 @@ class TableLoads:
             opened, self._round = self._round, None
             opened.round.close()
 
-    def _cancel(self, online: Online, request: LoadRequest) -> None:
-        state = self._states.get(request.table)
-        if state is not None and state.state is LoadState.LOADING:
-            why = f"cancelled by {request.asked_by}"
-            online.publisher.put([self._changed(replace(state, state=LoadState.CANCELLED, why=why))])
+    def _cancel(self, online: Online) -> None:
+        for state in list(cancelled(self._requests.values(), self._states, self._clock.now())):
+            online.publisher.put([self._changed(state)])
             self.abandon()
 
     def _open(self, online: Online) -> None:

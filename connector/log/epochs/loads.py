@@ -6,8 +6,8 @@ table: a newer request for a table replaces an older one, and a load begins that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from connector.log.epochs.fork import Range, overlaps
@@ -33,7 +33,7 @@ class LoadRequest:
         load: the ID of the load; random.
         asked_at: µs since 1970 UTC.
         asked_by: user@host.
-        cancel: the load with this ID is to be ended instead.
+        cancel: the table's load is to be ended instead, whatever its ID.
     """
 
     table: TableName
@@ -75,6 +75,26 @@ class TableLoad:
     last: Seqno = NO_SEQNO
 
 
+def cancelled(
+    requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], now: int
+) -> Iterator[TableLoad]:
+    """The new states of tables whose newest request ends their load, whether it has begun or not.
+
+    Args:
+        requests: the newest request of each table.
+        states: the newest state of each table.
+        now: µs since 1970 UTC.
+    """
+    for request in requests:
+        state = states.get(request.table)
+        if not request.cancel:
+            continue
+        if state is None or (state.load != request.load and state.state is not LoadState.LOADING):
+            state = TableLoad(table=request.table, load=request.load, state=LoadState.LOADING, began_at=now)
+        if state.state is LoadState.LOADING:
+            yield replace(state, state=LoadState.CANCELLED, at=now, why=f"cancelled by {request.asked_by}")
+
+
 def outstanding(
     requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], trapped: Sequence[Range] = ()
 ) -> list[tuple[LoadRequest, TableLoad | None]]:
@@ -91,9 +111,10 @@ def outstanding(
     found: list[tuple[LoadRequest, TableLoad | None]] = []
     for request in sorted(requests, key=lambda one: (one.asked_at, one.table)):
         state = states.get(request.table)
+        if request.cancel:
+            continue
         if state is None or state.load != request.load:
-            if not request.cancel:
-                found.append((request, None))
+            found.append((request, None))
         elif state.state in (LoadState.LOADING, LoadState.ENDED) and overlaps(trapped, state.begin, state.last):
             found.append((request, None))
         elif state.state is LoadState.LOADING:

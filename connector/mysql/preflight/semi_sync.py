@@ -50,9 +50,9 @@ def semi_sync_problems(connection: Connection, facts: SourceFacts, *, snapshot: 
         )
     if snapshot and settings.enabled and settings.timeout > LOAD_TIMEOUT:
         yield PreflightError(
-            "the source's commits would wait for the end of the initial load, and the load for them: FLUSH TABLES WITH "
-            "READ LOCK waits for commits",
-            hint=f"load with {plugin}_enabled = OFF and source.semi_sync: false, then set both; or for the load "
+            "the source's commits would wait for the beginning of the initial load, and that for them: FLUSH TABLES "
+            "WITH READ LOCK waits for commits",
+            hint=f"begin with {plugin}_enabled = OFF and source.semi_sync: false, then set both; or meanwhile "
             f"{set_variable} {plugin}_timeout = 10000;",
             setting=f"{plugin}_timeout",
             found=settings.timeout,
@@ -78,8 +78,8 @@ def _timeout_warnings(settings: SemiSyncSettings, facts: SourceFacts, *, snapsho
     name, seconds = f"{settings.plugin}_timeout", settings.timeout / 1000
     if snapshot:
         yield (
-            f"{name} is {settings.timeout}: during the initial load the first commit waits {seconds:g} s, then the "
-            "source is asynchronous until the producer has caught up"
+            f"{name} is {settings.timeout}: until the initial load has begun the first commit waits {seconds:g} s, then "
+            "the source is asynchronous until the producer has caught up"
         )
     elif settings.timeout < LONG_TIMEOUT:
         yield (
