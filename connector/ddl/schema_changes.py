@@ -187,7 +187,7 @@ class _Changes:
             self._draft.forget(new, ambiguous)
             return
         self._draft.drop(old)
-        self._draft.put(table, new)
+        self._draft.rename(table, old, new)
 
     def _drop_index(self, name: TableReference, *, primary: bool) -> None:
         table = self._draft.find(self._name(name))

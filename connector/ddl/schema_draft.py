@@ -34,6 +34,7 @@ class SchemaDraft:
         self._why = why
         self._tables: dict[TableName, TableDefinition | None] = {}
         self._schemas: dict[str, str | None] = {}
+        self._renamed: dict[TableName, TableName] = {}
 
     @property
     def old(self) -> bool:
@@ -46,6 +47,7 @@ class SchemaDraft:
         return Redefined(
             {name: table for name, table in self._tables.items() if table != self._known.tables.get(name)},
             {name: charset for name, charset in self._schemas.items() if charset != self._known.schemas.get(name)},
+            {new: old for new, old in self._renamed.items() if new != old},
         )
 
     def named(self, name: TableName) -> TableName:
@@ -61,6 +63,11 @@ class SchemaDraft:
         name = name or table.name
         if self._rules.captures_schema(name.schema):
             self._tables[name] = replace(table, layout=replace(table.layout, name=name))
+
+    def rename(self, table: TableDefinition, old: TableName, new: TableName) -> None:
+        """Rename a table."""
+        self.put(table, new)
+        self._renamed[new] = self._renamed.pop(old, old)
 
     def drop(self, name: TableName) -> None:
         """Drop a table."""

@@ -54,7 +54,7 @@ def begin_initial_load(online: Online, snapshot: Snapshot, now: int, stop: Event
     for number, (name, table) in enumerate(snapshot.tables.items()):
         if stop.is_set():
             raise Stopped
-        request = LoadRequest(table=name, load=secrets.token_hex(8), asked_at=now + number, asked_by=INITIAL)
+        request = LoadRequest(table=name, load=new_id(), asked_at=now + number, asked_by=INITIAL)
         requests[name], states[name] = request, begin_table(events, request, table, now, [request])
     given_up: Work = []
     for name, state in online.control.loads.items():
@@ -70,6 +70,11 @@ def begin_initial_load(online: Online, snapshot: Snapshot, now: int, stop: Event
     online.stream.tables = snapshot.definitions
     events.put_event(Kind.TRANSACTION, {"snapshot": "end", **place}, [], ended)
     online.control = replace(online.control, load_requests=requests, loads=states)
+
+
+def new_id() -> str:
+    """The ID of a new load."""
+    return secrets.token_hex(8)
 
 
 def begin_table(

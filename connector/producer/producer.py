@@ -277,7 +277,7 @@ class Producer:
             if isinstance(item, PositionAdvance):
                 work.append(item)
             elif isinstance(item, Redefined):  # queued with the end of its event
-                work.append(item)
+                work += [item, *self._table_loads.redefined(item)]
                 if online.stream.tables is not None:
                     online.stream.tables = online.stream.tables.after(item)
             else:

@@ -30,12 +30,12 @@ from connector.errors import BrokerUnavailable, ConnectorError, Fenced, Prefligh
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, outstanding
-from connector.log.transaction.definition import Item
+from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import PositionRecord
 from connector.producer.going_online import Online
-from connector.producer.initial_load import begin_table
+from connector.producer.initial_load import begin_table, new_id
 from connector.producer.open_round import OpenRound
 from connector.producer.round_events import RoundEvents
 from connector.producer.sources.source import EventSource, OpenedTable, Round
@@ -137,6 +137,29 @@ class TableLoads:
                 self._publish(online, opened)
             finally:
                 opened.round.close()
+
+    def redefined(self, change: Redefined) -> list[LoadRequest | TableLoad]:
+        """End the loads of tables that DDL has dropped, and begin those of tables that it has renamed.
+
+        Returns:
+            The records that are written with the DDL's event.
+        """
+        under_way = {request.table: (request, state) for request, state in self._outstanding()}
+        now = self._clock.now()
+        records: list[LoadRequest | TableLoad] = []
+        for name, (request, state) in under_way.items():
+            if name in change.tables and change.tables[name] is None:
+                state = state or TableLoad(table=name, load=request.load, state=LoadState.LOADING, began_at=now)
+                why = "the table was dropped or renamed"
+                records.append(self._changed(replace(state, state=LoadState.CANCELLED, at=now, why=why)))
+                LOG.info("the load of a table has stopped", extra=self._fields(name, why=why))
+        for new, old in change.renamed.items():
+            if new in under_way or old in under_way:
+                asked_by = f"the renaming of {old}"
+                self._requests[new] = LoadRequest(table=new, load=new_id(), asked_at=now, asked_by=asked_by)
+                records.append(self._requests[new])
+                self._known_outstanding = None
+        return records
 
     def abandon(self) -> None:
         """Drop the open round, e.g. because the stream is gone. May be repeated."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
@@ -10,14 +10,16 @@ from typing import Any
 from connector.errors import ConnectorError, SourceUnavailable
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import Action, LogId
-from connector.log.transaction.batch import PositionAdvance, TransactionBatch
+from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
 from connector.log.transaction.definition import Definitions, Item
+from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import Finished, PositionRecord, SourcePosition
 from connector.log.writing.online import SourceFound
 from tests.support import encoding as making
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
-LAYOUT = making.TableLayout(making.TableName("a", "t"), (making.Column("c", "varchar(100)"),), (0,))
+START = SourcePosition("mysql-bin.000002", 1000)
+LAYOUT = TableLayout(TableName("a", "t"), (Column("c", "varchar(100)"),), (0,))
 
 
 def transaction(number: int, *, pieces: int = 1, rows: int = 5, text: str = "x") -> list[TransactionBatch]:
@@ -62,31 +64,77 @@ class ScriptedStream:
         self.rest = []
 
 
+@dataclass(frozen=True)
+class ScriptedTable:
+    """The table of which all transactions are."""
+
+    published: TableName = LAYOUT.name
+    definition: Sequence[Rows | Statement] = ()
+    key: tuple[str, ...] = ()
+    has_key: bool = True
+    transactional: bool = True
+    estimate: int = 5
+
+
+@dataclass(frozen=True)
+class ScriptedPoint:
+    """The source before its first transaction."""
+
+    position: SourcePosition = START
+    gtid_set: str | None = ""
+    time: int = 1
+    server_id: int = 1
+
+
 @dataclass
-class ScriptedLoad:
-    """One row, and a failure in the middle if the script has one."""
+class ScriptedSnapshot:
+    """One table; the producer may be stopped before it is published."""
 
     source: ScriptedSource
+    point: ScriptedPoint = ScriptedPoint()
+    server_uuid: str = UUID
+    schemas: Sequence[Statement] = ()
+    unloaded: Sequence[ScriptedTable] = ()
+    definitions: Definitions = field(default_factory=Definitions)
 
     @property
-    def position(self) -> tuple[SourcePosition, str | None]:
-        return SourcePosition("mysql-bin.000002", 1000), None
+    def tables(self) -> dict[TableName, ScriptedTable]:
+        if self.source.stop_in_load:
+            self.source.stop.set()
+        return {LAYOUT.name: ScriptedTable()}
 
-    tables = Definitions()
 
-    def batches(self) -> Iterator[TransactionBatch]:
-        for part in ("begin", "rows", "end"):
-            if part == "rows" and self.source.load_failures:
-                raise self.source.load_failures.pop(0)
-            if part == "rows" and self.source.stop_in_load:
-                self.source.stop.set()
-            piece = transaction(1, text="loaded")[0]
-            begin = replace(making.BEGIN, gtid=None, start=self.position[0], metadata={"snapshot": part})
-            changes = piece.changes if part == "rows" else []
-            yield TransactionBatch(begin, changes, replace(making.ENDING, end=self.position[0]))
+@dataclass
+class ScriptedRound:
+    """The table's rows before its first transaction, in one round."""
+
+    source: ScriptedSource
+    wanted: Collection[TableName]
+    brief: bool = True
+    place: SourcePosition = START
+    time: int = 1
+    server_id: int = 1
+    server_uuid: str = UUID
+    tables: Mapping[TableName, ScriptedTable] = field(default_factory=lambda: {LAYOUT.name: ScriptedTable()})
+
+    def open(self, consumed: str | None) -> None:
+        if self.source.load_failures:
+            raise self.source.load_failures.pop(0)
+
+    def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
+        values = [{"before": None, "after": [f"loaded-{row}"]} for row in range(5)]
+        for change in making.whole([making.Change(LAYOUT, Action.READ, values)])[0].changes:
+            assert isinstance(change, Rows)
+            yield LAYOUT.name, change
+
+    def progress(self, name: TableName) -> tuple[tuple[str, ...] | None, bool]:
+        return None, True
+
+    def failed(self, name: TableName) -> ConnectorError | None:
+        return None
 
     def close(self) -> None:
-        pass
+        self.source.rounds_closed += not self.source.load_failures
 
 
 @dataclass
@@ -99,6 +147,10 @@ class ScriptedSource:
         breaks: (transaction, piece) before which the connection is lost, each once.
         lost: transactions that come as if filtered.
         purged: transactions that are no longer there.
+        loads: the log begins with an initial load.
+        snapshot_failures: errors with which the definitions are not read.
+        load_failures: errors with which a round does not open.
+        stop_in_load: the producer is stopped while it publishes the definitions.
     """
 
     stop: Event
@@ -107,8 +159,10 @@ class ScriptedSource:
     lost: set[int] = field(default_factory=set)
     purged: set[int] = field(default_factory=set)
     loads: bool = False
+    snapshot_failures: list[ConnectorError] = field(default_factory=list)
     load_failures: list[ConnectorError] = field(default_factory=list)
     stop_in_load: bool = False
+    rounds_closed: int = 0
     acknowledger: None = None
 
     def check(self, *, load: bool) -> None:
@@ -145,8 +199,13 @@ class ScriptedSource:
     def after(self, position: PositionRecord, tables: Definitions | None = None) -> ScriptedStream:
         return self._after(GtidSet.parse(position.gtid_set or ""))
 
-    def load(self) -> ScriptedLoad:
-        return ScriptedLoad(self)
+    def snapshot(self) -> ScriptedSnapshot:
+        if self.snapshot_failures:
+            raise self.snapshot_failures.pop(0)
+        return ScriptedSnapshot(self)
+
+    def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> ScriptedRound:
+        return ScriptedRound(self, tuple(after))
 
     def _after(self, seen: GtidSet) -> ScriptedStream:
         return ScriptedStream(

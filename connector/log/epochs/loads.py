@@ -75,9 +75,7 @@ class TableLoad:
     last: Seqno = NO_SEQNO
 
 
-def cancelled(
-    requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], now: int
-) -> Iterator[TableLoad]:
+def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], now: int) -> Iterator[TableLoad]:
     """The new states of tables whose newest request ends their load, whether it has begun or not.
 
     Args:
@@ -114,9 +112,12 @@ def outstanding(
         if request.cancel:
             continue
         if state is None or state.load != request.load:
-            found.append((request, None))
-        elif state.state in (LoadState.LOADING, LoadState.ENDED) and overlaps(trapped, state.begin, state.last):
-            found.append((request, None))
-        elif state.state is LoadState.LOADING:
-            found.append((request, state))
+            state = None
+        elif state.state not in {LoadState.LOADING, LoadState.ENDED}:
+            continue
+        elif overlaps(trapped, state.begin, state.last):
+            state = None
+        elif state.state is LoadState.ENDED:
+            continue
+        found.append((request, state))
     return found

@@ -36,10 +36,12 @@ class Redefined:
     Args:
         tables: name → definition; None for a dropped table.
         schemas: schema → default character set; None for a dropped schema.
+        renamed: new name → the name before, for tables that were renamed; not stored.
     """
 
     tables: Mapping[TableName, TableDefinition | None] = field(default_factory=dict)
     schemas: Mapping[str, str | None] = field(default_factory=dict)
+    renamed: Mapping[TableName, TableName] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

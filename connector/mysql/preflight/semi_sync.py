@@ -78,8 +78,8 @@ def _timeout_warnings(settings: SemiSyncSettings, facts: SourceFacts, *, snapsho
     name, seconds = f"{settings.plugin}_timeout", settings.timeout / 1000
     if snapshot:
         yield (
-            f"{name} is {settings.timeout}: until the initial load has begun the first commit waits {seconds:g} s, then "
-            "the source is asynchronous until the producer has caught up"
+            f"{name} is {settings.timeout}: until the initial load has begun the first commit waits {seconds:g} s, "
+            "then the source is asynchronous until the producer has caught up"
         )
     elif settings.timeout < LONG_TIMEOUT:
         yield (

@@ -95,7 +95,7 @@ class TableHistory:
             server_charset=_charset(statement.options.get("collation_server")),
             position=str(position),
         )
-        if not change.tables and not change.schemas:
+        if not (change.tables or change.schemas or change.renamed):
             return False
         self._known = self._known.after(change)
         self._changes.append(change)
@@ -107,6 +107,7 @@ class TableHistory:
         return Redefined(
             {name: table for change in changes for name, table in change.tables.items()},
             {name: charset for change in changes for name, charset in change.schemas.items()},
+            {new: old for change in changes for new, old in change.renamed.items()},
         )
 
     def known(self, name: TableName) -> TableLayout | None:

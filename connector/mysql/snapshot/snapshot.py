@@ -125,9 +125,7 @@ def _defined(connection: Connection, filter: Filter, dictionary: _Dictionary) ->
     return read, _dictionary(connection, filter)
 
 
-def _snapshot(
-    point: SnapshotPoint, uuid: str, read: list[Opened], after: _Dictionary, filter: Filter
-) -> Snapshot:
+def _snapshot(point: SnapshotPoint, uuid: str, read: list[Opened], after: _Dictionary, filter: Filter) -> Snapshot:
     schemas, tables, definitions = after
     filter.check_rules([table.layout for table in tables])
     loaded = [one for one in read if "insert" in filter.actions(*one.table.layout.name)]

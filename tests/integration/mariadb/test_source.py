@@ -285,7 +285,7 @@ def test_load_and_log_give_equal_rows(mariadb_server: SqlServer) -> None:
             if isinstance(change, Rows):
                 logged.setdefault(change.layout, []).extend(after for _, after in images(change))
         loaded: dict[TableLayout, list[Any]] = {}
-        for change in changes(take(source)):
+        for change in take(source):
             if isinstance(change, Rows):
                 loaded.setdefault(change.layout, []).extend(values(change))
         assert len(loaded) == len(CASES)

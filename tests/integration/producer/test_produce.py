@@ -36,15 +36,15 @@ def test_producer_loads_follows_ends_and_resumes(bench: Bench) -> None:
         first.loaded()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         bench.sql(f"UPDATE {bench.service}.t SET v = 'changed' WHERE id = 1")
-        until(lambda: last_seqno(bench) >= 5)
+        until(lambda: last_seqno(bench) >= 6)
         assert first.stop() == 0
-        assert "stopped after event 5" in first.text
+        assert "stopped after event 6" in first.text
     bench.sql(f"SET binlog_rows_query_log_events = ON; DELETE FROM {bench.service}.t WHERE id = 2")
     with bench.start(THL_SOURCE__ROWS_QUERY_BYTES="21") as second:
-        until(lambda: last_seqno(bench) >= 6)
+        until(lambda: last_seqno(bench) >= 7)
         assert second.stop() == 0
     events = check(bench)
-    assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 2]
+    assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 1, 2]
     (metadata,) = {event[0]["metadata"].get("rows_query.0") for event in events} - {None}
     assert metadata == f"DELETE FROM {bench.service} … (21 of 36 bytes)"
 
@@ -122,13 +122,13 @@ def test_an_ordinary_consumer_sees_each_event_once_though_one_was_given_up(bench
 
 def test_older_of_two_producers_ends_fenced(bench: Bench) -> None:
     with bench.start() as older:
-        until(lambda: last_seqno(bench) >= 3)
+        older.loaded()
         with bench.start() as newer:
             newer.online()
             bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
             assert older.ended() == 7
             assert "newer producer" in older.text
-            until(lambda: last_seqno(bench) >= 4)
+            until(lambda: last_seqno(bench) >= 5)
             assert newer.stop() == 0
     check(bench)
 

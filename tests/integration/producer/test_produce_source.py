@@ -14,7 +14,7 @@ from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.config.publish import Publish
 from connector.config.source import Source
-from connector.errors import HistoriesDiffer, SourceChanged, SourceUnavailable
+from connector.errors import ConnectorError, HistoriesDiffer, SourceChanged, SourceUnavailable
 from connector.kafka.log_reader import LogReader
 from connector.kafka.transactions import Transactions
 from connector.log.epochs.control import ControlState
@@ -204,19 +204,48 @@ def test_purged_last_transaction_is_not_compared(config: Config) -> None:
 
 
 @pytest.mark.parametrize("failure", [SourceChanged("DDL"), SourceUnavailable("gone")])
-def test_failed_load_starts_again(config: Config, failure: SourceChanged | SourceUnavailable) -> None:
-    source = ScriptedSource(Event(), [transaction(1)], loads=True, load_failures=[failure])
+def test_initial_load_whose_definitions_are_not_read_begins_at_the_next_attempt(
+    config: Config, failure: SourceChanged | SourceUnavailable
+) -> None:
+    source = ScriptedSource(Event(), [transaction(1)], loads=True, snapshot_failures=[failure])
     position = produce(config, source)
+    assert not source.snapshot_failures
     assert not position.snapshot
-    parts = [event[0]["metadata"].get("snapshot") for event in events(config)]
-    assert parts == ["begin", "begin", "rows", "end", None]
+    assert snapshot_parts(config)[:3] == ["begin", None, "end"]
 
 
-def test_stopped_load_starts_again_at_the_next_start(config: Config) -> None:
+def test_round_that_does_not_open_is_opened_again_within_the_same_load(config: Config) -> None:
+    failures: list[ConnectorError] = [SourceChanged("DDL"), SourceUnavailable("gone")]
+    source = ScriptedSource(LoadedStop(), [], loads=True, load_failures=failures)
+    source.stop.source = source  # type: ignore[attr-defined]
+    produce(config, source)
+    assert not source.load_failures
+    found = events(config)
+    assert [event[0]["metadata"].get("snapshot", event[0]["metadata"].get("load_part")) for event in found] == [
+        "begin", "begin", "end", "rows", "end",
+    ]  # fmt: skip
+    assert rows(found[3]) == [f"loaded-{row}" for row in range(5)]
+
+
+def test_initial_load_stopped_before_its_end_begins_again_at_the_next_start(config: Config) -> None:
     source = ScriptedSource(Event(), [transaction(1)], loads=True, stop_in_load=True)
     assert produce(config, source).snapshot
     source.stop_in_load = False
     assert not produce(config, source).snapshot
-    found = events(config)
-    assert [event[0]["metadata"].get("snapshot") for event in found][-4:] == ["begin", "rows", "end", None]
-    assert rows(found[-1]) == expected(1)
+    parts = snapshot_parts(config)
+    assert parts[-4:-1] == ["begin", None, "end"]
+    assert rows(events(config)[-1]) == expected(1)
+
+
+class LoadedStop(Event):
+    """Is set once a stream has ended and the tables are loaded."""
+
+    source: ScriptedSource
+
+    def set(self) -> None:
+        if self.source.rounds_closed:
+            super().set()
+
+
+def snapshot_parts(config: Config) -> list[str | None]:
+    return [event[0]["metadata"].get("snapshot") for event in events(config)]

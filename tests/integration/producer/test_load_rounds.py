@@ -1,4 +1,4 @@
-"""Several connections load every row of every kind of key once, in one view; the load outlives the brokers."""
+"""Rounds of several connections read every row of every kind of key once; each round has one view."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connector.cli import run as thl
+from connector.clock import SystemClock
 from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
-from connector.errors import PreflightError, SandboxError, SourceChanged
-from connector.log.transaction.batch import Rows, Statement, TransactionBatch
+from connector.errors import PreflightError, SandboxError
+from connector.log.ids import Action
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import connect, query
 from connector.mysql.server.snapshot_point import check_one_server
-from connector.mysql.snapshot.readers import Readers
-from connector.mysql.snapshot.snapshot import Snapshot
+from connector.mysql.snapshot.key_ranges import Bound
+from connector.mysql.snapshot.load_round import LoadRound, Wanted
+from connector.mysql.snapshot.snapshot import read_snapshot
 from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
-from tests.support.binlog import changes
-from tests.support.clock import PATIENCE, Slept
 from tests.support.loading import a_database, a_user, as_source, run, values
 from tests.support.producing import SMALL, Bench, check, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
@@ -93,24 +94,50 @@ def by(source: Source, **settings: Any) -> Source:
     return source.model_copy(update={"snapshot": InitialLoad(**settings), "batch_bytes": 2000})
 
 
-def load(source: Source, clock: Slept | None = None) -> tuple[int, list[TransactionBatch]]:
-    """A whole load: the number of its connections, and its batches."""
-    snapshot = Snapshot(source, Filter(source.filters), clock=clock)
-    snapshot.open()
+@dataclass
+class Read:
+    """What rounds have read.
+
+    Args:
+        connections: of the last round.
+        rounds: their number.
+        rows: the rows of each table.
+    """
+
+    connections: int = 0
+    rounds: int = 0
+    rows: dict[str, list[list[Any]]] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> dict[str, Counter[str]]:
+        return {table: Counter(map(repr, rows)) for table, rows in self.rows.items()}
+
+
+def read_round(source: Source, after: dict[TableName, Bound | None], read: Read) -> dict[TableName, Bound | None]:
+    """Reads one round; returns the tables that have more rows, as `TableLoads` wants them in the next round."""
+    wanted = [Wanted(*one) for one in after.items()]
+    opened = LoadRound(source, Filter(source.filters), wanted, SystemClock(), brief=True)
     try:
-        connections = 1 + len(snapshot._others)
-        return connections, list(snapshot.batches())
+        opened.open(None)
+        read.rounds += 1
+        read.connections = len(opened._sessions)
+        for name, rows in opened.rows(after):
+            assert rows.action is Action.READ
+            read.rows.setdefault(name.table, []).extend(values(rows))
+        progress = {name: opened.progress(name) for name in after}
     finally:
-        snapshot.close()
+        opened.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("load-")]
+    return {name: key for name, (key, ended) in progress.items() if not ended}
 
 
-def rows_of(batches: list[TransactionBatch]) -> dict[str, Counter[str]]:
-    """The rows of each table."""
-    found: dict[str, Counter[str]] = {}
-    for change in changes(batches):
-        if isinstance(change, Rows):
-            found.setdefault(change.layout.name.table, Counter()).update(map(repr, values(change)))
-    return found
+def load(source: Source, *names: TableName) -> Read:
+    """Reads tables in as many rounds as it takes."""
+    read = Read()
+    after: dict[TableName, Bound | None] = dict.fromkeys(names)
+    while after:
+        after = read_round(source, after, read)
+    return read
 
 
 def fill(source: Source, name: str, *tables: str) -> None:
@@ -128,17 +155,23 @@ def test_every_row_of_every_kind_of_key_is_loaded_once(each_server: SqlServer, m
         chunks[table.layout.name.table] += 1
         return table_rows(connection, table, within, *more)
 
-    monkeypatch.setattr("connector.mysql.snapshot.readers.table_rows", counted)
+    monkeypatch.setattr("connector.mysql.snapshot.load_round.table_rows", counted)
     with a_database(each_server, "keys") as (source, name):
         fill(source, name, *KEYS)
-        connections, parallel = load(by(source))
+        names = [TableName(name, table) for table in KEYS]
+        parallel = load(by(source, round_seconds=60), *names)
         divided = dict(chunks)
         chunks.clear()
-        _, serial = load(by(source, connections=1))
-    assert connections == 3
-    assert rows_of(parallel) == rows_of(serial)
-    assert {rows.total() for rows in rows_of(parallel).values()} == {1024}
-    assert set(chunks.values()) == {1}
+        serial = load(by(source, connections=1, round_seconds=60, chunk_rows=100_000), *names)
+        whole = dict(chunks)
+        rounds = {table: load(by(source, round_seconds=1e-6), one) for table, one in zip(KEYS, names, strict=True)}
+    assert (parallel.connections, parallel.rounds, serial.connections, serial.rounds) == (3, 1, 1, 1)
+    assert parallel.counted == serial.counted
+    assert {rows.total() for rows in serial.counted.values()} == {1024}
+    assert set(whole.values()) == {1}
+    for table, read in rounds.items():
+        assert read.counted[table] == serial.counted[table], table
+        assert (read.rounds > 4) == KEYS[table][2], (table, read.rounds)
     for table, (_, _, is_divided) in KEYS.items():
         assert (divided[table] > 4) == is_divided, (table, divided)
         assert divided[table] < 40
@@ -148,6 +181,7 @@ def test_all_connections_have_one_view_under_load(database: tuple[Source, str]) 
     """Each transaction moves one from a row to another: any single view has the same sum."""
     source, name = database
     fill(source, name, "dense", "composite")
+    names = TableName(name, "dense"), TableName(name, "composite")
     stop = threading.Event()
 
     def write(first: int) -> None:
@@ -167,74 +201,32 @@ def test_all_connections_have_one_view_under_load(database: tuple[Source, str]) 
         writer.start()
     try:
         for _ in range(5):
-            _, batches = load(by(source))
-            sums = Counter[str]()
-            for change in changes(batches):
-                if isinstance(change, Rows):
-                    sums[change.layout.name.table] += sum(row[-1] for row in values(change))
-            assert sums["dense"] + sums["composite"] == 2 * (1023 * 1024 // 2)
+            read = Read()
+            assert not read_round(by(source, round_seconds=60), dict.fromkeys(names), read)
+            assert read.connections == 3
+            assert sum(row[-1] for rows in read.rows.values() for row in rows) == 2 * (1023 * 1024 // 2)
     finally:
         stop.set()
         for writer in writers:
             writer.join()
 
 
-def test_ddl_waits_for_the_last_chunk_and_a_reader_that_waits_behind_it_helps_elsewhere(
-    database: tuple[Source, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, name = database
-    fill(source, name, "dense", "skewed")
-    monkeypatch.setattr("connector.mysql.server.snapshot_point.LOCK_WAIT_SECONDS", 1)
-    join, read_chunks, gave_up = Readers._join, Readers._read_chunks, threading.Event()
-    thread = threading.Thread(target=lambda: run(source, name, "ALTER TABLE dense ADD COLUMN more INT"))
-
-    def hold_until_another_gave_up(readers: Readers, connection: Any, shared: Any, first: Any) -> None:
-        if shared.table.layout.name.table == "dense":
-            thread.start()
-            assert gave_up.wait(PATIENCE)
-        read_chunks(readers, connection, shared, first)
-
-    def join_once_ddl_waits(readers: Readers, connection: Any, shared: Any) -> Any:
-        if shared.table.layout.name.table == "dense":
-            until(lambda: waiting_for_metadata(source))
-        chunk = join(readers, connection, shared)
-        if chunk is None:
-            gave_up.set()
-        return chunk
-
-    monkeypatch.setattr(Readers, "_read_chunks", hold_until_another_gave_up)
-    monkeypatch.setattr(Readers, "_join", join_once_ddl_waits)
-    _, batches = load(by(source))
-    thread.join()
-    assert {table: rows.total() for table, rows in rows_of(batches).items()} == {
-        "dense": 1024, "numbers": 1024, "skewed": 1024,
-    }  # fmt: skip
-
-
-def waiting_for_metadata(source: Source) -> bool:
-    connection = connect(source)
-    try:
-        waits = "SELECT 1 FROM information_schema.processlist WHERE state LIKE 'Waiting for table metadata lock%'"
-        return bool(query(connection, waits))
-    finally:
-        connection.close()
-
-
 def test_tables_named_first_are_loaded_first(database: tuple[Source, str]) -> None:
     source, name = database
     run(source, name, *(f"CREATE TABLE {table} (id INT PRIMARY KEY)" for table in ("a", "b", "c1", "c2")))
-    _, batches = load(by(source, first=(f"{name}.c*", f"{name}.b"), connections=1))
-    created = [c.sql.split("`")[1] for c in changes(batches) if isinstance(c, Statement) and "CREATE TABLE" in c.sql]
-    assert created == ["c1", "c2", "b", "a"]
+    source = by(source, first=(f"{name}.c*", f"{name}.b"))
+    snapshot = read_snapshot(source, Filter(source.filters), SystemClock())
+    assert [one.table for one in snapshot.tables] == ["c1", "c2", "b", "a"]
 
 
-def test_rows_a_second_are_limited(database: tuple[Source, str]) -> None:
+def test_chunk_is_no_larger_than_the_rows_a_second(database: tuple[Source, str]) -> None:
     source, name = database
     fill(source, name)
-    clock = Slept()
-    _, batches = load(by(source, max_rows_per_second=100), clock)
-    assert clock.seconds == pytest.approx(10.24)
-    assert all(change.count <= 100 for change in changes(batches) if isinstance(change, Rows))
+    limited = by(source, max_rows_per_second=50, chunk_rows=1000, round_seconds=1e-6)
+    read = Read()
+    after = read_round(limited, {TableName(name, "numbers"): None}, read)
+    assert read.rows["numbers"] == [[number] for number in range(50)]
+    assert after == {TableName(name, "numbers"): ("49",)}
 
 
 def test_refused_connections_leave_fewer_readers_and_a_warning(
@@ -246,9 +238,9 @@ def test_refused_connections_leave_fewer_readers_and_a_warning(
     with a_user(mysql_server, grants, do=(name,)) as limited:
         mysql_server.run_sql(f"ALTER USER {limited.user} WITH MAX_USER_CONNECTIONS 2")
         with caplog.at_level(logging.WARNING):
-            connections, batches = load(by(limited))
-    assert connections == 2
-    assert rows_of(batches)["dense"].total() == 1024
+            read = load(by(limited), TableName(name, "dense"))
+    assert read.connections == 2
+    assert read.counted["dense"].total() == 1024
     assert "reads with fewer" in caplog.text
 
 
@@ -264,28 +256,13 @@ def test_connections_to_different_servers_are_refused(mysql_server: SqlServer, m
         other.close()
 
 
-def test_ddl_found_by_one_reader_ends_all_of_them(database: tuple[Source, str]) -> None:
-    source, name = database
-    fill(source, name, "dense", "skewed")
-    snapshot = Snapshot(by(source), Filter(source.filters))
-    snapshot.open()
-    run(source, name, "ALTER TABLE skewed ADD COLUMN more INT")
-    try:
-        with pytest.raises(SourceChanged) as changed:
-            list(snapshot.batches())
-        assert changed.value.where["table"] == TableName(name, "skewed")
-    finally:
-        snapshot.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("load-")]
-
-
 def test_dry_run_shows_tables_rows_and_chunks_without_kafka(
     database: tuple[Source, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, name = database
     fill(source, name, "composite", "keyless")
-    for field, value in {"HOST": source.host, "PORT": source.port, "USER": source.user, "SERVER_ID": 4711}.items():
-        monkeypatch.setenv(f"THL_SOURCE__{field}", str(value))
+    for setting, value in {"HOST": source.host, "PORT": source.port, "USER": source.user, "SERVER_ID": 4711}.items():
+        monkeypatch.setenv(f"THL_SOURCE__{setting}", str(value))
     monkeypatch.setenv("THL_SOURCE__PASSWORD", source.password.get_secret_value())
     monkeypatch.setenv("THL_SOURCE__FILTERS__DO", f'["{name}"]')
     monkeypatch.setenv("THL_SOURCE__SNAPSHOT__CHUNK_ROWS", "100")
@@ -309,19 +286,31 @@ def test_load_goes_on_after_the_brokers_were_lost(
     bench.make_table()
     bench.insert_many(30_000)
     bench.settings["THL_KAFKA__PROPERTIES"] = '{"message.timeout.ms": "1500"}'
-    slow = {"THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "1000", "THL_SOURCE__SNAPSHOT__MAX_ROWS_PER_SECOND": "10000"}
-    with bench.start(**slow) as running:
+    bench.settings["THL_SOURCE__SNAPSHOT__MAX_ROWS_PER_SECOND"] = "5000"
+    small = {"THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "1000", "THL_SOURCE__SNAPSHOT__ROUND_SECONDS": "0.000001"}
+    with bench.start(**small) as running:
         running.online()
-        until(lambda: last_seqno(bench) >= 3)
+        until(lambda: "a round of a load" in running.text)
         bench.kafka.kill()
         until(lambda: "producer failed service=" in running.text)  # what was sent was not delivered in time
-        bench.sql(f"DELETE FROM {bench.service}.t WHERE id % 3 = 1")  # the view of the load does not see it
+        assert "loaded a table" not in running.text
+        bench.sql(f"DELETE FROM {bench.service}.t WHERE id % 3 = 1")
         bench.kafka.start()
         running.loaded()
-        assert "the initial load goes on" in running.text
+        assert "the load of a table goes on" in running.text
         before = last_seqno(bench)
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         until(lambda: last_seqno(bench) > before)
         assert running.stop() == 0
     events = check(bench)
     assert [event[0]["metadata"].get("snapshot") for event in events].count("begin") == 1
+    keys = Counter(
+        row["after"][0]
+        for event in events
+        if event[0]["metadata"].get("load_part") == "rows"
+        for part in event
+        for change in part["changes"]
+        for row in change["rows"]
+    )
+    assert len(keys) > 20_000
+    assert set(keys.values()) == {1}
