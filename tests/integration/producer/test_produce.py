@@ -173,12 +173,12 @@ def test_filtered_transactions_move_the_position(bench: Bench) -> None:
 
 def test_lost_source_is_reconnected(bench: Bench) -> None:
     with bench.start() as running:
-        until(lambda: last_seqno(bench) >= 3)
+        running.loaded()
         dump = bench.sql("SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
         for thread in dump.splitlines()[1:]:
             bench.sql(f"KILL {thread}")
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
-        until(lambda: last_seqno(bench) >= 4)
+        until(lambda: last_seqno(bench) >= 5)
         assert "the source is back" in running.text
         assert running.stop() == 0
     check(bench)
@@ -187,12 +187,12 @@ def test_lost_source_is_reconnected(bench: Bench) -> None:
 @pytest.mark.faults
 def test_killed_broker_is_reconnected(bench: Bench) -> None:
     with bench.start() as running:
-        until(lambda: last_seqno(bench) >= 3)
+        running.loaded()
         bench.kafka.kill()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         bench.kafka.start()
         bench.insert_many(3000)
-        until(lambda: last_seqno(bench) >= 5)
+        until(lambda: last_seqno(bench) >= 6)
         assert running.stop() == 0
     check(bench)
 
