@@ -128,13 +128,14 @@ class ScriptedRound:
             yield LAYOUT.name, change
 
     def progress(self, name: TableName) -> tuple[tuple[str, ...] | None, bool]:
+        self.source.rounds_read += 1
         return None, True
 
     def failed(self, name: TableName) -> ConnectorError | None:
         return None
 
     def close(self) -> None:
-        self.source.rounds_closed += not self.source.load_failures
+        pass
 
 
 @dataclass
@@ -162,7 +163,7 @@ class ScriptedSource:
     snapshot_failures: list[ConnectorError] = field(default_factory=list)
     load_failures: list[ConnectorError] = field(default_factory=list)
     stop_in_load: bool = False
-    rounds_closed: int = 0
+    rounds_read: int = 0
     acknowledger: None = None
 
     def check(self, *, load: bool) -> None:

@@ -76,7 +76,7 @@ def named_rows(bench: Bench) -> list[tuple[str, str, dict[str, Any]]]:
         (change["action"], change["table"], named(change, row))
         for event in finished(fragments(bench.config))
         for fragment in event
-        if not fragment["metadata"].get("snapshot")
+        if not {"snapshot", "load_part"} & fragment["metadata"].keys()
         for change in fragment["changes"]
         if "rows" in change
         for row in change["rows"]

@@ -53,15 +53,15 @@ def test_producer_loads_follows_ends_and_resumes(bench: Bench) -> None:
         first.loaded()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         bench.sql(f"SET gtid_domain_id = 7; UPDATE {bench.service}.t SET v = 'changed' WHERE id = 1")
-        until(lambda: last_seqno(bench) >= 5)
+        until(lambda: last_seqno(bench) >= 6)
         assert first.stop() == 0
-        assert "stopped after event 5" in first.text
+        assert "stopped after event 6" in first.text
     bench.sql(f"DELETE FROM {bench.service}.t WHERE id = 2")
     with bench.start(THL_SOURCE__ROWS_QUERY_BYTES="99") as second:
-        until(lambda: last_seqno(bench) >= 6)
+        until(lambda: last_seqno(bench) >= 7)
         assert second.stop() == 0
     events = check(bench)
-    assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 2]
+    assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 1, 2]
     told = [event[0]["metadata"].get("rows_query.0") for event in events]
     assert told == [None] * 6 + [f"DELETE FROM {bench.service}.t WHERE id = 2"]
     gtids = [event[0]["gtid"] for event in events]
@@ -167,9 +167,9 @@ def purge(server: SqlServer) -> None:
 
 def test_purged_transactions_are_refused(bench: Bench) -> None:
     with bench.start() as first:
-        until(lambda: last_seqno(bench) >= 3)
+        first.loaded()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
-        until(lambda: last_seqno(bench) >= 4)
+        until(lambda: last_seqno(bench) >= 5)
         assert first.stop() == 0
     purge(bench.mysql)
     with bench.start() as refused:  # nothing is lost, but a server that was reset would look the same
@@ -180,7 +180,7 @@ def test_purged_transactions_are_refused(bench: Bench) -> None:
         second.online()
         assert "not compared" in second.text
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('fourth')")
-        until(lambda: last_seqno(bench) >= 5)
+        until(lambda: last_seqno(bench) >= 6)
         assert second.stop() == 0
     check(bench)
     bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('fifth')")
@@ -192,16 +192,16 @@ def test_purged_transactions_are_refused(bench: Bench) -> None:
 
 def test_a_server_that_lost_its_log_is_refused(bench: Bench) -> None:
     with bench.start() as first:
-        until(lambda: last_seqno(bench) >= 3)
+        first.loaded()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
-        until(lambda: last_seqno(bench) >= 4)
+        until(lambda: last_seqno(bench) >= 5)
         assert first.stop() == 0
     bench.sql("RESET MASTER")
     with bench.start() as second:
         assert second.ended() != 0
         assert "lost the end of a binary log" in second.text or "lacks" in second.text
     events = finished(fragments(bench.config))
-    assert len(events) == 5
+    assert len(events) == 6
 
 
 @pytest.fixture
@@ -234,27 +234,27 @@ def test_a_replica_takes_over(
     bench.make_table()
     address = f"mysql://{replica.user}:{replica.password}@{replica.host}:{replica.port}"
     with bench.start(THL_PUBLISH__WAIT_FOR=address) as first:
-        until(lambda: last_seqno(bench) >= 3)
+        first.loaded()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
-        until(lambda: last_seqno(bench) >= 4)
+        until(lambda: last_seqno(bench) >= 5)
         replica.run_sql("STOP SLAVE")
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('unread')")
         until(lambda: "publication waits for a replica that lags" in first.text)
-        assert last_seqno(bench) == 4
+        assert last_seqno(bench) == 5
         assert first.stop() == 0
-    assert last_seqno(bench) == 4
+    assert last_seqno(bench) == 5
     replica.run_sql("START SLAVE")
     caught_up(replica, mariadb_server)
     replica.run_sql("STOP SLAVE; RESET SLAVE ALL")
     bench.mysql = replica
     bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('after')")
     with bench.start() as second:
-        until(lambda: last_seqno(bench) >= 6)
+        until(lambda: last_seqno(bench) >= 7)
         assert second.stop() == 0
     with bench.start() as third:  # and from its own place, behind a transaction of another server
         third.online()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('last')")
-        until(lambda: last_seqno(bench) >= 7)
+        until(lambda: last_seqno(bench) >= 8)
         assert third.stop() == 0
     events = check(bench)
     assert [event[0]["gtid"].split("-")[1] for event in events[4:]] == ["2", "2", "3", "3"]

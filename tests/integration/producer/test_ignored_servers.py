@@ -49,7 +49,7 @@ def by_name(bench: Bench) -> list[dict[str, Any]]:
         dict(zip([column["name"] for column in change["columns"]], row["after"], strict=True))
         for event in finished(fragments(bench.config))
         for part in event
-        if not part["metadata"].get("snapshot")
+        if not {"snapshot", "load_part"} & part["metadata"].keys()
         for change in part["changes"]
         for row in change.get("rows", ())
     ]

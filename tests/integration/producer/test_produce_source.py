@@ -233,8 +233,9 @@ def test_initial_load_stopped_before_its_end_begins_again_at_the_next_start(conf
     source.stop_in_load = False
     assert not produce(config, source).snapshot
     parts = snapshot_parts(config)
-    assert parts[-4:-1] == ["begin", None, "end"]
-    assert rows(events(config)[-1]) == expected(1)
+    last = len(parts) - 1 - parts[::-1].index("begin")
+    assert parts[last : last + 3] == ["begin", None, "end"]
+    assert expected(1) in [rows(event) for event in events(config)[last + 3 :]]
 
 
 class LoadedStop(Event):
@@ -243,7 +244,7 @@ class LoadedStop(Event):
     source: ScriptedSource
 
     def set(self) -> None:
-        if self.source.rounds_closed:
+        if self.source.rounds_read:
             super().set()
 
 

@@ -50,7 +50,7 @@ def changes(bench: Bench, *, load: bool = False) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for event in finished(fragments(bench.config)):
         for part in event:
-            if bool(part["metadata"].get("snapshot")) is not load:
+            if bool({"snapshot", "load_part"} & part["metadata"].keys()) is not load:
                 continue
             for change in part["changes"]:
                 if "sql" in change:
