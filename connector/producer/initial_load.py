@@ -7,13 +7,16 @@ before its end publishes another beginning, at which targets start over.
 from __future__ import annotations
 
 import secrets
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from threading import Event
 from typing import Final
 
-from connector.errors import SourceChanged
+from connector.errors import PreflightError, SourceChanged
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import Kind
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SnapshotCompleted
 from connector.producer.going_online import Online
@@ -37,6 +40,7 @@ def begin_initial_load(online: Online, snapshot: Snapshot, now: int, stop: Event
 
     Raises:
         SourceChanged: the snapshot is of another server than the epoch.
+        PreflightError: tables that are published under one name have no primary key.
         Stopped: `stop` was set.
         ConnectorError: of the publisher.
     """
@@ -51,11 +55,15 @@ def begin_initial_load(online: Online, snapshot: Snapshot, now: int, stop: Event
         if table.definition:
             events.put_event(Kind.DDL, {"snapshot": "table"}, [*table.definition])
     requests, states = dict(online.control.load_requests), dict(online.control.loads)
-    for number, (name, table) in enumerate(snapshot.tables.items()):
+    loads: dict[TableName, str] = {}  # of the tables that are published under a name
+    for number, (name, table) in enumerate(_defined_first(snapshot.tables)):
         if stop.is_set():
             raise Stopped
-        request = LoadRequest(table=name, load=new_id(), asked_at=now + number, asked_by=INITIAL)
-        requests[name], states[name] = request, begin_table(events, request, table, now, [request])
+        joins = table.published in loads
+        load = loads.setdefault(table.published, new_id())
+        request = LoadRequest(table=name, load=load, asked_at=now + number, asked_by=INITIAL)
+        states[name] = begin_table(events, request, table, now, [request], joins=joins)
+        requests[name] = request
     given_up: Work = []
     for name, state in online.control.loads.items():
         if name not in snapshot.tables and state.state is LoadState.LOADING:
@@ -78,7 +86,13 @@ def new_id() -> str:
 
 
 def begin_table(
-    events: LoadEvents, request: LoadRequest, table: OpenedTable, now: int, more: Work | None = None
+    events: LoadEvents,
+    request: LoadRequest,
+    table: OpenedTable,
+    now: int,
+    more: Work | None = None,
+    *,
+    joins: bool = False,
 ) -> TableLoad:
     """Publish the beginning of a table's load.
 
@@ -88,6 +102,7 @@ def begin_table(
         table: the table.
         now: µs since 1970 UTC.
         more: records that are written with the event.
+        joins: the load has begun with another table that is published under the same name: there is no event.
 
     Returns:
         The state of the load, which is written with the event.
@@ -103,5 +118,31 @@ def begin_table(
         begin=events.next,
         last=events.next,
     )
-    events.put(LoadEvent(request.load, Part.BEGIN, table.published), [*table.definition], [*(more or []), state])
+    records: Work = [*(more or []), state]
+    if joins:
+        events.online.publisher.put(records)
+    else:
+        events.put(LoadEvent(request.load, Part.BEGIN, table.published), [*table.definition], records)
     return state
+
+
+def _defined_first(tables: Mapping[TableName, OpenedTable]) -> list[tuple[TableName, OpenedTable]]:
+    """The tables in their order; of those that are published under one name, one that defines it comes first.
+
+    Raises:
+        PreflightError: some of those have no primary key: each is loaded by replacing all rows.
+    """
+    together = Counter(table.published for table in tables.values())
+    if without := [name for name, table in tables.items() if together[table.published] > 1 and not table.has_key]:
+        raise PreflightError(
+            "tables that are published under one name cannot be loaded without a primary key",
+            hint="add one; or leave them out by source.filters; or begin without a load: source.start = now",
+            tables=", ".join(map(str, without)),
+        )
+    found: dict[TableName, OpenedTable] = {}
+    for name, table in tables.items():
+        if together[table.published] > 1 and not table.definition:
+            same = [(other, one) for other, one in tables.items() if one.published == table.published]
+            found |= {other: one for other, one in same if one.definition}
+        found[name] = table
+    return list(found.items())

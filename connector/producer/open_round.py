@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from connector.errors import Unsupported
 from connector.log.compact.row_keys import keys
 from connector.log.ids import Action, Kind
 from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
@@ -24,7 +25,8 @@ class OpenRound:
         round: the round.
         loads: the load of each table that the round is for.
         seen: the end of what the stream has given.
-        changed: keys that the stream has changed since the round was opened, by the table's published name.
+        changed: keys that the stream has changed since the round was opened, by the table's published name; None: the
+            round's table has no primary key, whatever key the stream finds its rows by.
         spoiled: published names of tables whose rows are of no use.
         all_spoiled: none are of use.
     """
@@ -32,7 +34,7 @@ class OpenRound:
     round: Round
     loads: Mapping[TableName, str]
     seen: SourcePosition
-    changed: dict[TableName, set[bytes]] = field(default_factory=dict)
+    changed: dict[TableName, set[bytes] | None] = field(default_factory=dict)
     spoiled: set[TableName] = field(default_factory=set)
     all_spoiled: bool = False
 
@@ -52,8 +54,10 @@ class OpenRound:
                     self._note_change(change)
                 if item.begin is not None and item.begin.kind is Kind.DDL:
                     self.all_spoiled = True
-            case Prepared() | Decided():
+            case Prepared(one_phase=True) | Decided():
                 self.all_spoiled = True
+            case Prepared():
+                pass  # changes nothing before it is decided
             case PositionAdvance():
                 pass
         self.seen = end_of(item) or self.seen
@@ -65,7 +69,11 @@ class OpenRound:
         name = change.layout.name
         if name not in self.changed:
             return
-        if not change.layout.key or (change.action is Action.UPDATE and change.after):
+        noted = self.changed[name]
+        if noted is None or not change.layout.key or (change.action is Action.UPDATE and change.after):
             self.spoiled.add(name)
-        else:
-            self.changed[name] |= keys(change)
+            return
+        try:
+            noted |= keys(change)
+        except Unsupported:  # the image of an INSERT that left the key to its default
+            self.spoiled.add(name)

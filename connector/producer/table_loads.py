@@ -43,8 +43,10 @@ from connector.producer.sources.source import EventSource, OpenedTable, Round
 LOG: Final = logging.getLogger(__name__)
 TABLES_OF_A_ROUND: Final = 20
 MOST_BEHIND: Final = 16 << 20  # bytes of the source's log between the stream and a round's place
-PAUSE: Final = 0.5  # seconds after a round that could not be opened
-TOLD_AFTER: Final = 20  # such rounds
+PAUSE: Final = 0.5  # seconds after a round that could not be opened; doubled while the source refuses a lock
+LONGEST_PAUSE: Final = 30.0
+POSTPONED: Final = 10.0  # seconds for which a table that is locked is left out of rounds
+WARN_EVERY: Final = 10  # such rounds
 SPOILED_ROUNDS: Final = 3  # after which a round gets a lock
 REASON_CHARACTERS: Final = 1000
 WITHOUT_TRANSACTIONS: Final = "a table whose engine has no transactions cannot be read consistently"
@@ -75,6 +77,7 @@ class TableLoads:
         self._not_before = 0.0
         self._spoiled_rounds = 0
         self._together = TABLES_OF_A_ROUND
+        self._postponed: dict[TableName, float] = {}
         self._in_vain = 0  # attempts to open a round since the last one
 
     def restore(self, control: ControlState, *, initial: bool = False) -> None:
@@ -149,9 +152,9 @@ class TableLoads:
         records: list[LoadRequest | TableLoad] = []
         for name, (request, state) in under_way.items():
             if name in change.tables and change.tables[name] is None:
-                state = state or TableLoad(table=name, load=request.load, state=LoadState.LOADING, began_at=now)
+                ended = state or TableLoad(table=name, load=request.load, state=LoadState.LOADING, began_at=now)
                 why = "the table was dropped or renamed"
-                records.append(self._changed(replace(state, state=LoadState.CANCELLED, at=now, why=why)))
+                records.append(self._changed(replace(ended, state=LoadState.CANCELLED, at=now, why=why)))
                 LOG.info("the load of a table has stopped", extra=self._fields(name, why=why))
         for new, old in change.renamed.items():
             if new in under_way or old in under_way:
@@ -173,29 +176,38 @@ class TableLoads:
             self.abandon()
 
     def _open(self, online: Online) -> None:
-        waiting = self._outstanding()[: self._together]
-        if not waiting or self._clock.monotonic() < self._not_before:
+        now = self._clock.monotonic()
+        ready = [one for one in self._outstanding() if self._postponed.get(one[0].table, 0.0) <= now]
+        waiting = ready[: self._together]
+        if not waiting or now < self._not_before:
             return
         position = online.publisher.drain()
         online.publisher.resume()
+        pause = PAUSE
         try:
             self._round, why = self._opened(online, position, waiting)
         except (SourceChanged, SourceUnavailable) as error:
-            why = error.message
-            self._spoiled_rounds = 0  # the lock may not be had
+            why = error.located
+            if isinstance(table := error.where.get("table"), TableName):
+                self._postponed[table] = self._clock.monotonic() + POSTPONED  # the others need not wait for it
+            else:
+                self._spoiled_rounds = 0  # the lock may not be had
+                pause = min(LONGEST_PAUSE, PAUSE * 2 ** min(self._in_vain, 10))
         except ConnectorError as error:
-            why = error.message
-            if len(waiting) == 1:
+            why = error.located
+            if self._spoiled_rounds >= SPOILED_ROUNDS:
+                self._spoiled_rounds = 0  # the lock is not permitted
+            elif len(waiting) == 1:
                 self._stop_load(online, *waiting[0], error)
             # With several tables it is not known which one cannot be loaded.
             self._together = 1 if len(waiting) > 1 else TABLES_OF_A_ROUND
         if self._round is not None:
             self._in_vain = 0
             return
-        self._not_before = self._clock.monotonic() + PAUSE
+        self._not_before = self._clock.monotonic() + pause
         self._in_vain += 1
-        level = logging.WARNING if self._in_vain % TOLD_AFTER == 0 else logging.DEBUG
-        LOG.log(level, "loads wait for a round", extra={"service": self._config.service, "why": why})
+        level = logging.WARNING if self._in_vain % WARN_EVERY == 0 else logging.DEBUG
+        LOG.log(level, "no round of loads could be opened", extra={"service": self._config.service, "why": why})
 
     def _opened(
         self, online: Online, position: PositionRecord, waiting: Sequence[tuple[LoadRequest, TableLoad | None]]
@@ -213,7 +225,7 @@ class TableLoads:
             if place.file != read.file or place.offset - read.offset > MOST_BEHIND:
                 return None, f"the stream is behind: at {read}, and the source's log ends at {place}"
             closing.pop_all()
-        published = {opened.published: set[bytes]() for opened in round_.tables.values()}
+        published = {one.published: set[bytes]() if one.has_key else None for one in round_.tables.values()}
         loads = {request.table: request.load for request, _ in waiting}
         return OpenRound(round_, loads, read, published), ""
 
@@ -271,9 +283,20 @@ class TableLoads:
             self._not_before = began + total / most
 
     def _begin(self, at: RoundEvents, request: LoadRequest, table: OpenedTable) -> TableLoad:
-        state = self._changed(begin_table(at, request, table, self._clock.now()))
+        before = self._states.get(request.table)
+        together = self._published_together(request.table, request.load)
+        joins = bool(together) and (before is None or before.load != request.load)
+        state = self._changed(begin_table(at, request, table, self._clock.now(), joins=joins))
+        if not joins:  # targets start over, with the rows of all of them
+            for other in together:
+                again = replace(other, state=LoadState.LOADING, after=None, rows=0, begin=state.begin, last=state.last)
+                at.online.publisher.put([self._changed(again)])
         LOG.info("the load of a table begins", extra=self._fields(request.table, rows=table.estimate))
         return state
+
+    def _published_together(self, table: TableName, load: str) -> list[TableLoad]:
+        """The loads of other tables that are published under the same name: they have one ID, and one end."""
+        return [one for one in self._states.values() if one.load == load and one.table != table]
 
     def _record(self, at: RoundEvents, round_: Round, name: TableName, state: TableLoad) -> None:
         """Record how far a table is after a round, and publish its end."""
@@ -290,8 +313,11 @@ class TableLoads:
         if not ended:
             at.online.publisher.put([self._changed(state)])
             return
-        event = LoadEvent(state.load, Part.END, published)
-        at.put(event, [], [self._changed(replace(state, state=LoadState.ENDED))])
+        state = self._changed(replace(state, state=LoadState.ENDED))
+        if all(other.state is LoadState.ENDED for other in self._published_together(name, state.load)):
+            at.put(LoadEvent(state.load, Part.END, published), [], [state])
+        else:
+            at.online.publisher.put([state])
         LOG.info("loaded a table", extra=self._fields(name, load=state.load, rows=state.rows))
 
     def _stop_missing(self, online: Online, round_: Round) -> None:

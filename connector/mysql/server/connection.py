@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pymysql
 from pymysql.constants import CR, ER
@@ -27,6 +27,11 @@ Row = dict[str, Any]
 CONNECT_TIMEOUT = 10  # seconds; also the limit for each answer until the session is open
 THE_SOURCE = "the source"
 LOCK_WAIT = 5  # seconds for a lock on a table's definition, if commits on the source wait for this producer
+# The last two may be set for all sessions of the server, and would leave rows out, or refuse to read large tables.
+INIT: Final = (
+    "SET SESSION time_zone = '+00:00', sql_mode = '', sql_quote_show_create = 1,"
+    " sql_select_limit = 18446744073709551615, sql_big_selects = 1"
+)
 # A dead server is noticed after a minute; the time of an answer is not limited.
 KEEPALIVE = {
     socket.TCP_KEEPIDLE: 30,
@@ -81,7 +86,7 @@ def connect(
             write_timeout=silence,
             cursorclass=DictCursor,
             program_name="thl-connector",
-            init_command="SET SESSION time_zone = '+00:00', sql_mode = '', sql_quote_show_create = 1",
+            init_command=INIT,
             ssl=_tls(source),
             ssl_disabled=not source.tls,
         )

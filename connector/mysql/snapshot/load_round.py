@@ -48,6 +48,12 @@ PATIENCE: Final = 5.0  # seconds until the source has executed what its log alre
 POLL_SECONDS: Final = 0.01
 EVENT_ROWS: Final = 50_000
 LOCK_SECONDS: Final = 1  # that a round waits for a lock
+STALLED_SECONDS: Final = 120  # after which the source ends a session that takes nothing
+LONG_STATEMENT: Final = """
+SELECT COUNT(*) AS n, MAX(TIME) AS seconds FROM information_schema.PROCESSLIST
+WHERE COMMAND IN ('Query', 'Execute') AND TIME > 1 AND ID <> CONNECTION_ID()
+AND USER NOT IN ('system user', 'event_scheduler')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +143,16 @@ class LoadRound:
                 return
             self._sessions.append(session)
             prepare_session(session, self._source)
-            query(session, "SET SESSION lock_wait_timeout = %s", (LOCK_SECONDS,))
+            # A stopped producer must not hold the definitions' locks for long.
+            timeouts = "lock_wait_timeout = %s, wait_timeout = %s, net_write_timeout = %s"
+            stalled = min(STALLED_SECONDS, self._source.net_write_timeout)
+            query(session, f"SET SESSION {timeouts}", (LOCK_SECONDS, STALLED_SECONDS, stalled))
 
     def _locked(self) -> None:
         first = self._sessions[0]
+        # Commits, and all use of the statement's tables, would wait behind the lock, which waits for the statement.
+        if (found := query(first, LONG_STATEMENT)[0])["n"]:
+            raise SourceChanged(f"no lock is asked for while a statement runs, for {found['seconds']} s so far")
         query(first, "FLUSH TABLES WITH READ LOCK")
         try:
             self._begin()

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import pymysql
 
 from connector.ddl.rename_tables import rename_tables
+from connector.errors import SourceChanged
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import Connection, query, quoted
+from connector.mysql.server.snapshot_point import LOCK_WAIT_TIMEOUT
 from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.transforms.filters import Filter
 
@@ -55,12 +57,19 @@ class Opened:
 
 
 def lock_definitions(session: Connection, names: Iterable[TableName]) -> None:
-    """Let DDL on tables wait until the session's transaction ends; where there is no such table nothing waits."""
+    """Let DDL on tables wait until the session's transaction ends; where there is no such table nothing waits.
+
+    Raises:
+        SourceChanged: DDL is under way, or a session has locked a table; names the table.
+    """
     for name in names:
         try:
             query(session, f"SELECT 1 FROM {quoted(name.schema)}.{quoted(name.table)} LIMIT 0")
         except pymysql.MySQLError as error:
-            if not error.args or error.args[0] not in MISSING:
+            code = error.args[0] if error.args else 0
+            if code in CHANGED - MISSING | {LOCK_WAIT_TIMEOUT}:
+                raise SourceChanged(f"DDL or another session has locked it: {error.args[-1]}", table=name) from error
+            if code not in MISSING:
                 raise
 
 

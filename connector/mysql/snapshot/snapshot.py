@@ -22,13 +22,7 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import Connection, query, quoted, session
-from connector.mysql.server.snapshot_point import (
-    LOCK_WAIT_TIMEOUT,
-    SnapshotPoint,
-    await_decided,
-    fix_snapshot_point,
-    prepare_session,
-)
+from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_snapshot_point, prepare_session
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.snapshot.information_schema import (
     SourceTable,
@@ -100,8 +94,10 @@ def _read(connection: Connection, source: Source, filter: Filter, clock: Clock) 
         point = fix_snapshot_point(connection, load=True)
         try:
             read, after = _defined(connection, filter, before)
+        except SourceChanged as error:
+            disturbed = error.located
         except pymysql.MySQLError as error:
-            if not error.args or error.args[0] not in CHANGED | {LOCK_WAIT_TIMEOUT}:
+            if not error.args or error.args[0] not in CHANGED:
                 raise
             disturbed = f"DDL was under way: {error.args[-1]}"
         else:

@@ -120,7 +120,7 @@ def test_tables_renamed_swapped_and_dropped_while_they_are_loaded_are_loaded_und
     copies = replayed(bench)
     for table in ("t", "arrived", "old", "swapped"):
         assert copies.of(table) == on_source(bench, table)
-    assert copies.loading == {"moved", "gone"}  # which are no more
+    assert copies.loading <= {"moved", "gone"}  # which are no more
     ends = Counter(table for part, table in parts(bench) if part == "end")
     assert (ends["arrived"], ends["old"], ends["t"], ends["moved"], ends["gone"]) == (1, 1, 1, 0, 0)
     assert "ERROR" not in producing.text
