@@ -69,7 +69,7 @@ def test_producer_killed_in_the_stream_publishes_each_event_once(bench: Bench, p
 @pytest.mark.faults
 @pytest.mark.parametrize("point", IN_THE_LOAD)
 def test_producer_killed_in_the_load_starts_it_again(bench: Bench, point: str) -> None:
-    bench.settings["THL_SOURCE__SNAPSHOT__CHUNK_ROWS"] = "500"  # so that several connections read
+    bench.settings |= {"THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "500", "THL_PUBLISH__COMMIT_BYTES": "100"}  # several commits
     bench.insert_many(3000)
     with bench.start(THL_CRASH_POINT=f"{point}:1") as killed:
         assert killed.ended() == -signal.SIGKILL
