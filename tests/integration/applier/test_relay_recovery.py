@@ -45,7 +45,7 @@ TYPED: Final[Any] = {"columns": COLUMNS}
 CLOSED: Final = "127.0.0.1:1"  # no broker
 WITHIN: Final = "target.after_channel:2"
 STEPS: Final = ("target.after_intent", "target.before_channel", "target.after_channel", "target.before_position")
-CAUSES: Final = {"rewind": "events are to be applied again", "load": "an initial load is not complete"}
+CAUSES: Final = {"rewind": "events are to be applied again", "load": "a load is not complete"}
 
 
 class Divided:
