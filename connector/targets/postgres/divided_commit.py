@@ -25,9 +25,9 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.division import HASH_VERSION, divisible
+from connector.targets.marks import Marks
 from connector.targets.postgres.changed_by_others import undivided_tables
 from connector.targets.postgres.commit_steps import CommitSteps
-from connector.targets.postgres.marks import Marked
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.writer import Writers
@@ -174,7 +174,7 @@ class DividedCommit:
         rows = sum(len(net) for net in changes if divisible(net.layout))
         return bool(rows) and (not last or rows >= DIVIDED_ROWS)
 
-    def stage(self, changes: Sequence[NetChanges], marks: Mapping[TableName, Marked]) -> None:
+    def stage(self, changes: Sequence[NetChanges], marks: Mapping[TableName, Marks]) -> None:
         """Divide changes, in the order in which to apply them; the writers stage them.
 
         Args:

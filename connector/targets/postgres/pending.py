@@ -9,9 +9,9 @@ import psycopg
 from connector.errors import ConnectorError
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
+from connector.targets.marks import Marks
 from connector.targets.operations import Operation
 from connector.targets.postgres.ddl import run
-from connector.targets.postgres.marks import Marked
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.table import Table
@@ -45,7 +45,7 @@ class PendingWork:
         """The operations and staging tables, in their order."""
         return [item if isinstance(item, Staged) else item[0] for item in self._items]
 
-    def stage(self, net: NetChanges, marked: Marked | None = None) -> None:
+    def stage(self, net: NetChanges, marked: Marks | None = None) -> None:
         """Copy changes to a staging table; `marked`: the marks of the table, if it has some."""
         before = self._last.get(net.layout)
         table = self._staging.put(net, before, marked)

@@ -16,8 +16,8 @@ from connector import failpoints as faults
 from connector.errors import ValueNotRepresentable
 from connector.log.compact.net_changes import Images, NetChanges
 from connector.log.transaction.layout import Column, TableLayout
+from connector.targets.marks import Marks
 from connector.targets.postgres.copy import HEADER, TRAILER, Kind, ValueDoesNotFit, copy_rows
-from connector.targets.postgres.marks import Marked
 from connector.targets.postgres.merge import STRICT, Counts, Step, Tolerance, merge
 from connector.targets.postgres.types import bit_count, copy_kind, postgres_type
 from connector.targets.target_schema import go_on_without
@@ -66,7 +66,7 @@ class Staging:
         self._made = 0
         self._idle: dict[tuple[TableLayout, bool], Staged] = {}
 
-    def put(self, net: NetChanges, before: Staged | None, marked: Marked | None = None) -> Staged:
+    def put(self, net: NetChanges, before: Staged | None, marked: Marks | None = None) -> Staged:
         """Stage net changes.
 
         Args:

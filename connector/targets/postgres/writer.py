@@ -18,8 +18,8 @@ from connector import failpoints as faults
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.division import divide
+from connector.targets.marks import Marks
 from connector.targets.postgres.errors import translated
-from connector.targets.postgres.marks import Marked
 from connector.targets.postgres.merge import Step, commit, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.target_schema import of_table
@@ -41,7 +41,7 @@ class Writer:
         self.staged: list[Staged] = []
         self._last: dict[TableLayout, Staged] = {}
 
-    def stage(self, shares: Iterable[NetChanges], marks: Mapping[TableName, Marked]) -> None:
+    def stage(self, shares: Iterable[NetChanges], marks: Mapping[TableName, Marks]) -> None:
         """Copy shares to staging tables, in their order."""
         for net in shares:
             before = self._last.get(net.layout)
@@ -145,7 +145,7 @@ class Writers:
         changes: Iterable[NetChanges],
         undivided: frozenset[TableName],
         without: frozenset[int],
-        marks: Mapping[TableName, Marked],
+        marks: Mapping[TableName, Marks],
     ) -> None:
         """Divide changes among the writers, which stage their shares at once.
 
