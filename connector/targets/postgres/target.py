@@ -189,9 +189,9 @@ class PostgresTarget:
                     if divided:
                         shared.append(whole)
                     else:
-                        self._pending.stage(whole, marks.get(net.layout.name))
+                        self._pending.stage(whole, marks.get(net.layout.name), last=last)
             if shared:
-                self._divided.stage(shared, marks)
+                self._divided.stage(shared, marks, last=last)
 
     def _prepare(self, net: NetChanges) -> NetChanges:
         """Compare changes with their table, add what the table needs for them, and complete their inserts."""
@@ -431,7 +431,8 @@ class PostgresTarget:
 
     def _work(self) -> Iterator[tuple[psycopg.Connection, Sequence[Staged | Operation]]]:
         """Yield each session that has a part of the commit, with that part."""
-        yield self._db, self._pending.work
+        with suppress(psycopg.Error):
+            yield self._db, self._pending.work()
         yield from self._divided.work()
 
     def _refused(self) -> tuple[TableName, ...]:
