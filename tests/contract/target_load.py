@@ -260,6 +260,20 @@ class TestLoadOfExcludedTable:
         end(applier)
         assert place.read(wider) == [(*BOB, 7)]
 
+    def test_table_that_joins_is_left_out_until_its_load(self, place: Place, applier: Applier) -> None:
+        with pytest.raises(TargetDiffers, match=r"has not created table shop\.people") as stopped:
+            applier.rows(net(PEOPLE, updates=[BOB]))
+        assert stopped.value.tables == (PEOPLE.name,)
+        assert "--exclude-table shop.people" in stopped.value.hint
+        applier = again(place, applier)
+        exclude(applier, "people")
+        applier.rows(net(PEOPLE, updates=[BOB]))
+        applier.sql("ALTER TABLE people ADD n INT, DROP n")
+        begin(applier, "CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50))", of=PEOPLE)
+        applier.rows(net(PEOPLE, updates=[EVE]))
+        end(applier, of=PEOPLE)
+        assert place.read(PEOPLE) == [EVE]
+
     @pytest.mark.parametrize("way", ["quarantined by its beginning", "definition refused"])
     def test_table_whose_beginning_is_refused_is_not_loaded(self, place: Place, applier: Applier, way: str) -> None:
         applier.rows(net(USERS, inserts=[ANN]))
