@@ -45,6 +45,7 @@ def load(config: Config, tables: tuple[str, ...], *, status: bool, cancel: bool,
     from connector.clock import SystemClock
     from connector.errors import ConfigError
     from connector.kafka.log_reader import LogReader
+    from connector.kafka.requests import send_requests
 
     if not tables and not status:
         raise ConfigError("no table is named", hint="thl load schema.table; thl load --status shows all loads")
@@ -55,7 +56,7 @@ def load(config: Config, tables: tuple[str, ...], *, status: bool, cancel: bool,
         return
     found = _asked_to_end(control, tables) if cancel else _found(config, control, tables)
     requests = _requests(found, SystemClock().now(), control, cancel=cancel)
-    _send(config, requests)
+    send_requests(config, requests)
     for request in requests:
         click.echo(f"{'asked to end the load of' if cancel else 'asked to load'} {request.table}")
     if wait:
@@ -125,13 +126,6 @@ def _requests(tables: Sequence[TableName], now: int, control: ControlState, *, c
         )
         for table in tables
     ]
-
-
-def _send(config: Config, requests: Sequence[LoadRequest]) -> None:
-    from connector.kafka.requests import send_request
-
-    for request in requests:
-        send_request(config, request)
 
 
 def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ transactions. A request to load a table is answered by `TableLoad` records, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Event
@@ -35,26 +35,40 @@ def send_request(config: Config, request: Request) -> int:
         BrokerUnavailable: Kafka did not confirm it.
         PreflightError: the brokers refuse access.
     """
+    (offset,) = send_requests(config, [request])
+    return offset
+
+
+def send_requests(config: Config, requests: Sequence[Request]) -> list[int]:
+    """Write requests in their order, with one producer.
+
+    Returns:
+        The offset of each in the control topic.
+
+    Raises:
+        BrokerUnavailable: Kafka did not confirm all of them: it may have some.
+        PreflightError: the brokers refuse access.
+    """
     reports: list[tuple[KafkaError | None, int]] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         reports.append((error, message.offset() or 0))
 
-    chosen = properties(config.kafka, acks="all", message_timeout_ms=int(PATIENCE * 1000))
+    chosen = properties(config.kafka, acks="all", max_in_flight=1, message_timeout_ms=int(PATIENCE * 1000))
     refusals = Refusals()
     with checked_properties():
         producer = Producer({**chosen, "on_delivery": delivered, "error_cb": refusals}, logger=LOG)
-    key, value = control_message(request)
-    producer.produce(config.control_topic, value, key, 0)
+    for request in requests:
+        key, value = control_message(request)
+        producer.produce(config.control_topic, value, key, 0)
     producer.flush(PATIENCE + 5)
-    if not reports:
+    if error := next((error for error, _ in reports if error is not None), None):
+        raise refusals.explain(failure(error, "a request cannot be written", topic=config.control_topic))
+    if len(reports) < len(requests):
         raise refusals.explain(
             BrokerUnavailable("Kafka does not confirm a request in time", topic=config.control_topic)
         )
-    error, offset = reports[0]
-    if error is not None:
-        raise refusals.explain(failure(error, "a request cannot be written", topic=config.control_topic))
-    return offset
+    return [offset for _, offset in reports]
 
 
 @contextmanager

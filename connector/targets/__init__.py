@@ -10,6 +10,7 @@
 - `types`: MySQL's types.
 - `widening`: changes of type that keep every value.
 - `narrowing`: the values that stay equal when a type changes.
+- `marks`: the keys of a table that were written since its load began.
 - `names`: the interface to a target's rules for names, and the check for collisions.
 - `default_values`: defaults of the columns that inserts lack.
 - `absent_columns`: inserts with these defaults filled in; compiled.

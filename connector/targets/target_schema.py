@@ -200,7 +200,11 @@ class TargetSchema:
         """
         if self._checked.get(layout.name) == layout:
             return
-        table = self.get(layout.name)
+        table = self.find(layout.name)
+        if table is None:
+            lacking = _differs(layout, f"the applier has not created table {layout.name}")
+            lacking.hint += "; thl load brings it later"
+            raise lacking
         columns, log_columns = table.stored, layout.columns
         if [column.name for column in columns] != [column.name for column in log_columns]:
             raise _differs(

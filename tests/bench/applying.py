@@ -41,7 +41,7 @@ from connector.targets.target_schema import TargetSchema
 from tests.bench.meter import usage
 from tests.bench.recorded import Recording, record
 
-KINDS = ("oltp", "bulk", "cold")
+KINDS = ("oltp", "bulk", "cold", "load")
 TARGETS = ("nothing", "sqlite", "postgresql", "by hand")
 
 

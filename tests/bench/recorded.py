@@ -1,8 +1,9 @@
 """Logs in memory, written by the producer's encoder: the benchmark's tables without MySQL and Kafka.
 
 Kept as Arrow files in a folder, because making a million rows in Python takes half a minute. `bulk` and `oltp` are the
-transactions of `workload`; `cold` is a table of rows first, then transactions of two inserts, two updates and a
-delete whose keys no other statement touches: nothing of it collapses.
+transactions of `workload`; `load` is the rows of `bulk` as the load of a new table among a stream; `cold` is a table of
+rows first, then transactions of two inserts, two updates and a delete whose keys no other statement touches: nothing of
+it collapses.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import random
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from pyarrow import ipc
 from connector.log.ids import NO_SEQNO, Action, Epoch, Kind, Outcome, Seqno
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.layout import TableLayout
+from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
@@ -68,7 +70,7 @@ def record(kind: str, rows: int, folder: Path) -> Recording:
         writer = _Writer(kind)
         fill = [[(Action.INSERT, None, _row(n)) for n in range(at, at + 1000)] for at in range(0, rows, 1000)]
         _keep(paths[0], writer.events(fill if kind == "cold" else []))
-        _keep(paths[1], writer.events({"bulk": _bulk, "oltp": _oltp, "cold": _cold}[kind](rows)))
+        _keep(paths[1], writer.events({"bulk": _bulk, "oltp": _oltp, "cold": _cold, "load": _load}[kind](rows)))
     before, batches = (_kept(path) for path in paths)
     return Recording(before, batches, rows)
 
@@ -97,6 +99,10 @@ def _changed(row: Row) -> Row:
 def _bulk(rows: int) -> Iterator[list[Change]]:
     for at in range(0, rows, 1000):
         yield [(Action.INSERT, None, _row(n)) for n in range(at, at + 1000)]
+
+
+def _load(rows: int) -> Iterator[list[Change]]:
+    return ([(Action.READ, None, after) for _, _, after in changes] for changes in _bulk(rows))
 
 
 def _oltp(rows: int) -> Iterator[list[Change]]:
@@ -141,20 +147,28 @@ class _Writer:
             limits=Limits(fragment=64 << 10, shard=1 << 20, message=8 << 20),
         )
         self._encoder.begin(Numbering(epoch=Epoch(1), next_seqno=Seqno(0), tails={}, last_barrier=NO_SEQNO))
+        self._load = kind == "load"
         self._number = 0
         self._offset = 0
 
     def events(self, transactions: Iterable[list[Change]]) -> Iterator[tuple[int, bytes]]:
         """Offset and value of every message."""
         if not self._number:
-            for sql in (f"CREATE DATABASE {workload.SCHEMA}", self._create):
-                yield from self._messages(Kind.DDL, [Statement(workload.SCHEMA, sql)])
+            create = [Statement(workload.SCHEMA, self._create)]
+            yield from self._messages(Kind.DDL, [Statement(workload.SCHEMA, f"CREATE DATABASE {workload.SCHEMA}")])
+            yield from self._messages(Kind.LOAD if self._load else Kind.DDL, create, Part.BEGIN)
         for changes in transactions:
-            yield from self._messages(Kind.TRANSACTION, [_rows(self._layout, change) for change in _runs(changes)])
+            rows = [_rows(self._layout, change) for change in _runs(changes)]
+            yield from self._messages(Kind.LOAD if self._load else Kind.TRANSACTION, rows)
 
-    def _messages(self, kind: Kind, changes: list[Rows | Statement]) -> Iterator[tuple[int, bytes]]:
+    def _messages(
+        self, kind: Kind, changes: Sequence[Rows | Statement], part: Part = Part.ROWS
+    ) -> Iterator[tuple[int, bytes]]:
         self._number += 1
-        begin = TransactionStart(1, 7, f"{UUID}:{self._number}", self._number - 1, self._number, self._place(), kind)
+        gtid, metadata = f"{UUID}:{self._number}", None
+        if kind is Kind.LOAD:
+            gtid, metadata = None, LoadEvent("l1", part, self._layout.name).metadata()
+        begin = TransactionStart(1, 7, gtid, self._number - 1, self._number, self._place(), kind, metadata=metadata)
         commit_time = 1_760_000_000_000_000 + self._number * 1000
         ending = TransactionEnd(
             SourcePosition("mysql-bin.000001", self._number * 1400 + 1400), commit_time, Outcome.COMMIT

@@ -31,21 +31,7 @@ def random_records(random: Random, events: int) -> tuple[list[dict[str, Any]], l
     states: list[dict[int, str]] = [{}]
     starts = [1]  # after the marker
     for seqno in range(1, events):
-        changes = []
-        for _ in range(random.randint(0, 5)):
-            key, to, value = random.randrange(12), random.randrange(12), f"{seqno}.{random.randrange(3)}"
-            match random.choice("iudk"):
-                case "i" if key not in rows:
-                    changes.append(made("insert", None, [key, value]))
-                    rows[key] = value
-                case "u" if key in rows:
-                    changes.append(made("update", [key, rows[key]], [key, value]))
-                    rows[key] = value
-                case "d" if key in rows:
-                    changes.append(made("delete", [key, rows.pop(key)], None))
-                case "k" if key in rows and to not in rows:
-                    changes.append(made("update", [key, rows.pop(key)], [to, value]))
-                    rows[to] = value
+        changes = random_changes(random, rows, 12, most=5, version=seqno)
         starts.append(len(records) + 1)
         if len(changes) == 1 and random.random() < 0.3:
             *some, last = in_parts(changes[0], 3)
@@ -58,6 +44,34 @@ def random_records(random: Random, events: int) -> tuple[list[dict[str, Any]], l
             records.append(record(seqno, changes, last_barrier=0))
         states.append(dict(rows))
     return records, states, starts
+
+
+def random_changes(random: Random, rows: dict[int, str], keys: int, *, most: int, version: int) -> list[dict[str, Any]]:
+    """Change the rows of a table at random; return the changes.
+
+    Args:
+        random: the randomness.
+        rows: the value of each key, before and after.
+        keys: the number of different keys.
+        most: the number of attempts is at most this.
+        version: what the new values begin with.
+    """
+    changes = []
+    for _ in range(random.randint(0, most)):
+        key, to, value = random.randrange(keys), random.randrange(keys), f"{version}.{random.randrange(3)}"
+        match random.choice("iudk"):
+            case "i" if key not in rows:
+                changes.append(made("insert", None, [key, value]))
+                rows[key] = value
+            case "u" if key in rows:
+                changes.append(made("update", [key, rows[key]], [key, value]))
+                rows[key] = value
+            case "d" if key in rows:
+                changes.append(made("delete", [key, rows.pop(key)], None))
+            case "k" if key in rows and to not in rows:
+                changes.append(made("update", [key, rows.pop(key)], [to, value]))
+                rows[to] = value
+    return changes
 
 
 def made(action: str, before: Any, after: Any) -> dict[str, Any]:

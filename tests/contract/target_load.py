@@ -15,7 +15,7 @@ from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.load import LoadEvent, Part
 from connector.targets.bookkeeping import LOADING_VERSION, WHOLE_VERSION
 from connector.targets.target_schema import QUARANTINED, LoadContent
-from tests.contract.target_again import made
+from tests.contract.target_again import made, random_changes
 from tests.contract.target_partial import CREATE_PARTS, ONE, PARTS, THREE, TWO
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS, Applier, Place
 from tests.contract.target_transactions import ALL, metadata, wide
@@ -260,6 +260,20 @@ class TestLoadOfExcludedTable:
         end(applier)
         assert place.read(wider) == [(*BOB, 7)]
 
+    def test_table_that_joins_is_left_out_until_its_load(self, place: Place, applier: Applier) -> None:
+        with pytest.raises(TargetDiffers, match=r"has not created table shop\.people") as stopped:
+            applier.rows(net(PEOPLE, updates=[BOB]))
+        assert stopped.value.tables == (PEOPLE.name,)
+        assert "--exclude-table shop.people" in stopped.value.hint
+        applier = again(place, applier)
+        exclude(applier, "people")
+        applier.rows(net(PEOPLE, updates=[BOB]))
+        applier.sql("ALTER TABLE people ADD n INT, DROP n")
+        begin(applier, "CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50))", of=PEOPLE)
+        applier.rows(net(PEOPLE, updates=[EVE]))
+        end(applier, of=PEOPLE)
+        assert place.read(PEOPLE) == [EVE]
+
     @pytest.mark.parametrize("way", ["quarantined by its beginning", "definition refused"])
     def test_table_whose_beginning_is_refused_is_not_loaded(self, place: Place, applier: Applier, way: str) -> None:
         applier.rows(net(USERS, inserts=[ANN]))
@@ -482,22 +496,7 @@ def random_load(random: Random, older: bool) -> tuple[list[dict[str, Any]], dict
             load([made("read", None, [key, rows[key]]) for key in range(first, first + 5) if key in rows])
             if random.random() < 0.8:  # else it comes again
                 chunks.pop(0)
-        changes = []
-        for _ in range(random.randint(0, 4)):
-            key, to, value = random.randrange(30), random.randrange(30), f"{len(records)}.{random.randrange(3)}"
-            match random.choice("iudk"):
-                case "i" if key not in rows:
-                    changes.append(made("insert", None, [key, value]))
-                    rows[key] = value
-                case "u" if key in rows:
-                    changes.append(made("update", [key, rows[key]], [key, value]))
-                    rows[key] = value
-                case "d" if key in rows:
-                    changes.append(made("delete", [key, rows.pop(key)], None))
-                case "k" if key in rows and to not in rows:
-                    changes.append(made("update", [key, rows.pop(key)], [to, value]))
-                    rows[to] = value
-        add(changes)
+        add(random_changes(random, rows, 30, most=4, version=len(records)))
     load([], Part.END)
     last = len(records) - 1
     add([made("delete", [key, value], None) for key, value in sorted(rows.items())[:3]])

@@ -20,11 +20,13 @@ from connector.kafka import acls, arrow_reader, large_messages, range_reader, to
 from connector.kafka import log_reader as reading
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.log_reader import LogReader
-from connector.kafka.requests import send_request
+from connector.kafka.requests import send_request, send_requests
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
 from connector.log.epochs.control import OfflineRequest
+from connector.log.epochs.loads import LoadRequest
 from connector.log.ids import Epoch
+from connector.log.transaction.layout import TableName
 from connector.spark.session import SparkRun
 from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.parts import Batch
@@ -258,6 +260,15 @@ def test_requests_are_for_producers_and_operators(ruled: Config, broker: SecureB
     for role in ("consumer", "stranger"):
         with pytest.raises(PreflightError):
             send_request(role_of(ruled, broker, role), request)
+
+
+def test_several_requests_are_written_in_their_order(ruled: Config, broker: SecureBroker) -> None:
+    config = role_of(ruled, broker, "operator")
+    requests = [LoadRequest(table=TableName("shop", f"t{n}"), load=f"{n}", asked_at=n, asked_by="me") for n in range(9)]
+    offsets = send_requests(config, requests)
+    assert offsets == list(range(offsets[0], offsets[0] + len(requests)))
+    with LogReader(config) as reader:
+        assert list(reader.control().load_requests.values()) == requests
 
 
 def test_a_user_without_rules_is_refused(ruled: Config, broker: SecureBroker) -> None:

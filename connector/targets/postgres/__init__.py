@@ -5,6 +5,7 @@
 - `target`: the target itself.
 - `pending`: the operations and staged rows of the next commit.
 - `staging`: temporary tables for row changes.
+- `direct_copy`: rows of a load that go into a new table without staging.
 - `copy`: rows in the binary COPY format; compiled.
 - `copy_buffer`: the growing buffer of COPY; compiled.
 - `copy_numbers`: numbers in COPY's format; compiled.

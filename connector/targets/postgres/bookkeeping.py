@@ -14,6 +14,7 @@ from typing import Final, LiteralString
 
 import psycopg
 from psycopg import errors
+from psycopg.rows import TupleRow
 
 from connector.log.transaction.layout import TableName
 from connector.targets.bookkeeping import EXCLUDED, LOADING, WHOLE_VERSION, excluded_from, loading_from
@@ -342,29 +343,22 @@ def applied_tables(connection: psycopg.Connection, service: str) -> list[Table]:
 
 
 def loading_tables(connection: psycopg.Connection, service: str, missing: set[str]) -> dict[TableName, Loading]:
-    """The tables of a service that are being loaded.
-
-    Args:
-        connection: the session.
-        service: the service.
-        missing: what the bookkeeping lacks.
-    """
-    if "thl.thl_loading" in missing:
-        return {}
-    return loading_from(connection.execute(f"SELECT {LOADING} FROM thl.thl_loading WHERE service = %s", (service,)))
+    """The tables of a service that are being loaded; `missing`: what the bookkeeping lacks."""
+    return loading_from(_rows(connection, LOADING, "thl.thl_loading", service, missing))
 
 
 def excluded_tables(connection: psycopg.Connection, service: str, missing: set[str]) -> dict[TableName, Excluded]:
-    """The excluded tables of a service.
+    """The excluded tables of a service; `missing`: what the bookkeeping lacks."""
+    return excluded_from(_rows(connection, EXCLUDED, "thl.thl_excluded", service, missing))
 
-    Args:
-        connection: the session.
-        service: the service.
-        missing: what the bookkeeping lacks.
-    """
-    if "thl.thl_excluded" in missing:
-        return {}
-    return excluded_from(connection.execute(f"SELECT {EXCLUDED} FROM thl.thl_excluded WHERE service = %s", (service,)))
+
+def _rows(
+    connection: psycopg.Connection, columns: LiteralString, table: LiteralString, service: str, missing: set[str]
+) -> list[TupleRow]:
+    """The rows of a service in an optional table; none if the bookkeeping lacks it."""
+    if table in missing:
+        return []
+    return connection.execute(f"SELECT {columns} FROM {table} WHERE service = %s", (service,)).fetchall()
 
 
 def _exists(connection: psycopg.Connection, query: LiteralString, *values: str) -> bool:

@@ -94,7 +94,7 @@ def copy_rows(
     int operation,
     Py_ssize_t limit,
 ):
-    """Rows of COPY: the operation's letter as a field of its own, then a field per value.
+    """Rows of COPY: the operation's letter, if there is one, as a field of its own, then a field per value.
 
     Args:
         data, ends: of `connector.log.compact.net_changes.Images`.
@@ -102,7 +102,7 @@ def copy_rows(
         kinds: a `Kind` per value.
         bits: per value, the number of bits of a BIT.
         selected: per value, 1 to send it, 0 to send NULL.
-        operation: the letter.
+        operation: the letter; 0: none.
         limit: bytes after which no further image is started.
 
     Returns:
@@ -133,9 +133,10 @@ def copy_rows(
                 raise ValueError("an image ends outside of the data")
             cursor.at = start
             cursor.end = <Py_ssize_t>ends[image]
-            put_number(&out, <uint64_t>(columns + 1), 2)
-            put_field(&out, 1)
-            put_number(&out, <uint64_t>operation, 1)
+            put_number(&out, <uint64_t>(columns + (operation != 0)), 2)
+            if operation:
+                put_field(&out, 1)
+                put_number(&out, <uint64_t>operation, 1)
             for column in range(columns):
                 read_value(&cursor, &value)
                 if not selected[column]:

@@ -13,6 +13,7 @@ position are written under its token, so an older applier's are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import psycopg
@@ -25,9 +26,9 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.division import HASH_VERSION, divisible
+from connector.targets.marks import Marks
 from connector.targets.postgres.changed_by_others import undivided_tables
 from connector.targets.postgres.commit_steps import CommitSteps
-from connector.targets.postgres.marks import Marked
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.writer import Writers
@@ -174,12 +175,13 @@ class DividedCommit:
         rows = sum(len(net) for net in changes if divisible(net.layout))
         return bool(rows) and (not last or rows >= DIVIDED_ROWS)
 
-    def stage(self, changes: Sequence[NetChanges], marks: Mapping[TableName, Marked]) -> None:
+    def stage(self, changes: Sequence[NetChanges], marks: Mapping[TableName, Marks], *, last: bool) -> None:
         """Divide changes, in the order in which to apply them; the writers stage them.
 
         Args:
             changes: the changes.
             marks: the marks of the tables that have some.
+            last: true if the commit follows.
         """
         writers = self._open_writers
         if self._intent is not None:
@@ -190,7 +192,7 @@ class DividedCommit:
                     seqno=self._intent.span,
                     table=moved.layout.name,
                 )
-            writers.stage(changes, undivided, self._intent.committed, marks)
+            writers.stage(changes, undivided, self._intent.committed, marks, last=last)
             return
         if new := {net.layout for net in changes if net.layout.name not in self._looked_at}:
             self._undivided |= undivided_tables(self._session, new).keys()
@@ -202,7 +204,7 @@ class DividedCommit:
                 # These rows keep values of the old rows, which may be another writer's.
                 self._undivided.add(net.layout.name)
                 writers.gather(net.layout.name)
-        writers.stage(changes, frozenset(self._undivided), frozenset(), marks)
+        writers.stage(changes, frozenset(self._undivided), frozenset(), marks, last=last)
 
     @property
     def _open_writers(self) -> Writers:
@@ -258,15 +260,16 @@ class DividedCommit:
             self._writers.forget(tables=tables)
 
     def work(self) -> Iterator[tuple[psycopg.Connection, Sequence[Staged]]]:
-        """Yield each writer's session with its staging tables."""
+        """Yield each writer's session with its staging tables; a writer whose session has ended has none."""
         for writer in self._writers or ():
-            yield writer.session, writer.staged
+            with suppress(psycopg.Error):
+                yield writer.session, writer.work()
 
     def name_obstacles(self, error: ConnectorError) -> None:
         """Add to an error of making a commit whole what others have made on its tables since it began."""
         if self._intent is None:
             return
-        layouts = {one.layout for _, staged in self.work() for one in staged}
+        layouts = {one.layout for writer in self._writers or () for one in writer.staged}
         since = {
             name: made
             for name, made in undivided_tables(self._session, layouts).items()

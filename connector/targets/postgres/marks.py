@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 import psycopg
 
 from connector.errors import PreflightError
 from connector.log.transaction.layout import TableName
+from connector.targets.marks import Marks
 from connector.targets.postgres.names import NAMES, column_name, quoted, table_name
 from connector.targets.postgres.types import postgres_type
 from connector.targets.table import Table
@@ -37,25 +37,6 @@ def create_marks(marks: str, table: Table) -> str:
     return f"CREATE TABLE {marks_name(marks)} ({', '.join(columns)}, PRIMARY KEY ({key}))"
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """The marks of a table, for the merge of its rows.
-
-    Args:
-        marks: the name of the marks.
-        key: the index of each of their columns in the table's columns.
-        unique_keys: likewise the columns of each unique index of the target's table, without its primary key.
-    """
-
-    marks: str
-    key: tuple[int, ...]
-    unique_keys: tuple[tuple[int, ...], ...] = ()
-
-    def has(self, columns: Iterable[str]) -> str:
-        """The condition that a key is marked, whose columns have these names."""
-        return _has(self.marks, columns)
-
-
 def check_privilege(session: psycopg.Connection) -> None:
     """Check that the account may create marks.
 
@@ -69,7 +50,7 @@ def check_privilege(session: psycopg.Connection) -> None:
         )
 
 
-def marked_of(session: psycopg.Connection, table: Table, marks: str) -> Marked:
+def marks_of(session: psycopg.Connection, table: Table, name: str) -> Marks:
     """The marks of a table, with the unique indexes that it has at the moment."""
     index = {column_name(column.name): place for place, column in enumerate(table.columns)}
     unique_keys = tuple(
@@ -77,10 +58,11 @@ def marked_of(session: psycopg.Connection, table: Table, marks: str) -> Marked:
         for one in _unique_keys(session, table.name)
         if all(quoted(name) in index for name in one)
     )
-    return Marked(marks, table.layout.key, unique_keys)
+    return Marks(name, table.layout.key, unique_keys)
 
 
-def _has(marks: str, columns: Iterable[str]) -> str:
+def is_marked(marks: str, columns: Iterable[str]) -> str:
+    """The condition that a key is marked, whose columns have these names."""
     same = " AND ".join(f"k.k{place} = {column}" for place, column in enumerate(columns))
     return f"EXISTS (SELECT FROM {marks_name(marks)} k WHERE {same})"
 
@@ -88,7 +70,7 @@ def _has(marks: str, columns: Iterable[str]) -> str:
 def sweep(table: Table, marks: str) -> str:
     """The statement that deletes the rows whose keys are not marked."""
     key = (f"t.{column_name(name)}" for name in table.key)
-    return f"DELETE FROM {table_name(table.name)} t WHERE NOT {_has(marks, key)}"
+    return f"DELETE FROM {table_name(table.name)} t WHERE NOT {is_marked(marks, key)}"
 
 
 def _unique_keys(session: psycopg.Connection, name: TableName) -> list[tuple[str, ...]]:

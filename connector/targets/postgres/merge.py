@@ -22,7 +22,8 @@ import psycopg
 from connector.errors import TargetDiffers, TargetUnavailable
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.ddl.loads import NOT_LOADED
-from connector.targets.postgres.marks import Marked, marks_name
+from connector.targets.marks import Marks
+from connector.targets.postgres.marks import is_marked, marks_name
 from connector.targets.postgres.names import column_name, column_names, table_name
 
 DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
@@ -57,7 +58,7 @@ class Tolerance:
 
     again: bool = False
     replaces: bool = False
-    marked: Marked | None = None
+    marked: Marks | None = None
 
 
 STRICT: Final = Tolerance()
@@ -150,7 +151,7 @@ def merge(
 
     if counts.moved:
         kept = ", ".join(f"c{index} = {new_or_old(index)}" for index in others or layout.key)
-        whole = "" if marked is None else f" AND {marked.has(old_keys(layout, marked))}"
+        whole = "" if marked is None else f" AND {is_marked(marked.name, old_keys(layout, marked))}"
         sql = f"UPDATE {staging} s SET {kept} FROM {name} t WHERE s.thl_op = 'm' AND {base}{whole}"
         hint = NOT_LOADED if tolerance.again else ""
         yield Step(sql, f"found in {layout.name} that get another key", counts.moved, layout.name, hint)
@@ -192,23 +193,23 @@ def merge(
         yield Step(sql, f"inserted into {layout.name}", expected, layout.name)
         if marked is not None:
             new = ", ".join(f"c{index}" for index in marked.key)
-            sql = f"INSERT INTO {marks_name(marked.marks)} SELECT {new} FROM {staging} WHERE thl_op {which}"
+            sql = f"INSERT INTO {marks_name(marked.name)} SELECT {new} FROM {staging} WHERE thl_op {which}"
             yield Step(f"{sql} ON CONFLICT DO NOTHING", table=layout.name)
 
 
-def old_keys(layout: TableLayout, marked: Marked) -> list[str]:
+def old_keys(layout: TableLayout, marked: Marks) -> list[str]:
     """The columns of staging with the old key of a partial row, in the order of the marks."""
     return [f"s.k{layout.key.index(index)}" for index in marked.key]
 
 
 def _delete_holders(
-    layout: TableLayout, staging: str, name: str, columns: list[str], marked: Marked, *, partial: bool
+    layout: TableLayout, staging: str, name: str, columns: list[str], marked: Marks, *, partial: bool
 ) -> Iterator[Step]:
     """Delete rows that are older than the load and hold a value that a new row has in a unique index.
 
     The source has no such row: it is read later, or has gone.
     """
-    older = f"NOT {marked.has(f't.{columns[index]}' for index in marked.key)}"
+    older = f"NOT {is_marked(marked.name, (f't.{columns[index]}' for index in marked.key))}"
     for unique in marked.unique_keys:
         same = " AND ".join(f"t.{columns[index]} = s.c{index}" for index in unique)
         which = "s.thl_op IN ('i', 'm')"

@@ -18,6 +18,7 @@ from connector.errors import ConnectorError
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.operations import Operation
 from connector.targets.postgres.ddl import run
+from connector.targets.postgres.marks import is_marked
 from connector.targets.postgres.merge import DEFERRED, Counts, Step, merge, old_keys
 from connector.targets.postgres.names import column_name, table_name
 from connector.targets.postgres.staging import Staged
@@ -110,7 +111,11 @@ def _merge(connection: psycopg.Connection, staged: Staged) -> Iterator[Step]:
 
 def _of_keys(connection: psycopg.Connection, staged: Staged) -> list[str]:
     layout, tolerance = staged.layout, staged.tolerance
-    whole = "" if tolerance.marked is None else f" AND {tolerance.marked.has(old_keys(layout, tolerance.marked))}"
+    whole = (
+        ""
+        if tolerance.marked is None
+        else f" AND {is_marked(tolerance.marked.name, old_keys(layout, tolerance.marked))}"
+    )
     keys = [] if tolerance.again else [("'d', 'u'", [f"c{index}" for index in layout.key])]
     if staged.partial:
         keys.append(("'m'" if tolerance.again else "'c', 'm'", [f"k{position}" for position in range(len(layout.key))]))

@@ -9,9 +9,10 @@ import psycopg
 from connector.errors import ConnectorError
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
+from connector.targets.marks import Marks
 from connector.targets.operations import Operation
 from connector.targets.postgres.ddl import run
-from connector.targets.postgres.marks import Marked
+from connector.targets.postgres.direct_copy import DirectRows
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.table import Table
@@ -32,23 +33,29 @@ class PendingWork:
     def __init__(self, session: psycopg.Connection, metadata: int) -> None:
         self._session = session
         self._staging = Staging(session, metadata)
-        self._items: list[Staged | tuple[Operation, Locate]] = []
-        self._last: dict[TableLayout, Staged] = {}  # where further rows may go
+        self._items: list[Staged | DirectRows | tuple[Operation, Locate]] = []
+        self._last: dict[TableLayout, Staged | DirectRows] = {}  # where further rows may go
         self._unique_key_indexes = UniqueKeyIndex()
 
     def __len__(self) -> int:
         """The number of operations and staging tables."""
         return len(self._items)
 
-    @property
     def work(self) -> list[Staged | Operation]:
-        """The operations and staging tables, in their order."""
-        return [item if isinstance(item, Staged) else item[0] for item in self._items]
+        """The operations and staging tables of a commit that was rolled back, in their order."""
+        staged = iter(self._staging.rolled_back(item for item in self._items if not isinstance(item, tuple)))
+        return [item[0] if isinstance(item, tuple) else next(staged) for item in self._items]
 
-    def stage(self, net: NetChanges, marked: Marked | None = None) -> None:
-        """Copy changes to a staging table; `marked`: the marks of the table, if it has some."""
+    def stage(self, net: NetChanges, marked: Marks | None = None, *, last: bool) -> None:
+        """Stage changes.
+
+        Args:
+            net: the changes.
+            marked: the marks of the table, if it has some.
+            last: true if the commit follows.
+        """
         before = self._last.get(net.layout)
-        table = self._staging.put(net, before, marked)
+        table = self._staging.take(net, before, marked, last=last)
         if table is not before:
             self._items.append(table)
             self._last[net.layout] = table
@@ -67,13 +74,13 @@ class PendingWork:
 
     def _first_rows(self, name: TableName) -> int:
         """The place of a table's first staged rows."""
-        staged = (at for at, item in enumerate(self._items) if isinstance(item, Staged) and item.layout.name == name)
+        staged = (at for at, item in enumerate(self._items) if not isinstance(item, tuple) and item.layout.name == name)
         return next(staged, len(self._items))
 
     def set_metadata(self, values: tuple[str, ...]) -> None:
         """Set the metadata columns of all staged rows."""
         for item in self._items:
-            if isinstance(item, Staged):
+            if not isinstance(item, tuple):
                 item.metadata = values
         self._last.clear()  # later rows may be of other transactions
 
@@ -85,8 +92,8 @@ class PendingWork:
     def run(self, steps: list[Step], last: Iterable[Step] = ()) -> None:
         """Run statements, then what is pending, then the last ones, in as few round trips as operations allow."""
         for item in self._items:
-            if isinstance(item, Staged):
-                steps += self._staging.merged(item)
+            if not isinstance(item, tuple):
+                steps = self._staging.merge(steps, item)
                 continue
             run_steps(self._session, steps)
             steps = []
@@ -107,7 +114,7 @@ class PendingWork:
     def discard(self) -> None:
         """Drop everything."""
         for item in self._items:
-            if isinstance(item, Staged):
+            if not isinstance(item, tuple):
                 self._staging.drop(item)
         self._items.clear()
         self._last.clear()

@@ -16,9 +16,10 @@ from connector import failpoints as faults
 from connector.errors import ValueNotRepresentable
 from connector.log.compact.net_changes import Images, NetChanges
 from connector.log.transaction.layout import Column, TableLayout
+from connector.targets.marks import Marks
 from connector.targets.postgres.copy import HEADER, TRAILER, Kind, ValueDoesNotFit, copy_rows
-from connector.targets.postgres.marks import Marked
-from connector.targets.postgres.merge import STRICT, Counts, Step, Tolerance, merge
+from connector.targets.postgres.direct_copy import DirectCopy, DirectRows
+from connector.targets.postgres.merge import STRICT, Counts, Step, Tolerance, merge, run_steps
 from connector.targets.postgres.types import bit_count, copy_kind, postgres_type
 from connector.targets.target_schema import go_on_without
 from connector.targets.values import rows as decoded
@@ -65,8 +66,49 @@ class Staging:
         self._transaction = transaction
         self._made = 0
         self._idle: dict[tuple[TableLayout, bool], Staged] = {}
+        self._direct = DirectCopy(connection)
 
-    def put(self, net: NetChanges, before: Staged | None, marked: Marked | None = None) -> Staged:
+    def take(
+        self, net: NetChanges, before: Staged | DirectRows | None, marked: Marks | None, *, last: bool
+    ) -> Staged | DirectRows:
+        """Stage net changes, or encode them for a COPY into their table.
+
+        Args:
+            net: the changes.
+            before: what was made of the layout's last changes since the last commit, if any.
+            marked: the marks of the table, if it has some.
+            last: true if the commit follows.
+
+        Raises:
+            ValueNotRepresentable: a value that its column cannot store.
+        """
+        if self._direct.takes(net, last=last):
+            return DirectRows(net, list(_chunks(net.layout, net.inserts, bytes([1]) * len(net.layout.columns))))
+        return self.put(net, before if isinstance(before, Staged) else None, marked)
+
+    def rolled_back(self, work: Iterable[Staged | DirectRows]) -> list[Staged]:
+        """The staging tables of a commit that was rolled back; all rows are then in one."""
+        self._idle.clear()  # none is empty: those that the commit merged have their rows again, or are gone
+        return [self._staged(rows) for rows in work]
+
+    def _staged(self, rows: Staged | DirectRows) -> Staged:
+        if isinstance(rows, Staged):
+            return rows
+        table = self.put(rows.net, None)
+        table.metadata = rows.metadata
+        return table
+
+    def merge(self, steps: list[Step], rows: Staged | DirectRows) -> list[Step]:
+        """Add statements that merge rows to those of a transaction; return those that are still to be run."""
+        if isinstance(rows, DirectRows):
+            run_steps(self._connection, steps)
+            steps = []
+            if self._direct.copied(rows):
+                return steps
+        steps += self.merged(self._staged(rows))
+        return steps
+
+    def put(self, net: NetChanges, before: Staged | None, marked: Marks | None = None) -> Staged:
         """Stage net changes.
 
         Args:
@@ -158,9 +200,10 @@ class Staging:
             self._connection.execute(f"DROP TABLE {table.name}")
         self._idle.clear()
 
-    def drop(self, table: Staged) -> None:
+    def drop(self, table: Staged | DirectRows) -> None:
         """Drop a staging table and its rows."""
-        self._connection.execute(f"DROP TABLE {table.name}")
+        if isinstance(table, Staged):
+            self._connection.execute(f"DROP TABLE {table.name}")
 
     def _create(self, layout: TableLayout, partial: bool) -> Staged:
         self._made += 1
@@ -188,7 +231,7 @@ def _parts(layout: TableLayout, images: Images, letter: str) -> Iterator[bytes]:
     yield from _chunks(wide, images, bytes([1]) * len(columns), letter)
 
 
-def _chunks(layout: TableLayout, images: Images, selected: bytes, letter: str) -> Iterator[bytes]:
+def _chunks(layout: TableLayout, images: Images, selected: bytes, letter: str = "\0") -> Iterator[bytes]:
     kinds = bytes(copy_kind(column) for column in layout.columns)
     bits = bytes(bit_count(column) for column in layout.columns)
     done = 0

@@ -39,6 +39,7 @@ from connector.targets.ddl.by_hand import done_by_hand
 from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.plan import located, plan
 from connector.targets.default_values import with_whole_inserts
+from connector.targets.marks import Marks
 from connector.targets.names import check_names
 from connector.targets.operations import AllowNull, DropTable, Operation
 from connector.targets.postgres.bookkeeping import (
@@ -56,7 +57,7 @@ from connector.targets.postgres.ddl import PostgresDictionary, column_names_of
 from connector.targets.postgres.divided_commit import DividedCommit
 from connector.targets.postgres.errors import connector_error, translated
 from connector.targets.postgres.literals import literal
-from connector.targets.postgres.marks import Marked, check_privilege, marked_of
+from connector.targets.postgres.marks import check_privilege, marks_of
 from connector.targets.postgres.merge import DEFERRED, Step, commit
 from connector.targets.postgres.missing import NAMED, missing_rows, refused_table, repeated
 from connector.targets.postgres.names import NAMES, column_name, table_name
@@ -188,9 +189,9 @@ class PostgresTarget:
                     if divided:
                         shared.append(whole)
                     else:
-                        self._pending.stage(whole, marks.get(net.layout.name))
+                        self._pending.stage(whole, marks.get(net.layout.name), last=last)
             if shared:
-                self._divided.stage(shared, marks)
+                self._divided.stage(shared, marks, last=last)
 
     def _prepare(self, net: NetChanges) -> NetChanges:
         """Compare changes with their table, add what the table needs for them, and complete their inserts."""
@@ -204,12 +205,12 @@ class PostgresTarget:
         self._pending.index(net, made, locate)
         return tolerant(with_whole_inserts(net, made), made, self._schema.tables)
 
-    def _marks_of(self, changes: Sequence[NetChanges]) -> dict[TableName, Marked]:
+    def _marks_of(self, changes: Sequence[NetChanges]) -> dict[TableName, Marks]:
         """The marks of the tables whose rows change."""
         loading = self._schema.tables.loading
         names = {net.layout.name for net in changes} if loading else ()
         return {
-            name: marked_of(self._db, self._schema.tables.get(name), loading[name].marks)
+            name: marks_of(self._db, self._schema.tables.get(name), loading[name].marks)
             for name in names
             if name in loading and loading[name].marks
         }
@@ -430,7 +431,8 @@ class PostgresTarget:
 
     def _work(self) -> Iterator[tuple[psycopg.Connection, Sequence[Staged | Operation]]]:
         """Yield each session that has a part of the commit, with that part."""
-        yield self._db, self._pending.work
+        with suppress(psycopg.Error):
+            yield self._db, self._pending.work()
         yield from self._divided.work()
 
     def _refused(self) -> tuple[TableName, ...]:

@@ -18,8 +18,9 @@ from connector import failpoints as faults
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.division import divide
+from connector.targets.marks import Marks
+from connector.targets.postgres.direct_copy import DirectRows
 from connector.targets.postgres.errors import translated
-from connector.targets.postgres.marks import Marked
 from connector.targets.postgres.merge import Step, commit, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.target_schema import of_table
@@ -38,15 +39,15 @@ class Writer:
     def __init__(self, session: psycopg.Connection, metadata: int) -> None:
         self.session = session
         self.staging = Staging(session, metadata)
-        self.staged: list[Staged] = []
-        self._last: dict[TableLayout, Staged] = {}
+        self.staged: list[Staged | DirectRows] = []
+        self._last: dict[TableLayout, Staged | DirectRows] = {}
 
-    def stage(self, shares: Iterable[NetChanges], marks: Mapping[TableName, Marked]) -> None:
-        """Copy shares to staging tables, in their order."""
+    def stage(self, shares: Iterable[NetChanges], marks: Mapping[TableName, Marks], *, last: bool) -> None:
+        """Stage shares, in their order; `last`: the commit follows."""
         for net in shares:
             before = self._last.get(net.layout)
             with of_table(net.layout.name), translated():
-                table = self.staging.put(net, before, marks.get(net.layout.name))
+                table = self.staging.take(net, before, marks.get(net.layout.name), last=last)
             if table is not before:
                 self.staged.append(table)
                 self._last[net.layout] = table
@@ -54,7 +55,9 @@ class Writer:
     def take_over(self, other: Writer, table: TableName) -> None:
         """Take over the rows of a table that another writer has staged, behind those staged here."""
         moved = [one for one in other.staged if one.layout.name == table]
-        self.staged += [self.staging.copied(one, other.session) for one in moved]
+        self.staged += [
+            one if isinstance(one, DirectRows) else self.staging.copied(one, other.session) for one in moved
+        ]
         for one in moved:
             other.staging.drop(one)
             other.staged.remove(one)
@@ -73,8 +76,14 @@ class Writer:
 
     def merge(self, first: Sequence[Step]) -> None:
         """Run everything of the writer's transaction but COMMIT, and check what COMMIT would."""
-        merged = [step for table in self.staged for step in self.staging.merged(table)]
-        run_steps(self.session, [Step("BEGIN"), *first, *merged, Step("SET CONSTRAINTS ALL IMMEDIATE")])
+        steps = [Step("BEGIN"), *first]
+        for rows in self.staged:
+            steps = self.staging.merge(steps, rows)
+        run_steps(self.session, [*steps, Step("SET CONSTRAINTS ALL IMMEDIATE")])
+
+    def work(self) -> list[Staged]:
+        """The staging tables of a commit that was rolled back."""
+        return self.staging.rolled_back(self.staged)
 
     def commit(self) -> None:
         """End the writer's transaction."""
@@ -145,7 +154,9 @@ class Writers:
         changes: Iterable[NetChanges],
         undivided: frozenset[TableName],
         without: frozenset[int],
-        marks: Mapping[TableName, Marked],
+        marks: Mapping[TableName, Marks],
+        *,
+        last: bool,
     ) -> None:
         """Divide changes among the writers, which stage their shares at once.
 
@@ -153,6 +164,8 @@ class Writers:
             changes: in the order in which to apply them.
             undivided: tables all of whose changes go to the first writer.
             without: writers whose shares are dropped: they have committed them before.
+            marks: the marks of the tables that have some.
+            last: true if the commit follows.
         """
         shares: list[list[NetChanges]] = [[] for _ in self._writers]
         for net in changes:
@@ -163,7 +176,7 @@ class Writers:
                 if share is not None:
                     mine.append(share)
         self._each(
-            lambda number, writer: writer.stage(shares[number], marks),
+            lambda number, writer: writer.stage(shares[number], marks, last=last),
             [number for number, mine in enumerate(shares) if mine and number not in without],
         )
 

@@ -4,30 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from connector.targets.marks import Marks
 from connector.targets.sqlite.names import SqliteNames, quoted, table_name
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
-
-
-@dataclass(frozen=True, slots=True)
-class MarkedRows:
-    """The marks of a table, for its row changes.
-
-    Args:
-        marks: the name of the marks.
-        key: the index of each of their columns in the table's columns.
-        unique_keys: likewise the columns of each unique index of the table in the file, without its primary key.
-    """
-
-    marks: str
-    key: tuple[int, ...]
-    unique_keys: tuple[tuple[int, ...], ...] = ()
-
-    def has(self, values: Iterable[str]) -> str:
-        """The condition that a key of these values is marked."""
-        return _has(self.marks, values)
 
 
 def create_marks(marks: str, table: Table) -> str:
@@ -38,24 +19,25 @@ def create_marks(marks: str, table: Table) -> str:
     return f"CREATE TABLE {quoted(marks)} ({', '.join(columns)}, PRIMARY KEY ({key})) STRICT, WITHOUT ROWID"
 
 
-def marked_of(connection: sqlite3.Connection, table: Table, marks: str) -> MarkedRows:
+def marks_of(connection: sqlite3.Connection, table: Table, name: str) -> Marks:
     """The marks of a table, with the unique indexes that it has at the moment; one on an expression is left out."""
     index = {column.name.lower(): place for place, column in enumerate(table.columns)}
     unique_keys = []
     query = "SELECT name FROM pragma_index_list(?) WHERE [unique] AND origin <> 'pk'"
-    for (name,) in connection.execute(query, SqliteNames().table(table.name)).fetchall():
-        found = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (name,)).fetchall()
+    for (index_name,) in connection.execute(query, SqliteNames().table(table.name)).fetchall():
+        found = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (index_name,)).fetchall()
         if all(column is not None and column.lower() in index for (column,) in found):
             unique_keys.append(tuple(index[column.lower()] for (column,) in found))
-    return MarkedRows(marks, table.layout.key, tuple(unique_keys))
+    return Marks(name, table.layout.key, tuple(unique_keys))
 
 
 def sweep(table: Table, marks: str) -> str:
     """The statement that deletes the rows whose keys are not marked."""
     name = table_name(table.name)
-    return f"DELETE FROM {name} AS t WHERE NOT {_has(marks, (f't.{quoted(column)}' for column in table.key))}"
+    return f"DELETE FROM {name} AS t WHERE NOT {is_marked(marks, (f't.{quoted(column)}' for column in table.key))}"
 
 
-def _has(marks: str, values: Iterable[str]) -> str:
+def is_marked(marks: str, values: Iterable[str]) -> str:
+    """The condition that a key of these values is marked."""
     same = " AND ".join(f"k.k{place} = {value}" for place, value in enumerate(values))
     return f"EXISTS (SELECT 1 FROM {quoted(marks)} AS k WHERE {same})"

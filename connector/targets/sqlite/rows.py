@@ -20,9 +20,10 @@ from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentabl
 from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.log.transaction.layout import TableLayout
 from connector.targets.ddl.loads import NOT_LOADED
+from connector.targets.marks import Marks
 from connector.targets.names import OTHER_COLUMN
 from connector.targets.operations import Value
-from connector.targets.sqlite.marks import MarkedRows
+from connector.targets.sqlite.marks import is_marked
 from connector.targets.sqlite.names import SqliteNames, names, quoted, table_name
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
@@ -35,7 +36,7 @@ _GONE = "temp.thl_gone"
 _CONSTRAINT_DATATYPE = sqlite3.SQLITE_CONSTRAINT | 12 << 8  # SQLite's manual, "Result and Error Codes"
 
 
-def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges, marked: MarkedRows | None = None) -> None:
+def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges, marked: Marks | None = None) -> None:
     """Apply deletes, then updates, then inserts, inside the open transaction. Inserts have all columns.
 
     Args:
@@ -95,19 +96,19 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges, ma
         else:
             _insert(connection, sql, inserts, net)
     if marked is not None:
-        sql = f"INSERT OR IGNORE INTO {quoted(marked.marks)} VALUES ({_marks(len(marked.key))})"
+        sql = f"INSERT OR IGNORE INTO {quoted(marked.name)} VALUES ({_marks(len(marked.key))})"
         connection.executemany(sql, [tuple(row[index] for index in marked.key) for row in inserts])
 
 
 def _delete_holders(
-    connection: sqlite3.Connection, net: NetChanges, marked: MarkedRows, inserts: list[tuple[Value, ...]]
+    connection: sqlite3.Connection, net: NetChanges, marked: Marks, inserts: list[tuple[Value, ...]]
 ) -> None:
     """Delete rows that are older than the load and hold a value that a new row has in a unique index.
 
     The source has no such row: it is read later, or has gone.
     """
     name, columns = table_name(net.layout.name), [column.name for column in net.layout.columns]
-    older = f"NOT {marked.has(f't.{quoted(columns[index])}' for index in marked.key)}"
+    older = f"NOT {is_marked(marked.name, (f't.{quoted(columns[index])}' for index in marked.key))}"
     changed = [] if net.partial is None else list(_partial_rows(net.partial.changed, net))
     for unique in marked.unique_keys:
         same = " AND ".join(f"t.{quoted(columns[index])} = ?" for index in unique)
@@ -119,11 +120,11 @@ def _delete_holders(
 
 
 def _moved(
-    connection: sqlite3.Connection, matches: str, net: NetChanges, partial: Partial, marked: MarkedRows | None
+    connection: sqlite3.Connection, matches: str, net: NetChanges, partial: Partial, marked: Marks | None
 ) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     """The old key and the complete new row of each row whose key changes; absent values are read from the table."""
     name, columns = table_name(net.layout.name), [column.name for column in net.layout.columns]
-    older = "" if marked is None else marked.has(quoted(columns[index]) for index in marked.key)
+    older = "" if marked is None else is_marked(marked.name, (quoted(columns[index]) for index in marked.key))
     where = f"{matches} AND {older}" if older else matches
     found = []
     for values, absent, base in _partial_rows(partial.moved, net):

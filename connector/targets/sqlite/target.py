@@ -39,7 +39,7 @@ from connector.targets.operations import DropTable
 from connector.targets.sqlite import bookkeeping as sqlite_bookkeeping
 from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, run
 from connector.targets.sqlite.errors import translated
-from connector.targets.sqlite.marks import create_marks, marked_of
+from connector.targets.sqlite.marks import create_marks, marks_of
 from connector.targets.sqlite.names import SqliteNames, quoted, table_name
 from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
@@ -166,7 +166,7 @@ class SqliteTarget:
                     if (index := self._unique_key_indexes.missing(net, table)) is not None:
                         run(self._db, index)
                     entry = self._schema.tables.loading.get(table.name)
-                    marked = marked_of(self._db, table, entry.marks) if entry is not None and entry.marks else None
+                    marked = marks_of(self._db, table, entry.marks) if entry is not None and entry.marks else None
                     whole = tolerant(with_whole_inserts(net, table), table, self._schema.tables)
                     write_rows(self._db, table, whole, marked)
                 self._written.add(table.name)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -13,12 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
-from pydantic import SecretStr
 
 from connector.applier.applier import Applier
 from connector.clock import SystemClock
-from connector.config.apply import Apply, Target
-from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.fetching.jars import spark_kafka_jars
 from connector.log.ids import UNKNOWN_SHARD, Seqno
@@ -27,57 +22,19 @@ from connector.log.transaction.load import LoadEvent, Part
 from connector.spark.session import SparkRun
 from connector.status.collect import collect
 from connector.status.report import End, LagLimits, ServiceState
-from connector.targets.postgres import divided_commit
 from tests.support.apply_process import THL, Process
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
-from tests.support.servers.environment import Broker, DatabaseServer
-from tests.support.spark import session
 
 COLUMNS = ("id", "v", "mail")
 KEYED = "(id INT PRIMARY KEY, v INT, mail INT)"
 TABLES = {"orders": KEYED, "fresh": KEYED, "poor": KEYED, "bare": "(id INT, v INT, mail INT)"}
 KEYS = 200
 CHUNK = 40
+BATCH_MESSAGES = 50
 ONLY_ON_TARGET = 1000
 
 Row = tuple[int, int, int]
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRun]:
-    with session(tmp_path_factory.mktemp("spark")) as started:
-        yield started
-
-
-@pytest.fixture(params=[1, 3], ids=["one writer", "three writers"])
-def config(
-    request: pytest.FixtureRequest,
-    kafka_broker: Broker,
-    postgres_server: DatabaseServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Config]:
-    monkeypatch.setattr(divided_commit, "DIVIDED_ROWS", 1)
-    server = postgres_server
-    base = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}"
-    name = f"l{uuid.uuid4().hex[:10]}"
-    with psycopg.connect(f"{base}/postgres", autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0".encode())
-        yield Config(
-            service=name,
-            kafka=Kafka(bootstrap=kafka_broker.bootstrap, retries=5),
-            apply=Apply(checkpoint_dir=tmp_path / "spark", batch_messages=50, continuous=False),
-            target=Target(
-                url=SecretStr(f"{base}/{name}"),
-                audit=True,
-                retries=5,
-                writers=request.param,
-                snapshot_interval=0.0,
-                on_error="quarantine",
-            ),
-        )
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 class Source:

@@ -37,7 +37,6 @@ from tests.contract.test_target_postgres_writers import Crash, Crashes, crashes
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker, DatabaseServer
-from tests.support.spark import session
 
 __all__ = ["crashes"]
 
@@ -45,12 +44,6 @@ CREATES = ("CREATE DATABASE shop", "CREATE TABLE orders (id INT NOT NULL PRIMARY
 FIRST, LAST = 11, 20  # of the open commit
 ROWS = 8  # of an event
 WRITERS = 3
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRun]:
-    with session(tmp_path_factory.mktemp("spark")) as started:
-        yield started
 
 
 @pytest.fixture

@@ -1,0 +1,20 @@
+"""The marks of a table: a table of the target with the keys that were written since the load of another one began."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The marks of a table.
+
+    Args:
+        name: their name.
+        key: the index of each of their columns in the table's columns.
+        unique_keys: likewise the columns of each unique index of the target's table, without its primary key.
+    """
+
+    name: str
+    key: tuple[int, ...]
+    unique_keys: tuple[tuple[int, ...], ...] = ()
