@@ -92,6 +92,10 @@ def _read(connection: Connection, source: Source, filter: Filter, clock: Clock) 
         await_decided(connection, clock)
         before = _dictionary(connection, filter)
         point = fix_snapshot_point(connection, load=True)
+        # The dictionary must be as it is now, not as in the view of the position.
+        query(connection, "COMMIT")
+        query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        query(connection, "START TRANSACTION READ ONLY")
         try:
             read, after = _defined(connection, filter, before)
         except SourceChanged as error:
