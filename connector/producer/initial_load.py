@@ -22,14 +22,14 @@ from connector.log.transaction.position import SnapshotCompleted
 from connector.producer.going_online import Online
 from connector.producer.publish.queue import Work
 from connector.producer.round_events import LoadEvents
-from connector.producer.sources.source import OpenedTable, Snapshot
+from connector.producer.sources.source import OpenedTable, SourceSnapshot
 from connector.retrying import Stopped
 
 INITIAL: Final = "the initial load"
 BEGUN_AGAIN: Final = "the initial load began again, without this table"
 
 
-def begin_initial_load(online: Online, snapshot: Snapshot, now: int, stop: Event) -> None:
+def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop: Event) -> None:
     """Publish the definitions, and ask for the load of each table.
 
     Args:
@@ -46,8 +46,7 @@ def begin_initial_load(online: Online, snapshot: Snapshot, now: int, stop: Event
     """
     if snapshot.server_uuid != online.control.epochs[-1].server_uuid:
         raise SourceChanged("the connection reaches another server than the one with which the epoch began")
-    point = snapshot.point
-    events = LoadEvents(online, point, point.position)
+    events = LoadEvents(online, snapshot, snapshot.position)
     events.put_event(Kind.TRANSACTION, {"snapshot": "begin"}, [])
     for schema in snapshot.schemas:
         events.put_event(Kind.DDL, {"snapshot": "table"}, [schema])
@@ -69,10 +68,10 @@ def begin_initial_load(online: Online, snapshot: Snapshot, now: int, stop: Event
         if name not in snapshot.tables and state.state is LoadState.LOADING:
             states[name] = replace(state, state=LoadState.CANCELLED, at=now, why=BEGUN_AGAIN)
             given_up.append(states[name])
-    place = {"file": point.position.file, "pos": str(point.position.offset)}
-    if point.gtid_set is not None:
-        place["gtid_set"] = point.gtid_set
-    ended: Work = [*given_up, SnapshotCompleted(point.gtid_set)]
+    place = {"file": snapshot.position.file, "pos": str(snapshot.position.offset)}
+    if snapshot.gtid_set is not None:
+        place["gtid_set"] = snapshot.gtid_set
+    ended: Work = [*given_up, SnapshotCompleted(snapshot.gtid_set)]
     if snapshot.definitions is not None:
         ended.append(snapshot.definitions)
     online.stream.tables = snapshot.definitions

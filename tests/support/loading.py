@@ -124,7 +124,6 @@ def load_into(target: TargetDatabase, source: Source, service: str = "default") 
     """Applies what an initial load reads without a log: each change is one commit on the target."""
     filter = Filter(source.filters)
     snapshot = read_snapshot(source, filter, SystemClock())
-    point = snapshot.point
     position = replace(target.claim(service), log_id=LogId("0" * 32), epoch=Epoch(1))
 
     def commit(*, consistent: bool = False) -> None:
@@ -132,10 +131,10 @@ def load_into(target: TargetDatabase, source: Source, service: str = "default") 
         position = replace(
             position,
             seqno=Seqno(position.seqno + 1),
-            event_id=f"{point.position.file}:{point.position.offset:016};0",
-            gtid_set=point.gtid_set,
+            event_id=f"{snapshot.position.file}:{snapshot.position.offset:016};0",
+            gtid_set=snapshot.gtid_set,
             consistent=consistent,
-            commit_time=point.time,
+            commit_time=snapshot.time,
         )
         target.commit(position, [])
 
@@ -143,7 +142,7 @@ def load_into(target: TargetDatabase, source: Source, service: str = "default") 
     commit()
     for statements in ([*snapshot.schemas], *([*one.definition] for one in snapshot.tables.values())):
         if statements:
-            target.ddl(Ddl(seqno=Seqno(position.seqno + 1), statements=statements, commit_time=point.time))
+            target.ddl(Ddl(seqno=Seqno(position.seqno + 1), statements=statements, commit_time=snapshot.time))
             commit()
     for _, rows in read_rows(source, filter, snapshot.tables):
         target.stage([_inserts(rows)], last=True)

@@ -76,22 +76,15 @@ class ScriptedTable:
     estimate: int = 5
 
 
-@dataclass(frozen=True)
-class ScriptedPoint:
-    """The source before its first transaction."""
-
-    position: SourcePosition = START
-    gtid_set: str | None = ""
-    time: int = 1
-    server_id: int = 1
-
-
 @dataclass
 class ScriptedSnapshot:
     """One table; the producer may be stopped before it is published."""
 
     source: ScriptedSource
-    point: ScriptedPoint = ScriptedPoint()
+    position: SourcePosition = START
+    gtid_set: str | None = ""
+    time: int = 1
+    server_id: int = 1
     server_uuid: str = UUID
     schemas: Sequence[Statement] = ()
     unloaded: Sequence[ScriptedTable] = ()

@@ -77,6 +77,15 @@ def _hints(kind: Hashable) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
+def _encodable(text: str) -> bool:
+    """False for text with half a surrogate pair, which JSON can escape and no database takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _fits(value: object, hint: Any) -> bool:
     if hint is Any:
         return True  # JSON that the module that reads it checks
@@ -94,6 +103,8 @@ def _fits(value: object, hint: Any) -> bool:
         return isinstance(value, dict) and all(_fits(key, inner[0]) and _fits(value[key], inner[1]) for key in value)
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool) and LEAST <= value <= MOST
+    if hint is str:
+        return isinstance(value, str) and _encodable(value)
     if not isinstance(value, origin or hint):
         return False
     if isinstance(value, tuple):  # a NamedTuple

@@ -1,4 +1,4 @@
-"""The snapshot point: a consistent view, of one or several transactions, and the log position that equals it."""
+"""The snapshot point: a position of the binary log between two transactions, and the source's facts there."""
 
 from __future__ import annotations
 
@@ -71,22 +71,16 @@ def prepare_session(connection: Connection, source: Source) -> None:
     query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def fix_snapshot_point(
-    connection: Connection, *, load: bool = False, others: Sequence[Connection] = ()
-) -> SnapshotPoint:
-    """Begins a transaction in each session, whose view equals the returned position. Releases its lock.
+def fix_snapshot_point(connection: Connection, *, load: bool = False) -> SnapshotPoint:
+    """Reads the end of the binary log while commits and DDL wait.
 
     Args:
         connection: a session of `prepare_session`.
-        others: more such sessions.
-        load: also read prepared XA transactions: they are before the position but not in the view, so a load that
-            begins here would lack them.
+        load: also read prepared XA transactions: they are before the position, and no view shows their changes.
 
     Raises:
         SourceUnavailable: the lock was not granted in time.
-        PreflightError: the sessions are not of one server.
     """
-    check_one_server(connection, others)
     try:
         query(connection, "FLUSH TABLES WITH READ LOCK")
     except pymysql.OperationalError as error:
@@ -99,8 +93,6 @@ def fix_snapshot_point(
             waited_seconds=LOCK_WAIT_SECONDS,
         ) from error
     try:
-        for session in (connection, *others):
-            query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         position, gtid_set = end_position(connection), gtid_executed(connection)
         prepared = prepared_transactions(connection) if load else []
         now = query(connection, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
@@ -122,7 +114,7 @@ def check_one_server(connection: Connection, others: Sequence[Connection]) -> No
     for other in others:
         if (found := query(other, sql)[0]) != first:
             raise PreflightError(
-                "the connections of the initial load reach different servers",
+                "the connections of a load reach different servers",
                 hint="connect to one server, past any proxy; or set source.snapshot.connections = 1",
                 servers=f"{first['host']}:{first['port']} {found['host']}:{found['port']}",
             )

@@ -176,7 +176,6 @@ def definitions_at_position(
     before = read_definitions(connection, filter)
     for _ in range(ATTEMPTS):
         point = fix_snapshot_point(connection)
-        query(connection, "ROLLBACK")
         after = read_definitions(connection, filter)
         if after == before:
             return point, after

@@ -21,6 +21,7 @@ from connector.errors import PreflightError, SourceChanged
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, query, quoted, session
 from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_snapshot_point, prepare_session
 from connector.mysql.server.source_facts import read_facts
@@ -43,15 +44,20 @@ class Snapshot:
     """The captured tables at one position.
 
     Args:
-        point: the position, and the source's facts there.
-        server_uuid: the source's own name for itself.
+        position: the position, the end of the binary log.
+        gtid_set: the executed GTIDs; None if the source has none.
+        time: µs since 1970 UTC, by the source's clock.
+        server_id, server_uuid: the source's.
         schemas: the definitions of schemas without a captured table.
         tables: the captured tables by their names on the source, in the order in which they are to be loaded.
         unloaded: the tables of which the definition alone is published.
         definitions: all tables of captured schemas.
     """
 
-    point: SnapshotPoint
+    position: SourcePosition
+    gtid_set: str | None
+    time: int
+    server_id: int
     server_uuid: str
     schemas: Sequence[Statement]
     tables: Mapping[TableName, Opened]
@@ -92,8 +98,7 @@ def _read(connection: Connection, source: Source, filter: Filter, clock: Clock) 
         await_decided(connection, clock)
         before = _dictionary(connection, filter)
         point = fix_snapshot_point(connection, load=True)
-        # The dictionary must be as it is now, not as in the view of the position.
-        query(connection, "COMMIT")
+        # Each statement must show the dictionary as it is then, not as in the view of the first one.
         query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         query(connection, "START TRANSACTION READ ONLY")
         try:
@@ -131,7 +136,10 @@ def _snapshot(point: SnapshotPoint, uuid: str, read: list[Opened], after: _Dicti
     loaded = [one for one in read if "insert" in filter.actions(*one.table.layout.name)]
     defined = {one.table.layout.name.schema for one in read if one.definition}
     return Snapshot(
-        point=point,
+        position=point.position,
+        gtid_set=point.gtid_set,
+        time=point.time,
+        server_id=point.server_id,
         server_uuid=uuid,
         schemas=[
             schema_definition(schema, create, filter.published_schema(schema))

@@ -34,7 +34,7 @@ from connector.mysql.binlog.reader import BinlogReader
 from connector.mysql.preflight.widening import accepts_all, same_tables
 from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
-from connector.producer.sources.source import Round, Snapshot, Stream, start_after, start_redo
+from connector.producer.sources.source import Round, SourceSnapshot, Stream, start_after, start_redo
 
 NOTHING: Final = Filter(Filters(ignore=("*",)))
 
@@ -146,7 +146,7 @@ class FileSource:
         """
         return self._read(start_after(position), position, tables, self._filter)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> SourceSnapshot:
         """Raise PreflightError: files have no initial load."""
         raise PreflightError("files have no initial load", service=self._config.service)
 

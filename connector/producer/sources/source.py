@@ -61,12 +61,12 @@ class OpenedTable(Protocol):
         """Approximate number of its rows."""
 
 
-class SnapshotPoint(Protocol):
-    """A position of the source's log, and the source's facts there."""
+class SourceSnapshot(Protocol):
+    """The definitions of the captured tables at one position of the source's log."""
 
     @property
     def position(self) -> SourcePosition:
-        """The position at which the stream begins."""
+        """The position, at which the stream begins."""
 
     @property
     def gtid_set(self) -> str | None:
@@ -79,14 +79,6 @@ class SnapshotPoint(Protocol):
     @property
     def server_id(self) -> int:
         """The source's."""
-
-
-class Snapshot(Protocol):
-    """The definitions of the captured tables at one position of the source's log."""
-
-    @property
-    def point(self) -> SnapshotPoint:
-        """The position."""
 
     @property
     def server_uuid(self) -> str:
@@ -224,7 +216,7 @@ class EventSource(Protocol):
     def after(self, position: PositionRecord, tables: Definitions | None) -> Stream:
         """Return a stream from the position on; `tables` are the source's tables there."""
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> SourceSnapshot:
         """Return the tables' definitions at the source's current position, with which an initial load begins.
 
         Raises:

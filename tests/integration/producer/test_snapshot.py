@@ -124,9 +124,9 @@ def test_snapshot_has_the_definitions_at_a_position(database: tuple[Source, str]
     assert [statement.schema for statement in table] == [name, name]
     assert table[0].sql.startswith(f"CREATE DATABASE IF NOT EXISTS `{name}` ")
     assert table[1].sql.startswith("CREATE TABLE `a` (")
-    assert snapshot.point.gtid_set == executed(source)
+    assert snapshot.gtid_set == executed(source)
     with a_round(source, TableName(name, "a")) as opened:
-        assert opened.place == snapshot.point.position
+        assert opened.place == snapshot.position
         assert opened.server_uuid == snapshot.server_uuid
         ((_, rows),) = opened.rows(opened.wanted)
     assert rows.action is Action.READ
@@ -330,7 +330,7 @@ def test_ddl_between_position_and_definitions_makes_another_attempt(
     if times == 1:
         snapshot = snapshot_of(source)
         assert len(positions) == 2
-        assert snapshot.point == positions[1]
+        assert snapshot.position == positions[1].position
         found = loaded_definitions(source)
         assert {one.table: str(opened.definition) for one, opened in snapshot.tables.items()} == found
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -25,3 +26,8 @@ def test_field_of_another_type_is_refused_by_name() -> None:
     with pytest.raises(TypeError) as wrong:
         record(replace(MADE, source_id=7))  # type: ignore[arg-type]
     assert wrong.value.args[0].split()[0] == "source_id"
+
+
+def test_text_that_no_database_takes_is_refused() -> None:
+    with pytest.raises(TypeError, match="source_id"):
+        record(replace(MADE, source_id=json.loads('"\\ud800"')))
