@@ -17,7 +17,7 @@ from connector.log.transaction.position import SourcePosition
 from connector.producer.going_online import Online
 from connector.producer.open_round import OpenRound
 from connector.producer.publish.queue import Work
-from connector.producer.sources.source import Round
+from connector.producer.sources.source import OpenedTable, Round
 from connector.retrying import Stopped
 
 
@@ -64,11 +64,11 @@ class RoundEvents:
                 self._put([TransactionBatch(None, [], self._end())])
                 whole = None
             if table.has_key:
-                self.put(LoadEvent(chosen[name].load, Part.ROWS, table.published), [read])
+                self.put(_event(chosen[name], Part.ROWS, table), [read])
             else:
                 begin = None
                 if whole is None:
-                    begin = self._start(LoadEvent(chosen[name].load, Part.WHOLE, table.published))
+                    begin = self._start(_event(chosen[name], Part.WHOLE, table))
                 self._put([TransactionBatch(begin, [read], None)])
                 whole = name
             rows[name] += read.count
@@ -80,7 +80,7 @@ class RoundEvents:
         for name, state in chosen.items():
             table = self.round.tables[name]
             if not (table.has_key or rows[name] or self.round.failed(name)) and self.round.progress(name)[1]:
-                self.put(LoadEvent(state.load, Part.WHOLE, table.published), [])
+                self.put(_event(state, Part.WHOLE, table), [])
         return rows
 
     def _read(self, opened: OpenRound, chosen: dict[TableName, TableLoad]) -> Iterator[tuple[TableName, Rows]]:
@@ -110,3 +110,7 @@ class RoundEvents:
 
     def _end(self) -> TransactionEnd:
         return TransactionEnd(self.resume, self.round.time, Outcome.COMMIT)
+
+
+def _event(state: TableLoad, part: Part, table: OpenedTable) -> LoadEvent:
+    return LoadEvent(state.load, part, table.published, state.targets)

@@ -247,8 +247,10 @@ class TableLoads:
             at=now,
             begin=at.next,
             last=at.next,
+            targets=request.targets,
         )
-        at.put(LoadEvent(request.load, Part.BEGIN, table.published), [*table.definition], self._changed(state))
+        event = LoadEvent(request.load, Part.BEGIN, table.published, request.targets)
+        at.put(event, [*table.definition], self._changed(state))
         LOG.info("the load of a table begins", extra=self._fields(request.table, rows=table.estimate))
         return state
 
@@ -267,7 +269,7 @@ class TableLoads:
         if not ended:
             at.online.publisher.put([self._changed(state)])
             return
-        event = LoadEvent(state.load, Part.END, published)
+        event = LoadEvent(state.load, Part.END, published, state.targets)
         at.put(event, [], self._changed(replace(state, state=LoadState.ENDED)))
         LOG.info("loaded a table", extra=self._fields(name, load=state.load, rows=state.rows))
 
