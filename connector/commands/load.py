@@ -145,7 +145,7 @@ def _asked_for(
             asked_at=now,
             asked_by=who(),
             published=captured.published_name(name),
-            targets=targets_with_unfinished(name, targets, control.load_requests, control.loads),
+            targets=targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped),
         )
         for name in _matching(patterns, names, "the source has no captured table", captured)
     ]

@@ -117,6 +117,7 @@ def targets_with_unfinished(
     targets: Sequence[str],
     requests: Mapping[TableName, LoadRequest],
     states: Mapping[TableName, TableLoad],
+    trapped: Sequence[Range] = (),
 ) -> tuple[str, ...]:
     """The targets of a new load of a table: besides those asked for, the ones whose load it replaces before its end.
 
@@ -126,10 +127,15 @@ def targets_with_unfinished(
         table: the table, by its name on the source.
         targets: the IDs of the targets asked for; none: all.
         requests, states: the newest of each table.
+        trapped: as of `outstanding`.
     """
     request, state = requests.get(table), states.get(table)
     waits = request is not None and not request.cancel and (state is None or state.load != request.load)
-    begun = state is not None and state.state is not LoadState.ENDED and state.begin != NO_SEQNO
+    begun = (
+        state is not None
+        and state.begin != NO_SEQNO
+        and (state.state is not LoadState.ENDED or overlaps(trapped, state.begin, state.last))
+    )
     replaced = [one.targets for one, counts in ((request, waits), (state, begun)) if one is not None and counts]
     if not targets or () in replaced:
         return ()

@@ -95,3 +95,9 @@ def test_load_that_replaces_an_unfinished_one_is_for_its_targets_too(
     newest = {one.table: one for one in requests}
     found = targets_with_unfinished(NAME, wanted, newest, {one.table: one for one in states})
     assert found == expected
+
+
+def test_load_whose_end_a_fork_has_trapped_is_not_finished() -> None:
+    trapped = [Range(Seqno(15), Seqno(27))]
+    newest, states = {NAME: asked(targets=("pond",))}, {NAME: state(LoadState.ENDED, targets=("pond",))}
+    assert targets_with_unfinished(NAME, ("lake",), newest, states, trapped) == ("lake", "pond")

@@ -64,7 +64,7 @@ class LoadService:
         if cancel and newest is not None:
             wanted = newest.targets
         else:
-            wanted = targets_with_unfinished(NAME, targets, control.load_requests, control.loads)
+            wanted = targets_with_unfinished(NAME, targets, control.load_requests, control.loads, control.trapped)
         request = LoadRequest(
             table=NAME,
             load=f"load-{number}",
