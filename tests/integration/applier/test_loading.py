@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import uuid
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -11,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from pydantic import SecretStr
 
 from connector.applier.applier import Applier
 from connector.applier.skips import ExcludedTables
@@ -226,9 +228,7 @@ def test_loaded_tables_equal_the_source_and_status_names_them(config: Config, sp
 
 
 @pytest.mark.parametrize("config", [1], indirect=True)
-def test_load_for_one_of_two_targets_changes_nothing_on_the_other(
-    config: Config, postgres_server: DatabaseServer, spark: SparkRun
-) -> None:
+def test_load_for_one_of_two_targets_changes_nothing_on_the_other(config: Config, spark: SparkRun) -> None:
     url, ids = config.target.url.get_secret_value(), ("shelf", "lake")
     second = f"o{uuid.uuid4().hex[:10]}"
     query(config, f"CREATE DATABASE {second} ENCODING 'UTF8' TEMPLATE template0")
