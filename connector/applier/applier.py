@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from threading import Event
 from typing import Final
 
@@ -26,7 +27,7 @@ from connector.applier.stop_condition import StopCondition, ToSeqno, ToTime
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, PreflightError, TargetUnavailable
-from connector.kafka.handshake import handshake, newest_event
+from connector.kafka.handshake import handshake, newest_event, tables_loaded_after
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.range_reader import RangeReader
 from connector.kafka.tails import TailWatch
@@ -94,7 +95,8 @@ class Applier:
         self._first = first
         self._skips = skips or Skips()
         self._excluded = excluded
-        self._quarantine = Quarantine(clock if config.target.on_error == "quarantine" else None)
+        stops = config.target.on_error == "stop"
+        self._quarantine = Quarantine(clock, partial(tables_loaded_after, config) if stops else None)
         self._relay: RelayWriter | None = None
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._load = LoadMonitor(clock.monotonic())
@@ -267,6 +269,7 @@ class Applier:
             columns=metadata_columns(self._config.target.metadata_columns.items()),
             relay=self._relay,
             quarantine=self._quarantine,
+            target_id=self._config.target.id,
         )
         offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}

@@ -12,6 +12,7 @@ After an error nothing is promised: the caller closes the target and starts agai
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -37,10 +38,13 @@ from connector.log.reading.event_range import EventRange
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.reading.stored_order import StoredOrder
 from connector.log.transaction.load import LoadEvent
+from connector.log.transaction.load import Part as LoadPart
 from connector.log.transaction.position import TargetPosition
 from connector.relay.event_store import EventStore, NoRelay
 from connector.spark.stream.parts import Part
 from connector.targets.target import TargetDatabase
+
+LOG: Final = logging.getLogger(__name__)
 
 RELEASE_BYTES: Final = 32 << 20  # bytes of a batch that the sequencer gets before events are applied
 WAITING_BYTES: Final = 256 << 20  # waiting bytes of all partitions beyond which partitions that are ahead are paused
@@ -64,6 +68,7 @@ class ApplyCore:
         columns: the metadata columns that the target was opened with.
         relay: gets everything before the target does; None: there is no relay.
         quarantine: makes commits smaller while it looks for the event that the target refuses.
+        target_id: the target's ID in loads; "": it has none.
     """
 
     def __init__(
@@ -82,9 +87,11 @@ class ApplyCore:
         columns: MetadataColumns | None = None,
         relay: EventStore | None = None,
         quarantine: Quarantine | None = None,
+        target_id: str = "",
     ) -> None:
         self._relay = NoRelay() if relay is None else relay
         self._quarantine = quarantine or Quarantine()
+        self._target_id = target_id
         self._least = NO_SEQNO
         if position.intent is not None:
             # An earlier applier has made this commit in part: it is made whole, with all of its events and no others.
@@ -244,7 +251,9 @@ class ApplyCore:
             self._leave_out(release)
             self.done = release.complete and relation is Relation.LAST
             return
-        edge = self._load_edge(header)
+        load = self._load(header)
+        meant = load is None or load.is_for(self._target_id)
+        edge = load if load is not None and load.edge and meant else None
         own_commit = header.kind is Kind.DDL or _begins_snapshot(header) or edge is not None
         if own_commit and header.seqno <= self._least:
             raise self._changed(header.kind.name)
@@ -254,9 +263,11 @@ class ApplyCore:
         if release.complete and header.outcome is Outcome.VOID:
             if not release.first:
                 self._forget()
-        else:
+        elif meant:
             self._open.edge = edge
             self._open.collect(release)
+        elif load is not None and load.part is LoadPart.BEGIN:
+            self._warn_of_other_load(load, header.seqno)
         if not release.complete:
             self._open.stage_unfinished(header)
             return
@@ -265,15 +276,23 @@ class ApplyCore:
         if own_commit or header.seqno == self.position.rewound_from or self._open.full or self._commit_small:
             self._commit()
 
-    def _load_edge(self, header: FragmentHeader) -> LoadEvent | None:
-        """The event if it is of a table's load and more than rows."""
+    def _load(self, header: FragmentHeader) -> LoadEvent | None:
+        """The event if it is of a table's load."""
         if header.kind is not Kind.LOAD:
             return None
         try:
-            event = LoadEvent.of(header.metadata)
+            return LoadEvent.of(header.metadata)
         except ValueError as error:
             raise LogDamaged(str(error), service=self.position.service, seqno=header.seqno) from error
-        return event if event.edge else None
+
+    def _warn_of_other_load(self, load: LoadEvent, seqno: Seqno) -> None:
+        """Log a table that stays excluded, or not whole, because its load is for other targets."""
+        schema = self._target.target_schema
+        stays = "excluded" if load.table in schema.excluded else "not whole" if load.table in schema.loading else ""
+        if stays:
+            fields = {"service": self.position.service, "seqno": seqno, "table": load.table, "load": load.load}
+            this = {"target_id": self._target_id or "none", "load_targets": ",".join(load.targets)}
+            LOG.warning(f"a load for other targets begins: here the table stays {stays}", extra=fields | this)
 
     @property
     def _commit_small(self) -> bool:

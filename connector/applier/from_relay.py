@@ -137,6 +137,7 @@ class RelayApplier:
                 until=self._until,
                 columns=metadata_columns(self._config.target.metadata_columns.items()),
                 quarantine=self._quarantine,
+                target_id=self._config.target.id,
             )
             self._quarantine.begin(target, position)
             try:

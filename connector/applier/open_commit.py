@@ -194,6 +194,9 @@ class OpenCommit:
                 skip = "to skip an event, which leaves its tables inconsistent: thl apply --skip-seqno"
                 skip += f" {first} --reason …" if seqno == first else f" N --reason … (thl list shows {seqno})"
                 error.hint = f"{error.hint}; {skip}" if error.hint else skip
+            if self.refused is not None and self.edge is None and error.tables:
+                again = f"to load it again: thl load {' '.join(map(str, error.tables))}, then start thl apply"
+                error.hint = f"{error.hint}; {again}" if error.hint else again
             raise
 
     def _refused(self, error: ConnectorError) -> RefusedCommit | None:

@@ -1,5 +1,8 @@
 """`target.on_error: quarantine`: finds the event and the table that a target refuses, and has the table excluded.
 
+With `target.on_error: stop` the same is done for a table that a load makes whole later: the rows of this load are in
+the log after the event that the target refuses.
+
 A commit of many events does not say which of them the target refuses, and after an error a target can only be closed.
 So the applier begins again at the target's position, each time with smaller commits up to the last refused event, until
 the target refuses one event alone: what precedes it is committed by then. The last attempt excludes the table before
@@ -10,6 +13,7 @@ has recorded nothing; the next one finds the same.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +35,7 @@ HINT: Final = (
     "thl load makes the table whole; DROP TABLE on the source ends the quarantine; with target.on_error: stop the "
     "applier stops instead"
 )
+LOAD_HINT: Final = "its load makes the table whole: thl load --status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,18 @@ class Quarantine:
 
     Args:
         clock: the clock for the time of the exclusion; None: nothing is quarantined.
+        loaded_after: returns the tables that a load makes whole after an event: no others are quarantined. None: any
+            may be.
 
     Attributes:
         upto: the last event of the refused commit: up to it commits are small.
     """
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(
+        self, clock: Clock | None = None, loaded_after: Callable[[Seqno], Collection[TableName]] | None = None
+    ) -> None:
         self._clock = clock
+        self._loaded_after = loaded_after
         self._most = 1  # events in a commit
         self._tables: dict[TableName, Excluded] = {}
         self.upto = NO_SEQNO
@@ -94,8 +104,14 @@ class Quarantine:
             service: the service, for the log.
             refused: the commit that the target refuses; None if there is none.
             error: the error that ended the attempt.
+
+        Raises:
+            ConnectorError: it is not known which tables are loaded.
         """
         if self._clock is None or refused is None or refused.error is not error or not error.tables:
+            return False
+        names = [TableName(*one) for one in error.tables]
+        if self._loaded_after is not None and not set(names) <= set(self._loaded_after(refused.last)):
             return False
         if refused.last > self.upto:
             self._tables.clear()
@@ -111,13 +127,14 @@ class Quarantine:
             )
             return True
         self._most = 1
-        new = [name for name in (TableName(*one) for one in error.tables) if name not in self._tables]
+        new = [name for name in names if name not in self._tables]
         if not new:
             return False
         reason = f"{QUARANTINED}{error.located}"[:REASON_CHARACTERS]
         entry = Excluded(since=refused.last, at=self._clock.now(), by=BY, reason=reason)
         self._tables |= dict.fromkeys(new, entry)
+        way_out = HINT if self._loaded_after is None else LOAD_HINT
         for name in new:
-            why = {"why": error.located, "hint": f"{error.hint}; {HINT}" if error.hint else HINT}
+            why = {"why": error.located, "hint": f"{error.hint}; {way_out}" if error.hint else way_out}
             LOG.error("a table is quarantined: it stays as it is", extra={**fields, "table": name, **why})
         return True

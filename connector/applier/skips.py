@@ -21,10 +21,10 @@ from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
 from connector.log.ids import Kind, Seqno
-from connector.log.reading.event_range import EDGES, rows_alone
+from connector.log.reading.event_range import EDGES
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.load import TABLE
+from connector.log.transaction.load import PART, TABLE, Part
 from connector.log.transaction.position import TargetPosition
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.targets.target import TargetDatabase
@@ -119,7 +119,7 @@ class Skips:
                 seqno=header.seqno,
                 snapshot=header.metadata["snapshot"],
             )
-        if header.kind is Kind.LOAD and not rows_alone(header):
+        if header.kind is Kind.LOAD and header.metadata.get(PART) != Part.ROWS:
             raise ConfigError(
                 "the start and the end of a table's load, and the rows of a table without a key, cannot be skipped",
                 hint="--exclude-table goes on without the table, until it is loaded again (thl load)",

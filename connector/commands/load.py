@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,20 +27,40 @@ POLL_SECONDS = 1.0
     examples={
         "thl load shop.orders": "Load a table that joined, that a target has left out, or that is wrong there.",
         "thl load 'shop.*' --wait": "Load all tables of a schema, and wait until they are whole.",
+        "thl load shop.orders --for-target lake": "Load it on one of several targets, which has `target.id: lake`.",
         "thl load --status": "Show the newest load of each table.",
     },
 )
 @click.argument("tables", nargs=-1, metavar="TABLE…")
 @configured()
+@option(
+    "--for-target",
+    "targets",
+    section=OPTIONS,
+    multiple=True,
+    metavar="ID",
+    help="Load the tables on the target with this `target.id` alone; on others nothing changes. Repeatable.",
+)
 @option("--status", is_flag=True, section=OPTIONS, help="Show the newest load of each table, or of these.")
 @option("--cancel", is_flag=True, section=OPTIONS, help="End the loads of these tables; what is loaded stays.")
 @option("--wait", is_flag=True, section=OPTIONS, help="Wait until the loads of these tables have ended.")
 @text_or_json()
-def load(config: Config, tables: tuple[str, ...], *, status: bool, cancel: bool, wait: bool, as_json: bool) -> None:
+def load(
+    config: Config,
+    tables: tuple[str, ...],
+    *,
+    targets: tuple[str, ...],
+    status: bool,
+    cancel: bool,
+    wait: bool,
+    as_json: bool,
+) -> None:
     """Load tables of the source, named by patterns (`schema.table`, with `*` and `?`), while replication goes on.
 
     The producer reads them in rounds of about a second, and publishes their rows among the transactions. A target
     takes a table as not whole from the beginning of its load to its end. Without a producer the request waits for one.
+    An applier that stands stopped at an event of such a table goes on without the table when it is started, until the
+    load begins.
     """
     from connector.clock import SystemClock
     from connector.errors import ConfigError
@@ -49,27 +69,59 @@ def load(config: Config, tables: tuple[str, ...], *, status: bool, cancel: bool,
 
     if not tables and not status:
         raise ConfigError("no table is named", hint="thl load schema.table; thl load --status shows all loads")
+    if targets and (status or cancel):
+        raise ConfigError("--for-target says for which targets tables are loaded: not with --status or --cancel")
+    _check_ids(targets)
     with LogReader(config, high_watermark=True) as reader:
         control = reader.control()
     if status:
         _show(control, tables, as_json=as_json)
         return
-    found = _asked_to_end(control, tables) if cancel else _found(config, control, tables)
-    requests = _requests(found, SystemClock().now(), control, cancel=cancel)
+    now = SystemClock().now()
+    requests = _asked_to_end(control, tables, now) if cancel else _asked_for(config, control, tables, targets, now)
     send_requests(config, requests)
     for request in requests:
-        click.echo(f"{'asked to end the load of' if cancel else 'asked to load'} {request.table}")
+        asked = "asked to end the load of" if cancel else "asked to load"
+        click.echo(f"{asked} {request.table}{_for(request.targets)}")
+        if not cancel and set(request.targets) != set(targets):
+            click.echo("  an earlier load of it has begun, and not ended: the targets of that load are among these")
     if wait:
         _wait(config, {request.table: request.load for request in requests})
 
 
-def _found(config: Config, control: ControlState, patterns: Sequence[str]) -> list[TableName]:
-    """The captured tables of the source that patterns name.
+def _check_ids(targets: Sequence[str]) -> None:
+    """Check the form of IDs of targets.
+
+    Raises:
+        ConfigError: no target can have one of them.
+    """
+    import re
+
+    from connector.config.apply import TARGET_ID
+    from connector.errors import ConfigError
+
+    for target in targets:
+        if not re.fullmatch(TARGET_ID, target):
+            hint = "its target.id: letters, digits, and _ . - between them"
+            raise ConfigError(f"--for-target {target!r} is not the ID of a target", hint=hint)
+
+
+def _for(targets: Sequence[str]) -> str:
+    return f" on {', '.join(targets)}" if targets else ""
+
+
+def _asked_for(
+    config: Config, control: ControlState, patterns: Sequence[str], targets: Sequence[str], now: int
+) -> list[LoadRequest]:
+    """The requests to load the captured tables of the source that patterns name.
 
     Raises:
         PreflightError: there is no log, or a pattern names no captured table.
     """
+    import secrets
+
     from connector.errors import PreflightError
+    from connector.log.epochs.loads import LoadRequest, targets_with_unfinished
     from connector.mysql.server.connection import session
     from connector.mysql.server.source_facts import read_facts
     from connector.mysql.snapshot.information_schema import read_tables
@@ -86,14 +138,29 @@ def _found(config: Config, control: ControlState, patterns: Sequence[str]) -> li
             for table in read_tables(connection, captured)
             if "insert" in captured.actions(*table.layout.name)
         ]
-    return _matching(patterns, names, "the source has no captured table", captured)
+    return [
+        LoadRequest(
+            table=name,
+            load=secrets.token_hex(4),
+            asked_at=now,
+            asked_by=who(),
+            published=captured.published_name(name),
+            targets=targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped),
+        )
+        for name in _matching(patterns, names, "the source has no captured table", captured)
+    ]
 
 
-def _asked_to_end(control: ControlState, patterns: Sequence[str]) -> list[TableName]:
+def _asked_to_end(control: ControlState, patterns: Sequence[str], now: int) -> list[LoadRequest]:
+    from dataclasses import replace
+
     from connector.log.epochs.loads import outstanding
 
     under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads)]
-    return _matching(patterns, under_way, "no load is under way of", None)
+    return [
+        replace(control.load_requests[name], asked_at=now, asked_by=who(), cancel=True)
+        for name in _matching(patterns, under_way, "no load is under way of", None)
+    ]
 
 
 def _matching(patterns: Sequence[str], names: Sequence[TableName], what: str, folded: Filter | None) -> list[TableName]:
@@ -109,23 +176,6 @@ def _matching(patterns: Sequence[str], names: Sequence[TableName], what: str, fo
             raise PreflightError(f"{what} {text}", hint="source.filters decides what is captured; thl load --status")
         chosen += [name for name in matched if name not in chosen]
     return chosen
-
-
-def _requests(tables: Sequence[TableName], now: int, control: ControlState, *, cancel: bool) -> list[LoadRequest]:
-    import secrets
-
-    from connector.log.epochs.loads import LoadRequest
-
-    return [
-        LoadRequest(
-            table=table,
-            load=control.load_requests[table].load if cancel else secrets.token_hex(4),
-            asked_at=now,
-            asked_by=who(),
-            cancel=cancel,
-        )
-        for table in tables
-    ]
 
 
 def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
@@ -144,7 +194,7 @@ def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> N
     for row in rows:
         of = f" of about {row['estimate']}" if row["estimate"] else ""
         click.echo(
-            f"{row['table']}: {row['state']}"
+            f"{row['table']}{_for(row['targets'])}: {row['state']}"
             + (f", {row['rows']} rows{of}" if row["rows"] is not None else "")
             + (f": {row['why']}" if row["why"] else "")
         )
@@ -152,12 +202,13 @@ def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> N
         click.echo("no table was loaded but by the initial load")
 
 
-def _row(table: TableName, request: LoadRequest | None, state: TableLoad | None) -> dict[str, object]:
+def _row(table: TableName, request: LoadRequest | None, state: TableLoad | None) -> dict[str, Any]:
     waiting = request is not None and not request.cancel and (state is None or state.load != request.load)
     of = None if waiting else state
     return {
         "table": str(table),
         "load": request.load if request is not None else state and state.load,
+        "targets": list(request.targets if request is not None else state.targets if state is not None else ()),
         "state": "waiting" if waiting else "cancelled" if of is None else of.state.value,
         "rows": of and of.rows,
         "estimate": of and of.estimate,

@@ -14,6 +14,9 @@ from connector.config.target_url import TargetUrl
 MetadataColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 
+TARGET_ID: Final = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?"
+TargetId = Annotated[str, Field(pattern=f"^(?:{TARGET_ID})?$")]
+
 LOCAL: Final = re.compile(r"local(?:\[(\*|[1-9]\d*)(?:\s*,\s*\d+)?\])?")
 """A master whose tasks run in the driver's JVM; group 1: their number, `*` for the machine's cores, None for one."""
 
@@ -121,6 +124,12 @@ class Target(Section):
         description="sqlite:///file or postgresql://user:password@host:port/database.",
     )
     url_file: Path | None = Field(None, description="File that holds the url.")
+    id: TargetId = Field(
+        "",
+        description="Name of this target among those of the service, for `thl load --for-target`: letters, digits, and "
+        "`_ . -` between them. Empty: only loads for all targets are for it. Change it only while no table is being "
+        "loaded here.",
+    )
     audit: bool = Field(
         False, description="Also write one row per applied event to thl_applied, in the same transaction."
     )

@@ -12,7 +12,9 @@ from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged, Pre
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import REFUSED, History, check_before, check_offsets
+from connector.log.epochs.loads import loaded_after
 from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.tail import REPARTITIONED, lost_tails
 
@@ -124,6 +126,18 @@ def newest_event(config: Config) -> Seqno:
     with LogReader(config, high_watermark=True) as log:
         record = log.position()
     return record.last_finished if record else NO_SEQNO
+
+
+def tables_loaded_after(config: Config, seqno: Seqno) -> frozenset[TableName]:
+    """The tables, by their names in the log, of which a load for this target begins after an event, or is asked for.
+
+    Raises:
+        BrokerUnavailable: the brokers do not answer.
+        PreflightError: the brokers refuse access.
+    """
+    with LogReader(config, high_watermark=True) as log:
+        control = log.control()
+    return loaded_after(seqno, config.target.id, control.load_requests.values(), control.loads, control.trapped)
 
 
 def unreachable(config: Config) -> BrokerUnavailable | None:

@@ -109,13 +109,15 @@ def request_of(key: bytes, value: bytes | None) -> Request | None:
 
 def _read_request(key: bytes, value: bytes) -> LoadRequest:
     with reading("a control record", key=key[:80]):
-        found = json.loads(value)
-        return checked.record(LoadRequest(table=_table_of(key, LOAD_REQUEST_KEY), **_known(LoadRequest, found)))
+        known = _known(LoadRequest, json.loads(value))
+        known |= {name: tuple(known[name]) for name in ("published", "targets") if known.get(name) is not None}
+        return checked.record(LoadRequest(table=_table_of(key, LOAD_REQUEST_KEY), **known))
 
 
 def _read_load(key: bytes, found: Mapping[str, Any]) -> TableLoad:
     known = _known(TableLoad, found) | {"state": LoadState(found["state"]), "key": tuple(found["key"])}
     known["after"] = None if found["after"] is None else tuple(found["after"])
+    known["targets"] = tuple(found.get("targets", ()))
     return checked.record(TableLoad(table=_table_of(key, LOAD_KEY), **known))
 
 

@@ -60,7 +60,7 @@ def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop:
             raise Stopped
         joins = table.published in loads
         load = loads.setdefault(table.published, new_id())
-        request = LoadRequest(table=name, load=load, asked_at=now + number, asked_by=INITIAL)
+        request = LoadRequest(table=name, load=load, asked_at=now + number, asked_by=INITIAL, published=table.published)
         states[name] = begin_table(events, request, table, now, [request], joins=joins)
         requests[name] = request
     given_up: Work = []
@@ -116,12 +116,14 @@ def begin_table(
         at=now,
         begin=events.next,
         last=events.next,
+        targets=request.targets,
     )
     records: Work = [*(more or []), state]
     if joins:
         events.online.publisher.put(records)
     else:
-        events.put(LoadEvent(request.load, Part.BEGIN, table.published), [*table.definition], records)
+        event = LoadEvent(request.load, Part.BEGIN, table.published, request.targets)
+        events.put(event, [*table.definition], records)
     return state
 
 

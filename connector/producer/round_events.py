@@ -18,7 +18,7 @@ from connector.log.transaction.position import SourcePosition
 from connector.producer.going_online import Online
 from connector.producer.open_round import OpenRound
 from connector.producer.publish.queue import Work
-from connector.producer.sources.source import Round
+from connector.producer.sources.source import OpenedTable, Round
 from connector.retrying import Stopped
 
 Changes = list[Rows | Statement]
@@ -112,11 +112,11 @@ class RoundEvents(LoadEvents):
                 self._put([TransactionBatch(None, [], self._end())])
                 whole = None
             if table.has_key:
-                self.put(LoadEvent(chosen[name].load, Part.ROWS, table.published), [rows_read])
+                self.put(_event(chosen[name], Part.ROWS, table), [rows_read])
             else:
                 begin = None
                 if whole is None:
-                    begin = self._start(Kind.LOAD, LoadEvent(chosen[name].load, Part.WHOLE, table.published).metadata())
+                    begin = self._start(Kind.LOAD, _event(chosen[name], Part.WHOLE, table).metadata())
                 self._put([TransactionBatch(begin, [rows_read], None)])
                 whole = name
             rows[name] += rows_read.count
@@ -128,7 +128,7 @@ class RoundEvents(LoadEvents):
         for name, state in chosen.items():
             table = self.read.tables[name]
             if not (table.has_key or rows[name] or self.read.failed(name)) and self.read.progress(name)[1]:
-                self.put(LoadEvent(state.load, Part.WHOLE, table.published), [])
+                self.put(_event(state, Part.WHOLE, table), [])
         return rows
 
     def _rows(self, opened: OpenRound, chosen: dict[TableName, TableLoad]) -> Iterator[tuple[TableName, Rows]]:
@@ -137,3 +137,7 @@ class RoundEvents(LoadEvents):
             kept = without(read, changed) if changed else read
             if kept.count:
                 yield name, kept
+
+
+def _event(state: TableLoad, part: Part, table: OpenedTable) -> LoadEvent:
+    return LoadEvent(state.load, part, table.published, state.targets)

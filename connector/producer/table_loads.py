@@ -158,8 +158,9 @@ class TableLoads:
                 LOG.info("the load of a table has stopped", extra=self._fields(name, why=why))
         for new, old in change.renamed.items():
             if new in under_way or old in under_way:
-                asked_by = f"the renaming of {old}"
-                self._requests[new] = LoadRequest(table=new, load=new_id(), asked_at=now, asked_by=asked_by)
+                asked_by, targets = f"the renaming of {old}", under_way[old if old in under_way else new][0].targets
+                request = LoadRequest(table=new, load=new_id(), asked_at=now, asked_by=asked_by, targets=targets)
+                self._requests[new] = request
                 records.append(self._requests[new])
                 self._known_outstanding = None
         return records
@@ -315,7 +316,7 @@ class TableLoads:
             return
         state = self._changed(replace(state, state=LoadState.ENDED))
         if all(other.state is LoadState.ENDED for other in self._published_together(name, state.load)):
-            at.put(LoadEvent(state.load, Part.END, published), [], [state])
+            at.put(LoadEvent(state.load, Part.END, published, state.targets), [], [state])
         else:
             at.online.publisher.put([state])
         LOG.info("loaded a table", extra=self._fields(name, load=state.load, rows=state.rows))

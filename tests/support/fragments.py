@@ -77,13 +77,21 @@ def whole(item: dict[str, Any]) -> bytes:
 
 
 def load_record(
-    seqno: int, changes: Sequence[dict[str, Any]] = (), *, part: Part = Part.ROWS, **fields: Any
+    seqno: int,
+    changes: Sequence[dict[str, Any]] = (),
+    *,
+    part: Part = Part.ROWS,
+    table: str = "orders",
+    targets: tuple[str, ...] = (),
+    **fields: Any,
 ) -> dict[str, Any]:
     """A whole event of the load of a table."""
-    table = TableName(
-        *(("shop", "orders") if not changes or "sql" in changes[0] else (changes[0]["schema"], changes[0]["table"]))
+    name = TableName(
+        *(("shop", table) if not changes or "sql" in changes[0] else (changes[0]["schema"], changes[0]["table"]))
     )
-    return record(seqno, changes, kind="load", gtid=None, metadata=LoadEvent("l1", part, table).metadata(), **fields)
+    return record(
+        seqno, changes, kind="load", gtid=None, metadata=LoadEvent("l1", part, name, targets).metadata(), **fields
+    )
 
 
 def in_parts(item: dict[str, Any], count: int) -> list[dict[str, Any]]:

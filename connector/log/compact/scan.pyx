@@ -19,7 +19,7 @@ from connector.log.format.header_reader cimport HeaderDecoder, RawHeader, Span, 
 from connector.log.format.message cimport Block, Message
 from connector.log.format import framing
 from connector.log.reading.event_range import EDGES, EventRange
-from connector.log.transaction.load import PART, Part
+from connector.log.transaction.load import PART, TARGETS, Part
 from connector.log.ids import UNKNOWN_SHARD
 from connector.log.rules import BrokenRule, Rule, damaged
 
@@ -287,7 +287,9 @@ cdef class Scanner:
         cdef const char *known = self.metadata
         if size != len(self.metadata) or memcmp(known, &data[header.metadata.start], size) != 0:
             found = self.headers.metadata(data, header.metadata)
-            self.rows_only = found.get("snapshot") not in EDGE_NAMES and found.get(PART) in ROWS_ONLY
+            self.rows_only = (
+                found.get("snapshot") not in EDGE_NAMES and found.get(PART) in ROWS_ONLY and TARGETS not in found
+            )
             self.own_schema = found.get(SCHEMA) == FINGERPRINT
             self.load_schema = found.get(SCHEMA) == LOAD_FINGERPRINT
             self.metadata = PyBytes_FromStringAndSize(<const char *>&data[header.metadata.start], size)

@@ -34,6 +34,8 @@ class LoadRequest:
         asked_at: µs since 1970 UTC.
         asked_by: user@host.
         cancel: the table's load is to be ended instead, whatever its ID.
+        published: the table's name in the log; None: that on the source.
+        targets: the IDs of the targets that it is for; none: all.
     """
 
     table: TableName
@@ -41,6 +43,13 @@ class LoadRequest:
     asked_at: int
     asked_by: str
     cancel: bool = False
+    published: tuple[str, str] | None = None
+    targets: tuple[str, ...] = ()
+
+    @property
+    def in_log(self) -> TableName:
+        """The table's name in the log."""
+        return self.table if self.published is None else TableName(*self.published)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +68,7 @@ class TableLoad:
         began_at, at: µs since 1970 UTC: when it began, and when this was written.
         why: the error that stopped it.
         begin, last: its first event, and one at or after its last one so far.
+        targets: the IDs of the targets that it is for; none: all.
     """
 
     table: TableName
@@ -73,6 +83,7 @@ class TableLoad:
     why: str = ""
     begin: Seqno = NO_SEQNO
     last: Seqno = NO_SEQNO
+    targets: tuple[str, ...] = ()
 
 
 def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], now: int) -> Iterator[TableLoad]:
@@ -121,3 +132,62 @@ def outstanding(
             continue
         found.append((request, state))
     return found
+
+
+def targets_with_unfinished(
+    table: TableName,
+    targets: Sequence[str],
+    requests: Mapping[TableName, LoadRequest],
+    states: Mapping[TableName, TableLoad],
+    trapped: Sequence[Range] = (),
+) -> tuple[str, ...]:
+    """The targets of a new load of a table: besides those asked for, the ones whose load it replaces before its end.
+
+    They may have begun that load, and are not whole without another.
+
+    Args:
+        table: the table, by its name on the source.
+        targets: the IDs of the targets asked for; none: all.
+        requests, states: the newest of each table.
+        trapped: as of `outstanding`.
+    """
+    request, state = requests.get(table), states.get(table)
+    waits = request is not None and not request.cancel and (state is None or state.load != request.load)
+    begun = (
+        state is not None
+        and state.begin != NO_SEQNO
+        and (state.state is not LoadState.ENDED or overlaps(trapped, state.begin, state.last))
+    )
+    replaced = [one.targets for one, counts in ((request, waits), (state, begun)) if one is not None and counts]
+    if not targets or () in replaced:
+        return ()
+    return tuple(dict.fromkeys([*targets, *(target for one in replaced for target in one)]))
+
+
+def loaded_after(
+    seqno: Seqno,
+    target: str,
+    requests: Iterable[LoadRequest],
+    states: Mapping[TableName, TableLoad],
+    trapped: Sequence[Range] = (),
+) -> frozenset[TableName]:
+    """The tables, by their names in the log, of which a load for a target begins after an event, or is asked for.
+
+    Args:
+        seqno: the event.
+        target: the ID of the target; "": it has none.
+        requests, states, trapped: as of `outstanding`.
+    """
+    asked = [one for one in requests if not one.cancel and (not one.targets or target in one.targets)]
+    to_begin = {request.table for request, state in outstanding(asked, states, trapped) if state is None}
+    return frozenset(
+        request.in_log
+        for request in asked
+        if request.table in to_begin or _begins_after(seqno, request, states.get(request.table))
+    )
+
+
+def _begins_after(seqno: Seqno, request: LoadRequest, state: TableLoad | None) -> bool:
+    if state is None or state.load != request.load:
+        return False
+    return state.state in (LoadState.LOADING, LoadState.ENDED) and state.begin > seqno

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Kind, Outcome, Seqno
-from connector.log.transaction.load import PART, Part
+from connector.log.transaction.load import PART, TARGETS, Part
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -58,12 +58,13 @@ def is_plain(header: FragmentHeader) -> bool:
 
 
 def rows_alone(header: FragmentHeader) -> bool:
-    """Return whether a fragment changes nothing but rows."""
+    """Return whether a fragment changes nothing but rows, and the same of them on every target."""
     return (
         header.kind in (Kind.TRANSACTION, Kind.LOAD)
         and header.outcome is not Outcome.VOID
         and header.metadata.get("snapshot") not in EDGES
         and header.metadata.get(PART) in (None, Part.ROWS)
+        and TARGETS not in header.metadata
     )
 
 

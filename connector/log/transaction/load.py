@@ -4,6 +4,8 @@ A load of a table begins with its definition (`BEGIN`), goes on with its rows (`
 those that the table has at their place of the log. Between `BEGIN` and `END` an applier may have only some of the
 table's rows, so it does not expect the row that an event of the stream changes. The rows of a table without a key are
 one event (`WHOLE`), which replaces what an applier has of the table.
+
+A load can be for some targets alone. On the others its events move the position, and change nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ LOAD: Final = "load"
 PART: Final = "load_part"
 SCHEMA: Final = "load_schema"
 TABLE: Final = "load_table"
+TARGETS: Final = "load_targets"
 
 
 class Part(StrEnum):
@@ -38,20 +41,31 @@ class LoadEvent:
         load: the ID of the load.
         part: the part.
         table: the table, as it is published.
+        targets: the IDs of the targets that it is for; none: all.
     """
 
     load: str
     part: Part
     table: TableName
+    targets: tuple[str, ...] = ()
 
     @property
     def edge(self) -> bool:
         """True if the event changes more than rows, so that it is a barrier, and a commit of its own on a target."""
         return self.part is not Part.ROWS
 
+    def is_for(self, target: str) -> bool:
+        """True if it is for a target.
+
+        Args:
+            target: its ID; "": it has none, so that only a load for all targets is for it.
+        """
+        return not self.targets or target in self.targets
+
     def metadata(self) -> dict[str, str]:
         """The metadata of the event's fragments."""
-        return {LOAD: self.load, PART: self.part.value, SCHEMA: self.table.schema, TABLE: self.table.table}
+        found = {LOAD: self.load, PART: self.part.value, SCHEMA: self.table.schema, TABLE: self.table.table}
+        return {**found, TARGETS: ",".join(self.targets)} if self.targets else found
 
     @classmethod
     def of(cls, metadata: Mapping[str, str]) -> LoadEvent:
@@ -61,6 +75,11 @@ class LoadEvent:
             ValueError: they are not those of an event of a load.
         """
         try:
-            return cls(metadata[LOAD], Part(metadata[PART]), TableName(metadata[SCHEMA], metadata[TABLE]))
+            return cls(
+                metadata[LOAD],
+                Part(metadata[PART]),
+                TableName(metadata[SCHEMA], metadata[TABLE]),
+                tuple(metadata[TARGETS].split(",")) if TARGETS in metadata else (),
+            )
         except (KeyError, ValueError) as error:
             raise ValueError(f"not the metadata of an event of a load: {error}") from error

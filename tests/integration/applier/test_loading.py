@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import uuid
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -11,8 +12,10 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from pydantic import SecretStr
 
 from connector.applier.applier import Applier
+from connector.applier.skips import ExcludedTables
 from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.fetching.jars import spark_kafka_jars
@@ -44,6 +47,7 @@ class Source:
         self.random = random
         self.rows: dict[str, dict[int, Row]] = {"orders": {}, "fresh": {}, "poor": {}}
         self.bare: list[Row] = []
+        self.targets: tuple[str, ...] = ()  # of loads
         self._log = log
         self._records: list[dict[str, Any]] = []
         self._barrier = -1
@@ -66,7 +70,7 @@ class Source:
         self._add(list(changes))
 
     def load(self, table: str, part: Part, *changes: dict[str, Any]) -> None:
-        metadata = LoadEvent("l1", part, TableName("shop", table)).metadata()
+        metadata = LoadEvent("l1", part, TableName("shop", table), self.targets).metadata()
         shard = "shop" if part is Part.ROWS else UNKNOWN_SHARD
         self._add(list(changes), kind="load", gtid=None, metadata=metadata, shard=shard)
         if part is not Part.ROWS:
@@ -221,6 +225,51 @@ def test_loaded_tables_equal_the_source_and_status_names_them(config: Config, sp
     assert status.state is ServiceState.BEHIND
     apply(config, spark, source.last)
     assert_equal(config, source)
+
+
+@pytest.mark.parametrize("config", [1], indirect=True)
+def test_load_for_one_of_two_targets_changes_nothing_on_the_other(config: Config, spark: SparkRun) -> None:
+    url, ids = config.target.url.get_secret_value(), ("shelf", "lake")
+    second = f"o{uuid.uuid4().hex[:10]}"
+    query(config, f"CREATE DATABASE {second} ENCODING 'UTF8' TEMPLATE template0")
+    urls = (url, url.rpartition("/")[0] + f"/{second}")
+    shelf, lake = (
+        config.model_copy(update={"target": config.target.model_copy(update={"url": SecretStr(one), "id": target})})
+        for one, target in zip(urls, ids, strict=True)
+    )
+    log = LogWriter(config)
+    log.online()
+    source = Source(log, Random(18))
+    differing_target(lake, spark, source)
+    apply(shelf, spark, source.last - 1)
+    excluded = ExcludedTables([TableName("shop", "poor")], "me@here", "a test")
+    assert Applier(shelf, spark, SystemClock(), Event(), until=Seqno(source.last), excluded=excluded).run() is not None
+    written = "SELECT xmin::text, ctid::text, * FROM shop.{} ORDER BY id"
+    before = {one: query(shelf, written.format(one)) for one in ("orders", "poor", "bare")}
+
+    source.targets = ("lake",)
+    first = source.last + 1
+    source.begin("bare")
+    source.load("bare", Part.WHOLE, changed("read", "bare", *((None, row) for row in source.bare), key=False))
+    source.load("bare", Part.END)
+    for table in ("orders", "poor"):
+        source.begin(table)
+        for key in range(0, KEYS, CHUNK):
+            source.read(table, key)
+        source.load(table, Part.END)
+    source.flush()
+    for one in (shelf, lake):
+        apply(one, spark, source.last)
+    assert {one: query(shelf, written.format(one)) for one in before} == before
+    assert query(shelf, "SELECT table_name, changes FROM thl.thl_excluded") == [("poor", 1)]
+    assert query(shelf, "SELECT seqno, consistent FROM thl.thl_position") == [(source.last, True)]
+    for one in (shelf, lake):
+        applied = query(one, f"SELECT seqno FROM thl.thl_applied WHERE seqno >= {first} ORDER BY 1")
+        assert [seqno for (seqno,) in applied] == [*range(first, source.last + 1)]
+    assert rows_of(shelf, "orders") == rows_of(lake, "orders") == sorted(source.rows["orders"].values())
+    assert rows_of(lake, "poor") == sorted(source.rows["poor"].values())
+    assert rows_of(shelf, "bare") == rows_of(lake, "bare") == sorted(source.bare)
+    query(config, f"DROP DATABASE {second} WITH (FORCE)")
 
 
 @pytest.mark.parametrize("config", [1], indirect=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 import yaml
 
 from connector.fetching.jars import spark_kafka_jars
@@ -25,13 +26,13 @@ SETTINGS = {
 class Copy:
     """A database of PostgreSQL that an applier keeps equal to the source."""
 
-    def __init__(self, bench: Bench, postgres: DatabaseServer) -> None:
+    def __init__(self, bench: Bench, postgres: DatabaseServer, **target: object) -> None:
         self.bench = bench
         database = f"l{uuid.uuid4().hex[:10]}"
         with psycopg.connect(postgres.dsn, autocommit=True) as admin:
             admin.execute(f"CREATE DATABASE {database}".encode())
         self.url = f"postgresql://{postgres.user}:{postgres.password}@{postgres.host}:{postgres.port}/{database}"
-        self.file = bench.folder / "thl.yaml"
+        self.file = bench.folder / f"{database}.yaml"
         document = {
             "service": bench.service,
             "kafka": {"bootstrap": bench.kafka.bootstrap},
@@ -40,7 +41,7 @@ class Copy:
                 "heap": "512m",
                 "spark": {"spark.jars": ",".join(map(str, spark_kafka_jars()))},
             },
-            "target": {"url": self.url},
+            "target": {"url": self.url, **target},
         }
         self.file.write_text(yaml.safe_dump(document))
 
@@ -58,8 +59,8 @@ class Copy:
     def consistent(self) -> bool:
         return self.query("SELECT consistent FROM thl.thl_position") == [(True,)]
 
-    def has(self, table: str) -> bool:
-        return self.query(f'SELECT to_regclass(\'"{self.bench.service}"."{table}"\')') != [(None,)]
+    def has(self, table: str, schema: str = "") -> bool:
+        return self.query(f'SELECT to_regclass(\'"{schema or self.bench.service}"."{table}"\')') != [(None,)]
 
 
 def test_tables_left_out_or_changed_on_the_target_are_made_equal_under_load(
@@ -104,3 +105,95 @@ def test_tables_left_out_or_changed_on_the_target_are_made_equal_under_load(
     assert copy.consistent()
     assert copy.query("SELECT * FROM thl.thl_excluded") == []
     assert copy.query("SELECT * FROM thl.thl_inconsistent_because") == []
+
+
+@pytest.mark.long
+def test_applier_stopped_at_a_broken_table_goes_on_after_a_load_alone(
+    mysql_server: SqlServer, kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path
+) -> None:
+    bench = Bench(mysql_server, kafka_broker, tmp_path, settings=SETTINGS)
+    name, tables = bench.service, ["t", "pair"]
+    fill(bench, tables)
+    bench.sql(f"CREATE TABLE {name}.once (n INT)")
+    copy = Copy(bench, postgres_server, audit=True)
+    with bench.start() as producing:
+        producing.loaded()
+        bench.sql(f"CREATE TABLE {name}.first_one (id INT PRIMARY KEY)")
+        process = copy.applier()
+        try:
+            until(lambda: copy.query("SELECT to_regclass('thl.thl_position')") != [(None,)] and copy.has("first_one"))
+            copy.query(f'DELETE FROM "{name}".t WHERE id = 5')
+            bench.sql(f"INSERT INTO {name}.once VALUES (1); UPDATE {name}.t SET v = 'lost', n = -1 WHERE id = 5")
+            with writing(bench, tables):
+                assert process.wait() != 0
+            assert f"to load it again: thl load {name}.t" in process.log.read_text()
+        finally:
+            process.popen.terminate()
+            process.wait()
+        for number in range(2, 20):
+            bench.sql(f"INSERT INTO {name}.once VALUES ({number})")
+        process = copy.applier()
+        assert process.wait() != 0, "nothing was asked for: it stops again"
+        assert copy.query("SELECT * FROM thl.thl_excluded") == []
+
+        assert asked(bench, f"{name}.t") == 0
+        process = copy.applier()
+        try:
+            with writing(bench, tables):
+                until(lambda: "loaded a table" in producing.text)
+            bench.sql(f"INSERT INTO {name}.once VALUES (20); CREATE TABLE {name}.last_one (id INT PRIMARY KEY)")
+            until(lambda: process.popen.poll() is not None or copy.has("last_one"))
+            assert process.popen.poll() is None, process.log.read_text()[-3000:]
+        finally:
+            process.popen.terminate()
+            process.wait()
+        assert "a table is quarantined" in process.log.read_text()
+        assert producing.stop() == 0, producing.text
+    for table in [*tables, "once"]:
+        assert copy.table(table) == on_source(bench, table)
+    assert copy.consistent()
+    assert copy.query("SELECT * FROM thl.thl_excluded") == []
+    ((events, last),) = copy.query("SELECT count(*), max(seqno) FROM thl.thl_applied")
+    assert events == last + 1
+
+
+@pytest.mark.long
+def test_load_for_one_of_two_targets_mends_it_alone(
+    mysql_server: SqlServer, kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path
+) -> None:
+    bench = Bench(mysql_server, kafka_broker, tmp_path, settings=SETTINGS)
+    name, tables = bench.service, ["t", "pair"]
+    fill(bench, tables)
+    shelf, lake = (Copy(bench, postgres_server, id=one, audit=True) for one in ("shelf", "lake"))
+    with bench.start() as producing:
+        producing.loaded()
+        bench.sql(f"CREATE TABLE {name}.first_one (id INT PRIMARY KEY)")
+        processes = [one.applier() for one in (shelf, lake)]
+        try:
+            for copy in (shelf, lake):
+                until(lambda copy=copy: copy.has("thl_position", "thl") and copy.has("first_one"))
+            for table in tables:
+                lake.query(f'DELETE FROM "{name}".{table} WHERE n % 3 = 0')
+            before = shelf.query(f'SELECT xmin::text, ctid::text, * FROM "{name}".t ORDER BY id')
+            assert asked(bench, f"{name}.t", "--for-target", "no such/form") == 2
+            assert asked(bench, f"{name}.*", "--for-target", "lake", "--wait") == 0
+            assert asked(bench, "--status") == 0
+            bench.sql(f"CREATE TABLE {name}.second_one (id INT PRIMARY KEY)")
+            for copy in (shelf, lake):
+                until(lambda copy=copy: copy.has("second_one"))
+            assert shelf.query(f'SELECT xmin::text, ctid::text, * FROM "{name}".t ORDER BY id') == before
+            with writing(bench, tables):
+                assert asked(bench, f"{name}.t", "--for-target", "lake", "--wait") == 0
+            bench.sql(f"CREATE TABLE {name}.last_one (id INT PRIMARY KEY)")
+            for copy in (shelf, lake):
+                until(lambda copy=copy: copy.has("last_one"))
+        finally:
+            for process in processes:
+                process.popen.terminate()
+                process.wait()
+        assert producing.stop() == 0, producing.text
+    for copy in (shelf, lake):
+        assert {table: copy.table(table) for table in tables} == {table: on_source(bench, table) for table in tables}
+        assert copy.consistent()
+        ((events, last),) = copy.query("SELECT count(*), max(seqno) FROM thl.thl_applied")
+        assert events == last + 1

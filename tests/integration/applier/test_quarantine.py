@@ -12,12 +12,16 @@ from connector.applier.applier import Applier
 from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.errors import TargetDiffers
+from connector.kafka.requests import send_request
+from connector.log.epochs.loads import LoadRequest
 from connector.log.ids import Seqno
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import Part
 from connector.log.transaction.position import TargetPosition
 from connector.spark.session import SparkRun
 from connector.status.collect import collect
 from connector.status.report import End, LagLimits, ServiceState, as_object
-from tests.support.fragments import change, record, statement
+from tests.support.fragments import change, load_record, record, statement
 from tests.support.log_writer import LogWriter
 
 TABLES = ("one", "two", "three")
@@ -75,3 +79,40 @@ def test_refused_table_is_quarantined_and_the_others_are_equal(config: Config, s
     assert shown["inconsistentBecause"] == ("quarantine",)
     assert status.applier.state is ServiceState.ONLINE
     assert any(f"not applied: shop.two since {BAD}, {count} row changes" in one for one in status.problems)
+
+
+def test_stopped_applier_quarantines_a_table_that_is_loaded_later(config: Config, spark: SparkRun) -> None:
+    stops = config.model_copy(update={"target": config.target.model_copy(update={"on_error": "stop"})})
+    create = "CREATE TABLE {} (id INT PRIMARY KEY, v INT)"
+    log = LogWriter(config)
+    log.online()
+    creates = ["CREATE DATABASE shop", *(create.format(one) for one in TABLES)]
+    log.events([record(0, [statement(sql) for sql in creates], kind="ddl", shard="#UNKNOWN")])
+    log.events([record(seqno, changes(seqno), last_barrier=0) for seqno in range(1, BAD + 100)])
+    other = LoadRequest(table=TableName("shop", "one"), load="l0", asked_at=1, asked_by="a@b")
+    send_request(config, other)
+    with pytest.raises(TargetDiffers, match=r"thl load shop\.two, then start thl apply"):
+        apply(stops, spark, BAD + 99)
+    assert query(config, "SELECT * FROM thl.thl_excluded") == []
+
+    asked = LoadRequest(
+        table=TableName("mine", "second"), load="l1", asked_at=2, asked_by="a@b", published=("shop", "two")
+    )
+    send_request(config, asked)
+    apply(stops, spark, BAD + 99)
+    assert query(config, "SELECT table_name, since_seqno FROM thl.thl_excluded") == [("two", BAD)]
+
+    begin = BAD + 100
+    rows = [(None, list(row)) for row in expected(BAD + 99)]
+    log.events(
+        [
+            load_record(begin, [statement(create.format("two"))], part=Part.BEGIN, shard="#UNKNOWN", table="two"),
+            load_record(begin + 1, [change("read", rows, table="two")], last_barrier=begin),
+            load_record(begin + 2, [], part=Part.END, shard="#UNKNOWN", last_barrier=begin, table="two"),
+        ]
+    )
+    apply(stops, spark, begin + 2)
+    for one in TABLES:
+        assert query(config, f"SELECT id, v FROM shop.{one} ORDER BY 1") == expected(BAD + 99)
+    assert query(config, "SELECT * FROM thl.thl_excluded") == []
+    assert [seqno for (seqno,) in query(config, "SELECT seqno FROM thl.thl_applied ORDER BY 1")] == [*range(begin + 3)]

@@ -114,6 +114,7 @@ class Rig:
         columns: MetadataColumns | None = None,
         relay: RelayWriter | None = None,
         quarantine: Quarantine | None = None,
+        target_id: str = "",
     ) -> None:
         position = target.claim("shop")
         gtid_set = known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
@@ -140,6 +141,7 @@ class Rig:
             columns=columns,
             relay=relay,
             quarantine=quarantine,
+            target_id=target_id,
         )
 
     def accept(self, batches: Sequence[pa.RecordBatch]) -> None:

@@ -16,14 +16,16 @@ from connector.log.compact.scan import Messages
 from connector.log.format.message import Message
 from connector.log.ids import UNKNOWN_SHARD, Epoch, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import Part
 from connector.log.transaction.position import TargetPosition
-from connector.targets.target_schema import TargetSchema
+from connector.targets.target_schema import Excluded, LoadContent, Loading, TargetSchema
 from tests.support.compact_model import Counted
 from tests.support.fragments import change, load_record, record, statement
 from tests.support.memory_target import MemoryTarget
 from tests.unit.applier.test_core import LOG_ID, Rig, history, ids, insert, log, table
 
+NAME = TableName("shop", "orders")
 DEFINITION = [statement("CREATE DATABASE IF NOT EXISTS `shop`", ""), statement("CREATE TABLE `orders` (id INT)")]
 
 
@@ -36,14 +38,14 @@ def bare(action: str, *values: str) -> dict[str, Any]:
     return change(action, [(None, [1, one]) for one in values], key=())
 
 
-def events() -> list[dict[str, Any]]:
+def events(*targets: str) -> list[dict[str, Any]]:
     return [
         record(0, [insert(1)]),
-        edge(1, Part.BEGIN, DEFINITION),
+        edge(1, Part.BEGIN, DEFINITION, targets=targets),
         record(2, [insert(2)], last_barrier=1),
-        load_record(3, [insert(5) | {"action": "read", "table": "items"}], last_barrier=1),
+        load_record(3, [insert(5) | {"action": "read", "table": "items"}], targets=targets, last_barrier=1),
         record(4, [insert(3)], last_barrier=1),
-        edge(5, Part.END, last_barrier=1),
+        edge(5, Part.END, last_barrier=1, targets=targets),
         record(6, [insert(4)], last_barrier=5),
     ]
 
@@ -170,3 +172,68 @@ def test_events_of_a_load_are_neither_applied_again_nor_undone(last: int, comman
     with pytest.raises(Unsupported, match=f"a load of a table cannot be {command.value}") as refused:
         check.accept(pa.Table.from_batches(table(log(*events())[2:], offset=2)))
     assert refused.value.where["seqno"] == 1
+
+
+class RigOfTasks(Rig):
+    tasks = True
+
+
+@pytest.mark.parametrize("rig", [Rig, RigOfTasks])
+@pytest.mark.parametrize("target_id", ["", "shelf"])
+def test_load_for_other_targets_moves_the_position_alone(rig: type[Rig], target_id: str) -> None:
+    target = Upserts()
+    rig(target, history([0], 6), target_id=target_id).accept(table(log(*events("lake", "pond"))))
+    assert target.loads == []
+    assert (ids(target), "shop.items" in target.tables) == ({1, 2, 3, 4}, False)
+    assert target.position is not None
+    assert target.position.seqno == 6
+    assert [event.seqno for event in target.events] == [*range(7)]
+
+
+@pytest.mark.parametrize("rig", [Rig, RigOfTasks])
+def test_load_for_some_targets_is_applied_by_each_of_them(rig: type[Rig]) -> None:
+    target = Upserts()
+    rig(target, history([0], 6), target_id="pond").accept(table(log(*events("lake", "pond"))))
+    assert [ddl.seqno for ddl in target.loads] == [1, 5]
+    assert (ids(target), ids(target, "shop.items")) == ({1, 2, 3, 4}, {5})
+
+
+def test_rows_without_a_key_for_other_targets_are_passed_over_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 1)
+    target = MemoryTarget()
+    target.tables["shop.orders"] = Counted([(9, "old")])
+    rig = Rig(target, history([0], 1), target_id="shelf")
+    parts = [
+        edge(1, Part.WHOLE, [bare("read", "a", "b")], last_frag=False, targets=("lake",)),
+        edge(1, Part.WHOLE, [bare("read", "c")], fragno=1, rows=3, targets=("lake",)),
+    ]
+    for number, one in enumerate(log(record(0), *parts)):
+        rig.accept(table([one], offset=number))
+    assert target.log == ["commit 0", "commit 1"]
+    assert sorted(target.tables["shop.orders"].rows) == [(9, "old")]
+
+
+@pytest.mark.parametrize(
+    ("schema", "stays"),
+    [
+        (TargetSchema(excluded={NAME: Excluded(since=Seqno(0), at=0, by="", reason="")}), "excluded"),
+        (TargetSchema(loading={NAME: Loading(load="l0", since=Seqno(0), at=0, state=LoadContent.NEW)}), "not whole"),
+        (TargetSchema(), ""),
+    ],
+)
+def test_table_that_a_load_for_other_targets_leaves_as_it_is_is_logged(
+    schema: TargetSchema, stays: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Knowing(Upserts):
+        target_schema = schema
+
+    Rig(Knowing(), history([0], 6), target_id="shelf").accept(table(log(*events("lake"))))
+    said = [one.message for one in caplog.records if "a load for other targets begins" in one.message]
+    assert said == ([f"a load for other targets begins: here the table stays {stays}"] if stays else [])
+
+
+def test_skipped_rows_of_a_load_for_some_targets_are_left_out() -> None:
+    target = Upserts()
+    skips = Skips([Seqno(3)], "me@here", "why")
+    Rig(target, history([0], 6), skips=skips, target_id="lake").accept(table(log(*events("lake"))))
+    assert [one.seqno for one in target.left_out] == [3]

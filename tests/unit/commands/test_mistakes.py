@@ -167,6 +167,24 @@ def test_unusable_file_or_argument_is_refused(command: tuple[str, ...], capsys: 
     assert code in {2, 5}, found
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("shop.t", "--for-target", "no such"), "--for-target 'no such' is not the ID of a target"),
+        (("shop.t", "--for-target", "a,b"), "--for-target 'a,b' is not the ID of a target"),
+        (("shop.t", "--for-target", ""), "--for-target '' is not the ID of a target"),
+        (("shop.t", "--for-target", "lake", "--cancel"), "not with --status or --cancel"),
+        (("--status", "--for-target", "lake"), "not with --status or --cancel"),
+    ],
+)
+def test_load_for_targets_that_cannot_be_is_refused(
+    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = said(capsys, "load", *arguments, *KAFKA)
+    assert code == ConfigError.exit_code
+    assert told in text
+
+
 @pytest.mark.parametrize("url", ["oracle://x", "sqlite:///folder", ""])
 def test_wrong_target_is_refused_before_spark_starts(
     url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

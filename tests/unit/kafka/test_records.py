@@ -19,6 +19,7 @@ from connector.kafka.records import (
     position_record,
 )
 from connector.log.epochs.control import EpochRecord, LogRecord, OfflineRequest, PartitionMap
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.rules import Rule
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
@@ -62,6 +63,8 @@ epochs = st.builds(
     gtid_set=st.none() | st.text(max_size=50),
 )
 
+NEW = ("published", "targets")  # what records of loads had not from the beginning
+
 
 @given(positions)
 def test_a_written_position_is_read_back_unchanged(position: PositionRecord) -> None:
@@ -83,6 +86,28 @@ def test_an_answer_replaces_the_request_to_go_offline() -> None:
     assert control_state([control_message(asked)]).offline == asked
     assert control_state([control_message(asked), control_message(answer)]).offline == answer
     assert control_state([]).offline is None
+
+
+@pytest.mark.parametrize("targets", [(), ("lake", "pond")])
+@pytest.mark.parametrize("published", [None, ("pub", "sold")])
+def test_written_loads_are_read_back_unchanged(targets: tuple[str, ...], published: tuple[str, str] | None) -> None:
+    table = TableName("shop", "orders")
+    asked = LoadRequest(table=table, load="l1", asked_at=5, asked_by="me@here", published=published, targets=targets)
+    state = TableLoad(table=table, load="l1", state=LoadState.LOADING, after=("7",), targets=targets)
+    found = control_state([control_message(asked), control_message(state)])
+    assert (found.load_requests, found.loads) == ({table: asked}, {table: state})
+
+
+def test_loads_of_earlier_producers_are_for_all_targets() -> None:
+    table = TableName("shop", "orders")
+    asked = LoadRequest(table=table, load="l1", asked_at=5, asked_by="me@here")
+    state = TableLoad(table=table, load="l1", state=LoadState.LOADING)
+    messages = []
+    for key, value in map(control_message, (asked, state)):
+        fields = json.loads(value or b"")
+        messages.append((key, json.dumps({name: fields[name] for name in fields if name not in NEW}).encode()))
+    found = control_state(messages)
+    assert (found.load_requests, found.loads) == ({table: asked}, {table: state})
 
 
 def test_a_later_record_of_a_key_replaces_the_earlier_one() -> None:

@@ -18,6 +18,7 @@ from connector.log.compact.scan import Scanner
 from connector.log.format.fragment_reader import header_of
 from connector.log.format.framing import FINGERPRINT, LOAD_FINGERPRINT
 from connector.log.ids import UNKNOWN_SHARD, Action, Epoch, Kind, Outcome, Seqno
+from connector.log.reading.event_range import is_plain
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.load import LoadEvent, Part
@@ -208,3 +209,17 @@ def test_encoder_writes_loads_with_their_schema(registry: bool) -> None:
         assert LoadEvent.of(header.metadata).table == layout.name
     assert read_fragment(rows, AT)["changes"][0]["rows"] == [{"before": None, "after": [5]}]
     assert [header_of(value, AT).last_barrier for value in (begin, rows, end)] == [-1, 0, 0]
+
+
+@pytest.mark.parametrize("targets", [(), ("lake",), ("lake", "pond.2")])
+def test_targets_of_a_load_are_in_its_metadata(targets: tuple[str, ...]) -> None:
+    event = LoadEvent("l1", Part.ROWS, TableName("shop", "orders"), targets)
+    assert LoadEvent.of(event.metadata()) == event
+
+
+def test_rows_for_some_targets_are_events_by_themselves() -> None:
+    for targets, ranges in (((), 1), (("lake",), 2)):
+        values = [encoded(load_record(number, [READ], targets=targets)) for number in range(2)]
+        found = Scanner("t").scan(batch(values))
+        assert len(found) == ranges
+        assert is_plain(found[0].header(0)) is (ranges == 1)

@@ -9,6 +9,7 @@ from tests.unit.log.model.loads.target import Wrong
 from tests.unit.log.model.simulation.scenario import Rng
 
 KEYS: Final = 10
+TARGETS: Final = ("lake", "pond")
 ACTS: Final = (*("source",) * 4, *("producer",) * 5, "target", "target", "ask", "kill", "crash")
 
 
@@ -43,7 +44,7 @@ def act(rng: Rng) -> tuple[Any, ...]:
     if kind == "target":
         return kind, rng.below(2), rng.between(1, 12), rng.random() < 0.7
     if kind == "ask":
-        return kind, rng.random() < 0.15
+        return kind, rng.random() < 0.15, rng.one_of(((), (), *((one,) for one in TARGETS)))
     return kind, rng.below(2)
 
 

@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from connector.errors import Fenced, HistoriesDiffer
+from connector.errors import BrokerUnavailable, Fenced, HistoriesDiffer
 from connector.log.epochs.control import EpochRecord, trapped_of
 from connector.log.epochs.fork import Range
-from connector.log.epochs.loads import LoadRequest
-from tests.unit.log.model.loads.producer import Producer, Settings, ask
+from connector.log.epochs.loads import LoadRequest, loaded_after, targets_with_unfinished
+from connector.log.ids import Seqno
+from tests.unit.log.model.loads.producer import Producer, Settings, ask, read_control
 from tests.unit.log.model.loads.publishing import Killed
 from tests.unit.log.model.loads.source import NAME, Source
 from tests.unit.log.model.loads.target import Misled, NotLoaded, Stopped, Target
@@ -51,29 +52,70 @@ class LoadService:
             self.producers.remove(producer)
         self.source.meanwhile.clear()
 
-    def ask(self, *, cancel: bool = False) -> None:
-        """Ask for a load, or for the end of the newest."""
-        number = self.loads if cancel else self.loads + 1
-        request = LoadRequest(
-            table=NAME, load=f"load-{number}", asked_at=number, asked_by="someone@somewhere", cancel=cancel
-        )
+    def ask(self, *targets: str, cancel: bool = False) -> None:
+        """Ask for a load for some targets, or for the end of the newest."""
         self.kafka.tell_all()
+        try:
+            control = read_control(self.kafka)
+        except BrokerUnavailable:
+            return
+        number = self.loads if cancel else self.loads + 1
+        newest = control.load_requests.get(NAME)
+        if cancel and newest is not None:
+            wanted = newest.targets
+        else:
+            wanted = targets_with_unfinished(NAME, targets, control.load_requests, control.loads, control.trapped)
+        request = LoadRequest(
+            table=NAME,
+            load=f"load-{number}",
+            asked_at=number,
+            asked_by="someone@somewhere",
+            cancel=cancel,
+            targets=wanted,
+        )
         if ask(self.kafka, request):
             self.loads = number
 
     def apply(self, target: Target, events: int) -> None:
-        """A target applies some events."""
-        if target.stopped is not None:
+        """A target applies some events; one that stands stopped at one begins again."""
+        if isinstance(target.stopped, Misled):
             return
+        if target.stopped is not None:
+            target.crash()
+            target.stopped = None
         trapped = self._trapped()
         try:
             target.prove(trapped)
-            for entry in self.kafka.partition(EVENTS).read(target.now.offset, events):
-                target.accept(entry.value, trapped)
-                target.now.offset = entry.offset + 1
-                self._hold(target)
-        except Stopped as error:
+            while (refused := self._follow(target, events, trapped)) is not None and self._is_loaded_after(
+                refused, target
+            ):
+                target.crash()
+                target.stopped, target.sets_aside_at = None, refused
+        except Misled as error:
             self._stop(target, error)
+
+    def _follow(self, target: Target, events: int, trapped: tuple[Range, ...]) -> int | None:
+        """Apply events; return the one at which the target stops."""
+        for entry in self.kafka.partition(EVENTS).read(target.now.offset, events):
+            try:
+                target.accept(entry.value, trapped)
+            except Stopped as error:
+                self._stop(target, error)
+                return int(entry.value.seqno)
+            target.now.offset = entry.offset + 1
+            self._hold(target)
+            if entry.value.seqno == target.sets_aside_at:
+                target.commit()
+        return None
+
+    def _is_loaded_after(self, seqno: int, target: Target) -> bool:
+        try:
+            control = read_control(self.kafka)
+        except BrokerUnavailable:
+            return False
+        return NAME in loaded_after(
+            Seqno(seqno), target.id, control.load_requests.values(), control.loads, control.trapped
+        )
 
     def _stop(self, target: Target, error: Stopped) -> None:
         """Hold that a target stops only for a reason that there is."""

@@ -66,6 +66,7 @@ class Target:
     """A target, and its applier.
 
     Args:
+        id: by which loads name it.
         rows: of its table, at first.
         left_out: its applier leaves the table out, until a load begins.
         wrong: for each load, the rows that are wrong when it begins.
@@ -82,11 +83,13 @@ class Target:
     stores_marks_with_rows = True
     skips_trapped = True
 
-    def __init__(self, rows: Table, *, left_out: bool, wrong: Sequence[Sequence[Wrong]] = ()) -> None:
+    def __init__(self, id: str, rows: Table, *, left_out: bool, wrong: Sequence[Sequence[Wrong]] = ()) -> None:
+        self.id = id
         self.now = Stored({} if left_out else dict(rows), left_out)
         self.committed = self.now.copy()
         self.wrong = wrong
         self.stopped: Stopped | None = None
+        self.sets_aside_at: int | None = None  # the event that it refuses, before which it leaves the table out
 
     @property
     def whole(self) -> bool:
@@ -102,6 +105,10 @@ class Target:
         self.now = self.committed.copy()
         if not self.stores_marks_with_rows:
             self.now.marks = marks
+
+    def leave_out(self) -> None:
+        """Leave the table out from the next event on."""
+        self.now.left_out, self.now.loading, self.now.marks, self.now.lacks = True, None, set(), None
 
     def prove(self, trapped: Sequence[Range]) -> None:
         """Check that it has nothing that a fork goes on without.
@@ -120,8 +127,11 @@ class Target:
         """
         skipped = self.skips_trapped and overlaps(trapped, event.seqno, event.seqno)  # type: ignore[arg-type]
         if not skipped:
+            if event.seqno == self.sets_aside_at:
+                self.leave_out()
             if event.load is not None:
-                self._load(event.load, event.rows)
+                if event.load.is_for(self.id):
+                    self._load(event.load, event.rows)
             elif not self.now.left_out:
                 for change in event.changes:
                     self._change(change)

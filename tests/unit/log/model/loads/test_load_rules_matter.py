@@ -18,6 +18,7 @@ from connector.producer import round_events, table_loads
 from connector.producer.open_round import OpenRound
 from connector.producer.round_events import RoundEvents
 from connector.producer.table_loads import TableLoads
+from tests.unit.log.model.loads import service
 from tests.unit.log.model.loads.machine import LoadModel, begin, end
 from tests.unit.log.model.loads.producer import Producer
 from tests.unit.log.model.loads.publishing import Publisher
@@ -93,6 +94,14 @@ def a_load_goes_on_whatever_is_trapped(patch: Patch) -> None:
     patch.setattr(table_loads, "outstanding", lambda requests, states, _: outstanding(requests, states))
 
 
+def a_load_forgets_the_targets_of_the_one_that_it_replaces(patch: Patch) -> None:
+    patch.setattr(service, "targets_with_unfinished", lambda table, targets, *_: targets)
+
+
+def a_stopped_target_does_not_look_for_loads(patch: Patch) -> None:
+    patch.setattr(service, "loaded_after", lambda *_: frozenset())
+
+
 CODE: list[tuple[Callable[[Patch], None], str]] = [
     (changed_keys_are_not_left_out, LOADS),
     (a_beginning_has_the_rows_of_its_round, LOADS),
@@ -102,6 +111,8 @@ CODE: list[tuple[Callable[[Patch], None], str]] = [
     (a_round_is_for_any_load, LOADS),
     (a_round_does_not_end_with_the_stream, FORK),
     (a_load_goes_on_whatever_is_trapped, FORK),
+    (a_load_forgets_the_targets_of_the_one_that_it_replaces, LOADS),
+    (a_stopped_target_does_not_look_for_loads, LOADS),
 ]
 SIMULATED: dict[str, tuple[Callable[[Patch], None], str]] = {
     "a_view_does_not_wait_for_what_the_log_has": (without(Round, "waits_until_consumed_is_visible"), LOADS),
