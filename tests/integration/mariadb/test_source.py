@@ -63,11 +63,11 @@ def test_producer_loads_follows_ends_and_resumes(bench: Bench) -> None:
     events = check(bench)
     assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 1, 2]
     told = [event[0]["metadata"].get("rows_query.0") for event in events]
-    assert told == [None] * 6 + [f"DELETE FROM {bench.service}.t WHERE id = 2"]
+    assert told == [None] * 7 + [f"DELETE FROM {bench.service}.t WHERE id = 2"]
     gtids = [event[0]["gtid"] for event in events]
-    assert gtids[:4] == [None] * 4
-    assert [gtid.split("-")[:2] for gtid in gtids[4:]] == [["0", "2"], ["7", "2"], ["0", "2"]]
-    assert int(gtids[6].split("-")[2]) == int(gtids[4].split("-")[2]) + 1
+    assert gtids[:5] == [None] * 5
+    assert [gtid.split("-")[:2] for gtid in gtids[5:]] == [["0", "2"], ["7", "2"], ["0", "2"]]
+    assert int(gtids[7].split("-")[2]) == int(gtids[5].split("-")[2]) + 1
 
 
 @pytest.mark.parametrize("point", ["produce.mid_event_after_commit", "produce.after_commit"])
@@ -257,7 +257,7 @@ def test_a_replica_takes_over(
         until(lambda: last_seqno(bench) >= 8)
         assert third.stop() == 0
     events = check(bench)
-    assert [event[0]["gtid"].split("-")[1] for event in events[4:]] == ["2", "2", "3", "3"]
+    assert [event[0]["gtid"].split("-")[1] for event in events[5:]] == ["2", "2", "3", "3"]
     # The old server has two transactions that the new one's log contradicts.
     mariadb_server.run_sql(f"INSERT INTO {bench.service}.t (v) VALUES ('trapped')")
     bench.mysql = mariadb_server
