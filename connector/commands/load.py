@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from connector.log.epochs.control import ControlState
     from connector.log.epochs.loads import LoadRequest, TableLoad
     from connector.log.transaction.layout import TableName
+    from connector.mysql.snapshot.information_schema import SourceTable
     from connector.mysql.transforms.filters import Filter
 
 POLL_SECONDS = 1.0
@@ -133,22 +134,53 @@ def _asked_for(
         )
     with session(config.source) as connection:
         captured = Filter.of(config.source, read_facts(connection).lower_case_table_names)
-        names = [
-            table.layout.name
+        tables = {
+            table.layout.name: table
             for table in read_tables(connection, captured)
             if "insert" in captured.actions(*table.layout.name)
-        ]
-    return [
-        LoadRequest(
-            table=name,
-            load=secrets.token_hex(4),
-            asked_at=now,
-            asked_by=who(),
-            published=captured.published_name(name),
-            targets=targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped),
+        }
+    together: dict[TableName, list[SourceTable]] = {}  # by published name
+    for table in tables.values():
+        together.setdefault(captured.published_name(table.layout.name), []).append(table)
+    named = _matching(patterns, list(tables), "the source has no captured table", captured)
+    requests = []
+    for published in dict.fromkeys(map(captured.published_name, named)):
+        _check_loadable(together[published], captured)
+        load = secrets.token_hex(8)
+        for name in (table.layout.name for table in together[published]):
+            meant = targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped)
+            requests.append(
+                LoadRequest(table=name, load=load, asked_at=now, asked_by=who(), published=published, targets=meant)
+            )
+    return requests
+
+
+def _check_loadable(tables: Sequence[SourceTable], captured: Filter) -> None:
+    """Check that the tables that are published under one name can be loaded.
+
+    Raises:
+        PreflightError: a target could not begin the load, or would delete rows that the rules keep.
+    """
+    from connector.errors import PreflightError
+
+    names = ", ".join(str(table.layout.name) for table in tables)
+    actions = [captured.actions(*table.layout.name) for table in tables]
+    if not any("ddl" in each for each in actions):
+        raise PreflightError(
+            "a load begins with the table's definition, and source.filters.tables does not publish it",
+            hint="add ddl to its actions",
+            tables=names,
         )
-        for name in _matching(patterns, names, "the source has no captured table", captured)
-    ]
+    if not all("delete" in each for each in actions):
+        raise PreflightError(
+            "the load would delete the rows that are no longer on the source, which source.filters.tables keeps",
+            hint="add delete to the actions of the table, or correct the target by hand",
+            tables=names,
+        )
+    if len(tables) > 1 and not all(table.layout.key for table in tables):
+        raise PreflightError(
+            "tables that are published under one name cannot be loaded without a primary key", tables=names
+        )
 
 
 def _asked_to_end(control: ControlState, patterns: Sequence[str], now: int) -> list[LoadRequest]:

@@ -107,7 +107,7 @@ class TableLoads:
         if opened is None:
             return items, []
         for index, item in enumerate(items):
-            if opened.reached:
+            if opened.reached and not isinstance(item, Redefined):  # which belongs to the transaction before it
                 return items[:index], items[index:]
             opened.note(item)
         return items, []
@@ -128,6 +128,8 @@ class TableLoads:
         if self._round is None and not self._outstanding():
             if self._loading:
                 self._loading = False
+                online.publisher.drain()
+                online.publisher.resume()
                 LOG.info("loaded", extra={"service": self._config.service, "next_seqno": online.encoder.next_seqno})
             return
         if online.encoder.open:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from collections import Counter
@@ -15,7 +16,7 @@ from connector.mysql.server.connection import query
 from tests.integration.producer.test_table_loads import SMALL_ROUNDS, events, go_on, replayed, stopped, wait_for_log
 from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker, SqlServer
-from tests.support.written_tables import TABLES, connection_to, fill, on_source, writing
+from tests.support.written_tables import TABLES, asked, connection_to, fill, on_source, writing
 
 INITIAL = {**SMALL_ROUNDS, "THL_SOURCE__START": "snapshot"}
 
@@ -99,7 +100,7 @@ def test_tables_renamed_swapped_and_dropped_while_they_are_loaded_are_loaded_und
     fill(bench, ["t"])
     bench.sql(
         f"USE {bench.service}; CREATE TABLE moved LIKE t; CREATE TABLE gone LIKE t; CREATE TABLE swapped LIKE t;"
-        "INSERT INTO moved SELECT * FROM t; INSERT INTO swapped SELECT * FROM t"
+        "INSERT INTO moved SELECT * FROM t; INSERT INTO gone SELECT * FROM t; INSERT INTO swapped SELECT * FROM t"
     )
     with bench.start(THL_STOP_POINT="load.mid_round:2") as producing:
         until(lambda: stopped(producing))
@@ -120,7 +121,44 @@ def test_tables_renamed_swapped_and_dropped_while_they_are_loaded_are_loaded_und
     copies = replayed(bench)
     for table in ("t", "arrived", "old", "swapped"):
         assert copies.of(table) == on_source(bench, table)
-    assert copies.loading <= {"moved", "gone"}  # which are no more
+    assert copies.loading == {"moved", "gone"}  # which are no more
     ends = Counter(table for part, table in parts(bench) if part == "end")
     assert (ends["arrived"], ends["old"], ends["t"], ends["moved"], ends["gone"]) == (1, 1, 1, 0, 0)
     assert "ERROR" not in producing.text
+
+
+def test_tables_published_under_one_name_are_one_load_and_those_whose_rows_are_kept_none(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(INITIAL))
+    at = bench.service
+    bench.settings["THL_SOURCE__FILTERS__TABLES"] = json.dumps(
+        [
+            {"match": [f"{at}.one"], "publish_as": f"{at}.both", "actions": ["insert", "update", "delete"]},
+            {"match": [f"{at}.two"], "publish_as": f"{at}.both"},
+            {"match": [f"{at}.kept"], "actions": ["insert", "update", "ddl"]},
+            {"match": [f"{at}.plain"], "actions": ["insert", "update", "delete"]},
+        ]
+    )
+    bench.sql(
+        f"CREATE DATABASE {at}; USE {at}; CREATE TABLE one (id INT PRIMARY KEY, v VARCHAR(60));"
+        "CREATE TABLE two LIKE one;"
+        "CREATE TABLE kept LIKE one; CREATE TABLE plain LIKE one; INSERT INTO one"
+        " WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400) SELECT i, 'a' FROM n;"
+        "INSERT INTO two SELECT id + 1000, 'b' FROM one; INSERT INTO kept SELECT * FROM one"
+    )
+    both = sorted(on_source(bench, "one") + on_source(bench, "two"), key=repr)
+    with bench.start() as producing:
+        producing.loaded()
+        wait_for_log(bench)
+        assert replayed(bench).of("both") == both
+        assert asked(bench, f"{at}.one", "--wait") == 0
+        assert asked(bench, f"{at}.kept") == asked(bench, f"{at}.plain") == 3
+        assert producing.stop() == 0, producing.text
+    assert replayed(bench).of("both") == both
+    edges = Counter(part for part, table in parts(bench) if table == "both")
+    assert edges == {"begin": 2, "end": 2}
+    told = capsys.readouterr()
+    assert told.out.count("asked to load") == 2
+    assert "would delete the rows" in told.err
+    assert "add ddl to its actions" in told.err
