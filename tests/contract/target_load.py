@@ -288,6 +288,22 @@ class TestLoadOfExcludedTable:
         with place.signals() as signals:
             assert [entry.changes for entry in signals.excluded("shop").values()] == [1]
 
+    def test_excluded_table_whose_beginning_is_quarantined_stays_excluded(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[ANN]))
+        exclude(applier, "users")
+        applier.rows(net(USERS, updates=[BOB]))
+        exclude(applier, "users")  # by hand once more: the older one stays
+        exclude(applier, "users", reason=f"{QUARANTINED}why")
+        since = applier.position.seqno + 1
+        begin(applier)
+        applier = again(place, applier)
+        applier.rows(net(USERS, updates=[BOB]))
+        end(applier)
+        assert (place.read(USERS), states(place)) == ([ANN], {})
+        with place.signals() as signals:
+            (entry,) = signals.excluded("shop").values()
+        assert (entry.since, entry.reason, entry.changes) == (since, f"{QUARANTINED}why", 2)
+
     def test_table_excluded_right_before_its_load_is_loaded(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[ANN]))
         exclude(applier, "users")
