@@ -32,7 +32,7 @@ from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_again import made
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
-from tests.contract.target_load import CREATE_ORDERS, ORDERS, begin, states
+from tests.contract.target_load import CREATE_ORDERS, ORDERS, begin, end, states
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
@@ -652,3 +652,24 @@ def test_view_on_a_quarantined_table_that_is_loaded_stops_no_other_table(place: 
         (entry,) = signals.excluded("shop").values()
     assert entry.since == 3
     assert "report" in entry.reason
+
+
+@pytest.mark.parametrize("action", ["ON DELETE CASCADE", "ON DELETE SET NULL", ""])
+def test_load_leaves_rows_of_other_tables_that_refer_to_it(place: PostgresPlace, action: str) -> None:
+    applier = Applier(place.open())
+    applier.sql("CREATE DATABASE shop", CREATE_USERS)
+    applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", "b")]))
+    place.run("CREATE TABLE child (id int PRIMARY KEY, p int)")
+    place.run(f"ALTER TABLE child ADD CONSTRAINT by_user FOREIGN KEY (p) REFERENCES shop.users (id) {action}")
+    place.run("INSERT INTO child VALUES (10, 1), (20, 2)")
+    begin(applier)
+    applier.rows(net(USERS, updates=[(1, "ann", "read"), (2, "bob", "read")]))
+    applier.rows(net(USERS, updates=[(2, "bob", "changed")]))
+    end(applier)
+    assert place.query("SELECT id, p FROM child ORDER BY id") == [(10, 1), (20, 2)]
+    assert place.read(USERS) == [(1, "ann", "read"), (2, "bob", "changed")]
+    place.run("ALTER TABLE shop.users ADD UNIQUE (mail) DEFERRABLE INITIALLY DEFERRED")
+    with pytest.raises(TargetDiffers, match=r"foreign key by_user of .*child") as stopped:
+        begin(applier, load="l2")
+    assert "DROP CONSTRAINT" in stopped.value.hint
+    assert stopped.value.tables == (USERS.name,)
