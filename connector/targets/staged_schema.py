@@ -14,7 +14,16 @@ from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.table import Table
-from connector.targets.target_schema import Excluded, Loading, TargetSchema, changed, exclusions, loads, marks
+from connector.targets.target_schema import (
+    QUARANTINED,
+    Excluded,
+    Loading,
+    TargetSchema,
+    changed,
+    exclusions,
+    loads,
+    marks,
+)
 
 
 class StagedSchema:
@@ -66,11 +75,14 @@ class StagedSchema:
         self.tables = self.tables.at_snapshot(columns, first)
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
-        """Exclude tables; an older exclusion stays."""
+        """Exclude tables. An older exclusion stays, unless the target refuses the load of its table, too."""
         self.add_counts()
         for name, entry in tables.items():
-            if name not in self.tables.excluded:
+            older = self.tables.excluded.get(name)
+            if older is None:
                 self.tables = self.tables.excluding(name, entry)
+            elif entry.reason.startswith(QUARANTINED) and entry.since > older.since:
+                self.tables = self.tables.excluding(name, replace(entry, changes=older.changes))
 
     def applied(self) -> list[Table]:
         """The tables that are not excluded."""

@@ -114,7 +114,8 @@ class TargetDatabase(Protocol):
         """Exclude tables from the next commit on: they stay as they are.
 
         Their rows are counted and not staged. Their DDL is ignored, except for DROP and renames. Tables that are
-        already excluded do not change. An initial load that starts after the next event includes the tables again.
+        already excluded do not change, unless the target refuses their load, too. An initial load that starts after the
+        next event includes the tables again.
         """
 
     def leave_out(self, event: LeftOut) -> None:

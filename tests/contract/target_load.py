@@ -21,7 +21,7 @@ from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS
 from tests.contract.target_transactions import ALL, metadata, wide
 from tests.contract.target_ways_out import again, exclude
 from tests.support.fragments import load_record, record, statement
-from tests.support.net import layout, net
+from tests.support.net import Row, layout, net
 from tests.unit.applier.test_core import Rig, history, log, table
 
 ANN, BOB, EVE = (1, "ann", "a"), (2, "bob", "b"), (3, "eve", "e")
@@ -75,6 +75,29 @@ def unique(place: Place, of: TableLayout, column: str) -> None:
     """A user's unique index, which no transaction can defer."""
     name = f'"{of.name}"' if place.schemaless else str(of.name)
     place.run(f"CREATE UNIQUE INDEX by_user ON {name} ({column})")
+
+
+def note_deletes(place: Place, of: TableLayout, *, on: bool = True) -> None:
+    """A user's trigger that writes down the first column of each deleted row."""
+    name = f'"{of.name}"' if place.schemaless else str(of.name)
+    if not on:
+        place.run("DROP TRIGGER by_user" if place.schemaless else f"DROP TRIGGER by_user ON {name}")
+        return
+    gone = "gone" if place.schemaless else "shop.gone"
+    place.run(f"CREATE TABLE IF NOT EXISTS {gone} (id integer)")
+    body = f"INSERT INTO {gone} VALUES (old.{of.columns[0].name});"
+    if place.schemaless:
+        place.run(f"CREATE TRIGGER by_user AFTER DELETE ON {name} BEGIN {body} END")
+        return
+    place.run(
+        f"CREATE OR REPLACE FUNCTION by_user() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {body} RETURN old; END$$"
+    )
+    place.run(f"CREATE TRIGGER by_user AFTER DELETE ON {name} FOR EACH ROW EXECUTE FUNCTION by_user()")
+
+
+def deleted(place: Place) -> list[Row]:
+    """What `note_deletes` has written down."""
+    return place.query(f"SELECT id FROM {'gone' if place.schemaless else 'shop.gone'}")
 
 
 class TestLoadOfNewTable:
@@ -197,6 +220,65 @@ class TestLoadOfKnownTable:
         end(applier)
         assert place.read(USERS) == [(1, "ann", "b")]
 
+    def test_rows_of_a_load_fire_no_trigger_of_deletes(self, place: Place, applier: Applier) -> None:
+        many = [(id_, "old", None) for id_ in range(10, 2000)]
+        applier.rows(net(USERS, inserts=[ANN, BOB, EVE, *many]))
+        note_deletes(place, USERS)
+        begin(applier)
+        applier.rows(net(USERS, updates=[ANN, BOB]))
+        applier.rows(net(USERS, updates=[(id_, "new", None) for id_, *_ in many]))
+        applier.rows(net(USERS, updates=[(1, "ann", "new")], changed=[({"id": 2, "mail": "m"}, (2,))]))
+        assert deleted(place) == []
+        end(applier)
+        assert deleted(place) == [(3,)]  # what the source has no longer
+        assert place.read(USERS) == [(1, "ann", "new"), (2, "bob", "m"), *((id_, "new", None) for id_, *_ in many)]
+
+    def test_trigger_of_deletes_beside_a_unique_index_stops_the_load(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[ANN, BOB]))
+        unique(place, USERS, "mail")
+        note_deletes(place, USERS)
+        with pytest.raises(TargetDiffers, match="trigger by_user") as stopped:
+            begin(applier)
+        assert stopped.value.tables == (USERS.name,)
+        assert all(way in stopped.value.hint for way in ("DROP TRIGGER", "unique index", "--exclude-table shop.users"))
+        applier = again(place, applier)
+        note_deletes(place, USERS, on=False)
+        begin(applier)
+        applier.rows(net(USERS, updates=[ANN]))
+        note_deletes(place, USERS)
+        with pytest.raises(TargetDiffers, match="trigger by_user") as stopped:
+            applier.rows(net(USERS, updates=[ANN]))
+        assert stopped.value.tables == (USERS.name,)
+        applier = again(place, applier)
+        note_deletes(place, USERS, on=False)
+        end(applier)
+        assert (place.read(USERS), deleted(place)) == ([ANN], [])
+
+    def test_trigger_of_deletes_stops_a_new_table_that_begins_again(self, place: Place) -> None:
+        applier = Applier(place.open())
+        begin(applier)
+        applier.rows(net(USERS, updates=[ANN]))
+        note_deletes(place, USERS)
+        with pytest.raises(TargetDiffers, match="trigger by_user"):
+            begin(applier, load="l2")
+        applier = again(place, applier)
+        assert deleted(place) == []
+
+    def test_trigger_of_deletes_stops_the_load_of_a_table_without_a_key(self, place: Place, applier: Applier) -> None:
+        row = TestLoadWithoutKey.A
+        applier.rows(net(LOOSE, inserts=[row]))
+        note_deletes(place, LOOSE)
+        with pytest.raises(TargetDiffers, match="trigger by_user"):
+            begin(applier, CREATE_LOOSE, of=LOOSE)
+        applier = again(place, applier)
+        note_deletes(place, LOOSE, on=False)
+        begin(applier, CREATE_LOOSE, of=LOOSE)
+        note_deletes(place, LOOSE)
+        with pytest.raises(TargetDiffers, match="trigger by_user"):
+            whole(applier, row)
+        again(place, applier)
+        assert (place.read(LOOSE), deleted(place)) == ([row], [])
+
     def test_other_definition_stops_with_the_way_out(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[ANN]))
         for create in (
@@ -287,6 +369,22 @@ class TestLoadOfExcludedTable:
         assert (place.read(USERS), states(place)) == ([ANN], {})
         with place.signals() as signals:
             assert [entry.changes for entry in signals.excluded("shop").values()] == [1]
+
+    def test_excluded_table_whose_beginning_is_quarantined_stays_excluded(self, place: Place, applier: Applier) -> None:
+        applier.rows(net(USERS, inserts=[ANN]))
+        exclude(applier, "users")
+        applier.rows(net(USERS, updates=[BOB]))
+        exclude(applier, "users")  # by hand once more: the older one stays
+        exclude(applier, "users", reason=f"{QUARANTINED}why")
+        since = applier.position.seqno + 1
+        begin(applier)
+        applier = again(place, applier)
+        applier.rows(net(USERS, updates=[BOB]))
+        end(applier)
+        assert (place.read(USERS), states(place)) == ([ANN], {})
+        with place.signals() as signals:
+            (entry,) = signals.excluded("shop").values()
+        assert (entry.since, entry.reason, entry.changes) == (since, f"{QUARANTINED}why", 2)
 
     def test_table_excluded_right_before_its_load_is_loaded(self, place: Place, applier: Applier) -> None:
         applier.rows(net(USERS, inserts=[ANN]))

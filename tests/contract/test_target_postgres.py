@@ -19,8 +19,9 @@ from connector.errors import Fenced, PreflightError, TargetDiffers, TargetUnavai
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.mysql import GtidSet
-from connector.log.ids import Seqno
+from connector.log.ids import UNKNOWN_SHARD, Seqno
 from connector.log.transaction.layout import Column, TableLayout
+from connector.log.transaction.load import Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets.postgres.errors import translated
 from connector.targets.postgres.signal_table import PostgresSession
@@ -28,15 +29,18 @@ from connector.targets.postgres.target import PostgresTarget
 from connector.targets.signal_table import SignalTable
 from connector.targets.target_schema import Excluded
 from tests.contract.target_again import *  # noqa: F403
+from tests.contract.target_again import made
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
-from tests.contract.target_load import begin, states
+from tests.contract.target_load import CREATE_ORDERS, ORDERS, begin, end, states
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.contract.target_ways_out import *  # noqa: F403
+from tests.contract.target_ways_out import GOOD, applied, ddl, inserted
+from tests.support.fragments import load_record, record, statement
 from tests.support.net import Row, in_order, layout, net
 from tests.support.servers.environment import DatabaseServer
 
@@ -626,3 +630,46 @@ def test_account_that_may_not_create_marks_gets_the_grant(place: PostgresPlace) 
         place.opened.pop().close()
     finally:
         place.reader.execute("DROP OWNED BY thl_markless; DROP ROLE thl_markless")
+
+
+def test_view_on_a_quarantined_table_that_is_loaded_stops_no_other_table(place: PostgresPlace) -> None:
+    records = [
+        ddl(0, "CREATE DATABASE shop", "CREATE TABLE good (id INT PRIMARY KEY, v INT)", CREATE_ORDERS),
+        record(1, [made("insert", None, [1, "one"])], last_barrier=0),
+        record(2, [made("update", [9, "missing"], [9, "new"])], last_barrier=0),
+    ]
+    applied(place, records)
+    place.run("CREATE VIEW shop.report AS SELECT v FROM shop.orders")
+    records += [
+        load_record(3, [statement(CREATE_ORDERS)], part=Part.BEGIN, shard=UNKNOWN_SHARD, last_barrier=0),
+        load_record(4, [made("read", None, [2, "two"])], last_barrier=3),
+        record(5, inserted(5, "good"), last_barrier=3),
+    ]
+    applied(place, records)
+    assert place.read(GOOD) == [(5, 5)]
+    assert place.read(ORDERS) == [(1, "one")]
+    with place.signals() as signals:
+        (entry,) = signals.excluded("shop").values()
+    assert entry.since == 3
+    assert "report" in entry.reason
+
+
+@pytest.mark.parametrize("action", ["ON DELETE CASCADE", "ON DELETE SET NULL", ""])
+def test_load_leaves_rows_of_other_tables_that_refer_to_it(place: PostgresPlace, action: str) -> None:
+    applier = Applier(place.open())
+    applier.sql("CREATE DATABASE shop", CREATE_USERS)
+    applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", "b")]))
+    place.run("CREATE TABLE child (id int PRIMARY KEY, p int)")
+    place.run(f"ALTER TABLE child ADD CONSTRAINT by_user FOREIGN KEY (p) REFERENCES shop.users (id) {action}")
+    place.run("INSERT INTO child VALUES (10, 1), (20, 2)")
+    begin(applier)
+    applier.rows(net(USERS, updates=[(1, "ann", "read"), (2, "bob", "read")]))
+    applier.rows(net(USERS, updates=[(2, "bob", "changed")]))
+    end(applier)
+    assert place.query("SELECT id, p FROM child ORDER BY id") == [(10, 1), (20, 2)]
+    assert place.read(USERS) == [(1, "ann", "read"), (2, "bob", "changed")]
+    place.run("ALTER TABLE shop.users ADD UNIQUE (mail) DEFERRABLE INITIALLY DEFERRED")
+    with pytest.raises(TargetDiffers, match=r"foreign key by_user of .*child") as stopped:
+        begin(applier, load="l2")
+    assert "DROP CONSTRAINT" in stopped.value.hint
+    assert stopped.value.tables == (USERS.name,)

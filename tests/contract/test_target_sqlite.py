@@ -19,6 +19,7 @@ from connector.targets.sqlite.target import SqliteTarget
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
+from tests.contract.target_load import begin, unique
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
@@ -205,3 +206,18 @@ def test_ambiguous_missing_row_is_not_named(applier: Applier) -> None:
             net(USERS, inserts=[(5, "of the same commit", None)]), net(USERS, deletes=[(5, "", None), (9, "", None)])
         )
     assert raised.value.where["rows"] is None
+
+
+def test_foreign_key_that_acts_on_deletes_stops_the_load(place: SqlitePlace) -> None:
+    target = place.open()
+    applier = Applier(target)
+    applier.sql("CREATE DATABASE shop", CREATE_USERS)
+    applier.rows(net(USERS, inserts=[(1, "ann", "a")]))
+    unique(place, USERS, "mail")
+    place.run('CREATE TABLE child (p INTEGER REFERENCES "shop.users" (id) ON DELETE CASCADE)')
+    target._db.execute("PRAGMA foreign_keys = ON")  # as a build of SQLite may have it
+    with pytest.raises(TargetDiffers, match="foreign key of child"):
+        begin(applier)
+    target.discard()
+    target._db.execute("PRAGMA foreign_keys = OFF")
+    begin(applier)

@@ -7,7 +7,7 @@ upserts, and rows to delete or change may be missing. After the end of the load 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2s
 from typing import Final
@@ -17,6 +17,7 @@ from connector.log.compact.net_changes import Ddl, NetChanges, once_more, replac
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.targets.ddl.plan import plan
+from connector.targets.marks import Marks
 from connector.targets.operations import DropTable, Operation, Sweep, Truncate
 from connector.targets.table import Table
 from connector.targets.target_schema import (
@@ -37,6 +38,13 @@ NOT_LOADED: Final = (
 )
 
 
+Check = Callable[[Table, bool], None]
+"""Checks that rows of a table that is there may be deleted and inserted again, or (true) replaced by upserts.
+
+It raises what `refuse_deletes` does.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
     """The effect of an event of a load.
@@ -51,7 +59,7 @@ class LoadPlan:
 
 
 def plan_load(
-    event: LoadEvent, ddl: Ddl, schema: TargetSchema, *, service: str, now: int, consistent: bool
+    event: LoadEvent, ddl: Ddl, schema: TargetSchema, *, service: str, now: int, consistent: bool, check: Check
 ) -> LoadPlan:
     """Plan an event of a load that does more than change rows.
 
@@ -64,9 +72,11 @@ def plan_load(
         service: the service.
         now: the time, µs since 1970 UTC.
         consistent: whether the target is consistent but for the tables that are being loaded.
+        check: asks the target whether the load may replace the rows of a table.
 
     Raises:
-        TargetDiffers: the target's table has another definition, or its load is not as the log has it.
+        TargetDiffers: the target's table has another definition, its load is not as the log has it, or others made
+            something that acts on deletes of its rows.
         Unsupported: the definition cannot be applied.
     """
     name, entry = event.table, schema.excluded.get(event.table)
@@ -75,8 +85,8 @@ def plan_load(
     try:
         if event.part is Part.BEGIN:
             loading = Loading(load=event.load, since=ddl.seqno, at=now, state=LoadContent.NEW, consistent=consistent)
-            return _begin(name, ddl, schema, loading, _marks_name(service, ddl))
-        return _go_on(event, ddl, schema)
+            return _begin(name, ddl, schema, loading, _marks_name(service, ddl), check=check)
+        return _go_on(event, schema, check)
     except ConnectorError as error:
         error.where = {"seqno": ddl.seqno, "table": name, "load": event.load, **error.where}
         if entry is not None and is_refusal(error):
@@ -94,15 +104,37 @@ def _refused_at(entry: Excluded, ddl: Ddl) -> bool:
     return entry.since >= ddl.seqno and entry.reason.startswith(QUARANTINED)
 
 
-def tolerant(net: NetChanges, table: Table, schema: TargetSchema) -> NetChanges:
+def tolerant(net: NetChanges, table: Table, schema: TargetSchema, marked: Marks | None) -> NetChanges:
     """Return the changes of a table as upserts if it is being loaded and has a key."""
     entry = schema.loading.get(table.name)
     if entry is None or not table.key:
         return net
-    return replacing(net) if entry.state is LoadContent.NEW else once_more(net, partial=True)
+    in_place = entry.state is LoadContent.NEW or (marked is not None and marked.in_place)
+    return replacing(net) if in_place else once_more(net, partial=True)
 
 
-def _begin(name: TableName, ddl: Ddl, schema: TargetSchema, loading: Loading, marks: str) -> LoadPlan:
+def refuse_deletes(table: Table, found: Sequence[str]) -> None:
+    """Refuse to delete and insert the rows of a table again if others made something that acts on deletes.
+
+    Args:
+        table: the table.
+        found: what others made, in words: foreign keys of tables that refer to it, triggers.
+
+    Raises:
+        TargetDiffers: there is something.
+    """
+    if found:
+        raise TargetDiffers(
+            f"the load of {table.name} deletes its rows and inserts them again, and deletes have further effects on "
+            f"the target: {', '.join(found)}",
+            hint="drop these (ALTER TABLE … DROP CONSTRAINT, DROP TRIGGER) and create them again after the load"
+            + ("; or drop every unique index of the table but its primary key, then rows stay" if table.key else "")
+            + f"; or {go_on_without(table.name)}",
+            table=table.name,
+        )
+
+
+def _begin(name: TableName, ddl: Ddl, schema: TargetSchema, loading: Loading, marks: str, *, check: Check) -> LoadPlan:
     known, excluded, earlier = schema.find(name), name in schema.excluded, schema.loading.get(name)
     created, after = _definition(name, ddl, schema.without(name).including(name))
     made = after.get(name)
@@ -111,14 +143,16 @@ def _begin(name: TableName, ddl: Ddl, schema: TargetSchema, loading: Loading, ma
         state = LoadContent.NEW if made.key else LoadContent.AWAITS_ROWS
         return LoadPlan([*dropped, *created], after.with_loading(name, replace(loading, state=state)))
     _compare(known, made)
+    starts_over = earlier is not None and earlier.state is LoadContent.NEW
+    check(known, bool(known.key) and not starts_over)
     if not known.key:
         return LoadPlan((), schema.with_loading(name, replace(loading, state=LoadContent.AWAITS_ROWS)))
-    if earlier is not None and earlier.state is LoadContent.NEW:
+    if starts_over:
         return LoadPlan([Truncate(known)], schema.with_loading(name, loading))
     return LoadPlan((), schema.with_loading(name, replace(loading, state=LoadContent.MARKED, marks=marks)))
 
 
-def _go_on(event: LoadEvent, ddl: Ddl, schema: TargetSchema) -> LoadPlan:
+def _go_on(event: LoadEvent, schema: TargetSchema, check: Check) -> LoadPlan:
     name, table = event.table, schema.find(event.table)
     loading = schema.loading.get(name)
     again = "load the table again (thl load)"
@@ -136,6 +170,7 @@ def _go_on(event: LoadEvent, ddl: Ddl, schema: TargetSchema) -> LoadPlan:
             since_seqno=loading.since,
         )
     if event.part is Part.WHOLE:
+        check(table, False)
         entry = replace(loading, state=LoadContent.NEW, marks="")
         return LoadPlan([Truncate(table)], schema.with_loading(name, entry))
     if loading.awaits:

@@ -16,6 +16,7 @@ import psycopg
 
 from connector.errors import PreflightError
 from connector.log.transaction.layout import TableLayout, TableName
+from connector.targets.ddl.loads import refuse_deletes
 from connector.targets.postgres.names import NAMES, column_name, table_name
 from connector.targets.postgres.types import by_bytes
 from connector.targets.table import Table
@@ -44,6 +45,47 @@ FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON
 JOIN unnest(%s::text[], %s::text[], %s::text[]) AS wanted (nspname, relname, attname) USING (nspname, relname, attname)
 JOIN pg_collation o ON o.oid = a.attcollation WHERE a.attcollation NOT IN (100, 950) ORDER BY 1, 2, 3
 """
+# An upsert takes an immediate unique index of exactly the key's columns, and no rules.
+_TAKES_UPSERTS = """
+SELECT NOT c.relhasrules AND coalesce((
+  SELECT bool_and(i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL AND %s::text[] = (
+    SELECT array_agg(a.attname::text ORDER BY a.attname::text COLLATE "C")
+    FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, nth)
+    LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number WHERE k.nth <= i.indnkeyatts))
+  FROM pg_index i WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)), false)
+FROM pg_class c WHERE c.oid = to_regclass(%s)
+"""
+# 8 is the bit of DELETE in `tgtype`, and '4' is DELETE in `ev_type`.
+_ON_DELETE = """
+SELECT 'foreign key ' || k.conname || ' of ' || k.conrelid::regclass FROM pg_constraint k
+WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = to_regclass(%(name)s)
+UNION SELECT 'trigger ' || t.tgname FROM pg_trigger t
+WHERE t.tgrelid = to_regclass(%(name)s) AND NOT t.tgisinternal AND t.tgenabled <> 'D' AND t.tgtype & 8 <> 0
+UNION SELECT 'rule ' || r.rulename FROM pg_rewrite r
+WHERE r.ev_class = to_regclass(%(name)s) AND r.ev_type = '4' AND r.ev_enabled <> 'D' ORDER BY 1
+"""
+
+
+def takes_upserts(connection: psycopg.Connection, table: Table) -> bool:
+    """True if a table has no unique index but its key's: its rows can then be replaced without deletes."""
+    key = sorted(NAMES.column(name) for name in table.key)
+    return connection.execute(_TAKES_UPSERTS, (key, table_name(table.name))).fetchone() == (True,)
+
+
+def check_deletes(connection: psycopg.Connection, table: Table, in_place: bool = False) -> None:
+    """Check that no foreign key, trigger or rule of others acts on deletes of a table's rows.
+
+    Args:
+        connection: the session.
+        table: the table.
+        in_place: it is no error if rows can be replaced without deletes.
+
+    Raises:
+        TargetDiffers: one does.
+    """
+    if not (in_place and takes_upserts(connection, table)):
+        found = connection.execute(_ON_DELETE, {"name": table_name(table.name)}).fetchall()
+        refuse_deletes(table, [what for (what,) in found])
 
 
 def undivided_tables(connection: psycopg.Connection, layouts: Iterable[TableLayout]) -> dict[TableName, str]:

@@ -10,6 +10,7 @@ import psycopg
 from connector.errors import PreflightError
 from connector.log.transaction.layout import TableName
 from connector.targets.marks import Marks
+from connector.targets.postgres.changed_by_others import takes_upserts
 from connector.targets.postgres.names import NAMES, column_name, quoted, table_name
 from connector.targets.postgres.types import postgres_type
 from connector.targets.table import Table
@@ -58,7 +59,7 @@ def marks_of(session: psycopg.Connection, table: Table, name: str) -> Marks:
         for one in _unique_keys(session, table.name)
         if all(quoted(name) in index for name in one)
     )
-    return Marks(name, table.layout.key, unique_keys)
+    return Marks(name, table.layout.key, unique_keys, takes_upserts(session, table))
 
 
 def is_marked(marks: str, columns: Iterable[str]) -> str:

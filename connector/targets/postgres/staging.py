@@ -82,7 +82,7 @@ class Staging:
         Raises:
             ValueNotRepresentable: a value that its column cannot store.
         """
-        if self._direct.takes(net, last=last):
+        if marked is None and self._direct.takes(net, last=last):
             return DirectRows(net, list(_chunks(net.layout, net.inserts, bytes([1]) * len(net.layout.columns))))
         return self.put(net, before if isinstance(before, Staged) else None, marked)
 

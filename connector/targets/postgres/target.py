@@ -50,7 +50,7 @@ from connector.targets.postgres.bookkeeping import (
     schema_version,
 )
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
-from connector.targets.postgres.changed_by_others import check_key_collations
+from connector.targets.postgres.changed_by_others import check_deletes, check_key_collations
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.connection import open_session
 from connector.targets.postgres.ddl import PostgresDictionary, column_names_of
@@ -185,7 +185,7 @@ class PostgresTarget:
                 if self._schema.leaves_out(net):
                     continue
                 with of_table(net.layout.name), translated():
-                    whole = self._prepare(net)
+                    whole = self._prepare(net, marks.get(net.layout.name))
                     if divided:
                         shared.append(whole)
                     else:
@@ -193,7 +193,7 @@ class PostgresTarget:
             if shared:
                 self._divided.stage(shared, marks, last=last)
 
-    def _prepare(self, net: NetChanges) -> NetChanges:
+    def _prepare(self, net: NetChanges, marked: Marks | None) -> NetChanges:
         """Compare changes with their table, add what the table needs for them, and complete their inserts."""
         self._schema.tables.check(net.layout)
         made = self._schema.tables.get(net.layout.name)
@@ -203,17 +203,21 @@ class PostgresTarget:
             made = replace(made, holds_nulls=made.holds_nulls | nulls)
             self._schema.tables = self._schema.tables.with_table(made)
         self._pending.index(net, made, locate)
-        return tolerant(with_whole_inserts(net, made), made, self._schema.tables)
+        return tolerant(with_whole_inserts(net, made), made, self._schema.tables, marked)
 
     def _marks_of(self, changes: Sequence[NetChanges]) -> dict[TableName, Marks]:
         """The marks of the tables whose rows change."""
         loading = self._schema.tables.loading
         names = {net.layout.name for net in changes} if loading else ()
-        return {
-            name: marks_of(self._db, self._schema.tables.get(name), loading[name].marks)
-            for name in names
-            if name in loading and loading[name].marks
-        }
+        found = dict[TableName, Marks]()
+        for name in names:
+            if name in loading and loading[name].marks:
+                table = self._schema.tables.get(name)
+                found[name] = marks_of(self._db, table, loading[name].marks)
+                if not found[name].in_place:
+                    with of_table(name):
+                        check_deletes(self._db, table)
+        return found
 
     def _divides(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
         """True if several writers stage these changes: a commit is divided or not as its first changes are."""
@@ -253,14 +257,16 @@ class PostgresTarget:
                 table=event.table,
             )
         self._schema.add_counts()
-        found = plan_load(
-            event,
-            ddl,
-            self._schema.tables,
-            service=self._service,
-            now=self._clock.now(),
-            consistent=self._position.consistent,
-        )
+        with translated():
+            found = plan_load(
+                event,
+                ddl,
+                self._schema.tables,
+                service=self._service,
+                now=self._clock.now(),
+                consistent=self._position.consistent,
+                check=partial(check_deletes, self._db),
+            )
         check_names(NAMES, found.target_schema)
         if any(entry.marks and entry.since == ddl.seqno for entry in found.target_schema.loading.values()):
             with translated():

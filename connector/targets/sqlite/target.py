@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from connector import failpoints as faults
@@ -39,7 +40,7 @@ from connector.targets.operations import DropTable
 from connector.targets.sqlite import bookkeeping as sqlite_bookkeeping
 from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, run
 from connector.targets.sqlite.errors import translated
-from connector.targets.sqlite.marks import create_marks, marks_of
+from connector.targets.sqlite.marks import check_deletes, create_marks, marks_of
 from connector.targets.sqlite.names import SqliteNames, quoted, table_name
 from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
@@ -167,7 +168,9 @@ class SqliteTarget:
                         run(self._db, index)
                     entry = self._schema.tables.loading.get(table.name)
                     marked = marks_of(self._db, table, entry.marks) if entry is not None and entry.marks else None
-                    whole = tolerant(with_whole_inserts(net, table), table, self._schema.tables)
+                    if marked is not None and not marked.in_place:
+                        check_deletes(self._db, table)
+                    whole = tolerant(with_whole_inserts(net, table), table, self._schema.tables, marked)
                     write_rows(self._db, table, whole, marked)
                 self._written.add(table.name)
                 faults.point("target.mid_stage")
@@ -204,6 +207,7 @@ class SqliteTarget:
                 service=self._service,
                 now=self._clock.now(),
                 consistent=self._position.consistent,
+                check=partial(check_deletes, self._db),
             )
             check_names(self._names, found.target_schema)
             with of_table(event.table), translated():
