@@ -93,13 +93,13 @@ def test_producer_killed_in_the_stream_publishes_each_event_once(bench: Bench, p
 def test_a_server_that_is_killed_is_waited_for(bench: Bench, mariadb_server: SqlServer) -> None:
     with bench.start() as running:
         running.online()
-        until(lambda: last_seqno(bench) >= 3)
-        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
         until(lambda: last_seqno(bench) >= 4)
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
+        until(lambda: last_seqno(bench) >= 5)
         mariadb_server.kill()
         mariadb_server.start()
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('fourth')")
-        until(lambda: last_seqno(bench) >= 5)
+        until(lambda: last_seqno(bench) >= 6)
         assert running.stop() == 0
     check(bench)
 

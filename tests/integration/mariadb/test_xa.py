@@ -16,7 +16,7 @@ from tests.integration.producer.test_produce_xa import LARGE, check, last_seqno,
 from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker, SqlServer
 
-LOADED = 4  # events of the initial load
+LOADED = 5  # events of the initial load
 OTHERS = 20  # transactions meanwhile
 
 

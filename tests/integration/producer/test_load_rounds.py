@@ -313,4 +313,4 @@ def test_load_goes_on_after_the_brokers_were_lost(
         for row in change["rows"]
     )
     assert len(keys) > 20_000
-    assert set(keys.values()) == {1}
+    assert sum(count - 1 for count in keys.values()) <= 4 * 1000  # the chunks of one round

@@ -141,9 +141,9 @@ def test_rules_of_actions_publish_only_these(bench: Bench) -> None:
         assert first.stop() == 0
     loaded = changes(bench, load=True)
     assert [change for change in loaded if len(change) > 1] == [
-        ("added", "insert", "None", "[1, 1]"),
-        ("quiet", "insert", "None", "[1, 1]"),
-        ("whole", "insert", "None", "[1, 1]"),
+        ("added", "read", "None", "[1, 1]"),
+        ("quiet", "read", "None", "[1, 1]"),
+        ("whole", "read", "None", "[1, 1]"),
     ]
     assert {sql.partition(" (")[0] for sql, *rows in loaded if not rows and "TABLE" in sql} == {
         "CREATE TABLE `added`",
