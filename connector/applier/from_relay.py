@@ -119,7 +119,7 @@ class RelayApplier:
         with closing(self._opened()) as target:
             position = self._position = target.claim(self._config.service, self._token)
             self._token = target.token
-            relay = self._proved(position)
+            relay = self._open_relay(position)
             intent = position.intent
             if intent is None and intent_alone:
                 self._done = True
@@ -153,20 +153,20 @@ class RelayApplier:
                 self._position = core.position
             self._done = intent is None or core.position.intent is not None
 
-    def _proved(self, position: TargetPosition) -> RelayReader:
+    def _open_relay(self, position: TargetPosition) -> RelayReader:
         """Return the relay, which continues where the target is."""
         needed = f"{position.seqno + 1}.." if position.intent is None else position.intent.span
         try:
             relay = RelayReader(self._folder)
-            self._prove(relay, position)
+            self._verify(relay, position)
             if position.intent is not None:
-                _prove_intent(relay, position, position.intent)
+                _verify_intent(relay, position, position.intent)
         except ConnectorError as error:
             error.where = {"service": self._config.service, "needed": needed, **error.where}
             raise
         return relay
 
-    def _prove(self, relay: RelayReader, position: TargetPosition) -> None:
+    def _verify(self, relay: RelayReader, position: TargetPosition) -> None:
         if relay.service != self._config.service:
             raise ConfigError(
                 "the relay is of another service", hint="--set service=…", found=relay.service, folder=str(self._folder)
@@ -281,7 +281,7 @@ def _batch(fragments: list[RelayFragment]) -> pa.RecordBatch:
     )
 
 
-def _prove_intent(relay: RelayReader, position: TargetPosition, intent: Intent) -> None:
+def _verify_intent(relay: RelayReader, position: TargetPosition, intent: Intent) -> None:
     """Refuse a relay that lacks an event of an intent, before anything of it is staged."""
     last, epoch = position.seqno, position.epoch
     for found in relay.events(Seqno(position.seqno + 1), intent.last):

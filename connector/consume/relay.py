@@ -66,7 +66,7 @@ class RelayConsumer:
 
     def _begin(self, start: Start | ConsumerPosition) -> ConsumerPosition:
         if isinstance(start, ConsumerPosition):
-            return self._proved(start)
+            return self._open_relay(start)
         match start.at:
             case "beginning":
                 seqno = NO_SEQNO
@@ -83,7 +83,7 @@ class RelayConsumer:
             service=self._relay.service, log_id=self._relay.log_id, seqno=seqno, epoch=epoch or Epoch(NO_EPOCH)
         )
 
-    def _proved(self, position: ConsumerPosition) -> ConsumerPosition:
+    def _open_relay(self, position: ConsumerPosition) -> ConsumerPosition:
         if position.shards is not None:
             raise ConfigError("a relay has no shards: the position belongs to a reader of some", shards=position.shards)
         epoch = None if position.seqno == NO_SEQNO else self._relay.epoch_of(position.seqno)

@@ -68,14 +68,14 @@ def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop:
         if name not in snapshot.tables and state.state is LoadState.LOADING:
             states[name] = replace(state, state=LoadState.CANCELLED, at=now, why=BEGUN_AGAIN)
             given_up.append(states[name])
-    place = {"file": snapshot.position.file, "pos": str(snapshot.position.offset)}
+    found = {"file": snapshot.position.file, "pos": str(snapshot.position.offset)}
     if snapshot.gtid_set is not None:
-        place["gtid_set"] = snapshot.gtid_set
+        found["gtid_set"] = snapshot.gtid_set
     ended: Work = [*given_up, SnapshotCompleted(snapshot.gtid_set)]
     if snapshot.definitions is not None:
         ended.append(snapshot.definitions)
     online.stream.tables = snapshot.definitions
-    events.put_event(Kind.TRANSACTION, {"snapshot": "end", **place}, [], ended)
+    events.put_event(Kind.TRANSACTION, {"snapshot": "end", **found}, [], ended)
     online.control = replace(online.control, load_requests=requests, loads=states)
 
 
@@ -96,7 +96,7 @@ def begin_table(
     """Publish the beginning of a table's load.
 
     Args:
-        events: at the place at which the table has this definition.
+        events: at the position at which the table has this definition.
         request: the load.
         table: the table.
         now: µs since 1970 UTC.

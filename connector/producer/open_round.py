@@ -1,4 +1,4 @@
-"""A round of loads until the stream has reached its place: what the stream changes meanwhile."""
+"""A round of loads until the stream has reached its position: what the stream changes meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from connector.producer.sources.source import Round
 
 @dataclass(slots=True)
 class OpenRound:
-    """A round whose place the stream has not reached.
+    """A round whose position the stream has not reached.
 
     Args:
         round: the round.
@@ -40,8 +40,8 @@ class OpenRound:
 
     @property
     def reached(self) -> bool:
-        """True once the stream has given everything before the round's place."""
-        return self.seen >= self.round.place
+        """True once the stream has given everything before the round's position."""
+        return self.seen >= self.round.position
 
     def note(self, item: Item) -> None:
         """Note what the stream changes."""

@@ -1,4 +1,4 @@
-"""Publishes events of loads: those of a round at its place, and those with which an initial load begins."""
+"""Publishes events of loads: those of a round at its position, and those with which an initial load begins."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class LoadEvents:
 
 @dataclass(frozen=True, slots=True)
 class RoundEvents(LoadEvents):
-    """Publishes events of a round at its place.
+    """Publishes events of a round at its position.
 
     `read` is the round.
     """

@@ -1,13 +1,13 @@
 """Loads of tables while the source's log is published, in rounds.
 
-A round reads chunks of tables in one consistent view, and has a place in the source's log. The stream is published up
-to that place, then the rows that the round has read, then the stream goes on. So each row is in the log behind the
-changes that it contains, and before those that it does not.
+A round reads chunks of tables in one consistent view, and has a position in the source's log. The stream is published
+up to that position, then the rows that the round has read, then the stream goes on. So each row is in the log behind
+the changes that it contains, and before those that it does not.
 
-Without a lock the view may have been fixed a moment before the place, after the round was opened. Rows that the stream
-changed meanwhile are left out: the stream has them whole. Where that cannot be told (DDL, statements, XA transactions,
-images without all columns, tables without a key) the rows of the round are dropped, and read again; after some such
-rounds with a lock.
+Without a lock the view may have been fixed a moment before the position, after the round was opened. Rows that the
+stream changed meanwhile are left out: the stream has them whole. Where that cannot be told (DDL, statements, XA
+transactions, images without all columns, tables without a key) the rows of the round are dropped, and read again;
+after some such rounds with a lock.
 
 How far each load is stands in the control topic, in the Kafka transaction of the events. A producer that begins goes on
 from there.
@@ -42,7 +42,7 @@ from connector.producer.sources.source import EventSource, OpenedTable, Round
 
 LOG: Final = logging.getLogger(__name__)
 TABLES_OF_A_ROUND: Final = 20
-MOST_BEHIND: Final = 16 << 20  # bytes of the source's log between the stream and a round's place
+MOST_BEHIND: Final = 16 << 20  # bytes of the source's log between the stream and a round's position
 PAUSE: Final = 0.5  # seconds after a round that could not be opened; doubled while the source refuses a lock
 LONGEST_PAUSE: Final = 30.0
 POSTPONED: Final = 10.0  # seconds for which a table that is locked is left out of rounds
@@ -102,7 +102,7 @@ class TableLoads:
         self._received.append(request)
 
     def take(self, items: list[Item]) -> tuple[list[Item], list[Item]]:
-        """Divide what the stream gives into what precedes the open round's place, and the rest."""
+        """Divide what the stream gives into what precedes the open round's position, and the rest."""
         opened = self._round
         if opened is None:
             return items, []
@@ -113,7 +113,7 @@ class TableLoads:
         return items, []
 
     def advance(self, online: Online) -> None:
-        """Open a round if tables are to be loaded; publish it once the stream has reached its place.
+        """Open a round if tables are to be loaded; publish it once the stream has reached its position.
 
         Raises:
             ConnectorError: of the publisher.
@@ -224,16 +224,16 @@ class TableLoads:
             round_.open(position.gtid_set)
             if round_.server_uuid != online.control.epochs[-1].server_uuid:
                 return None, "the connection reaches another server than the stream"
-            place, read = round_.place, position.resume
-            if place.file != read.file or place.offset - read.offset > MOST_BEHIND:
-                return None, f"the stream is behind: at {read}, and the source's log ends at {place}"
+            end, read = round_.position, position.resume
+            if end.file != read.file or end.offset - read.offset > MOST_BEHIND:
+                return None, f"the stream is behind: at {read}, and the source's log ends at {end}"
             closing.pop_all()
         published = {one.published: set[bytes]() if one.has_key else None for one in round_.tables.values()}
         loads = {request.table: request.load for request, _ in waiting}
         return OpenRound(round_, loads, read, published), ""
 
     def _publish(self, online: Online, opened: OpenRound) -> None:
-        """Publish a round at its place."""
+        """Publish a round at its position."""
         began = self._clock.monotonic()
         position = online.publisher.drain()
         online.publisher.resume()
@@ -281,7 +281,7 @@ class TableLoads:
         seconds = self._clock.monotonic() - began
         total = sum(rows.values())
         fields = {"service": self._config.service, "rows": total, "stream_waited_seconds": f"{seconds:.2f}"}
-        LOG.info("a round of a load", extra=fields)
+        LOG.info("published a round of loads", extra=fields)
         if (most := self._config.source.snapshot.max_rows_per_second) is not None:
             self._not_before = began + total / most
 

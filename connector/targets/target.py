@@ -84,10 +84,9 @@ class TargetDatabase(Protocol):
         """Add an event of a table's load that is not one of rows alone to the next commit, which covers it alone.
 
         `begin` makes a table that is not there, or excluded (unless its definition is refused); of another one the
-        rows stay. Until `end` its rows are
-        applied as upserts, a row to delete or change may be missing, and `consistent` is false in the target. `end`
-        deletes the rows that were not written since `begin`. Of a table without a key nothing is applied after `begin`
-        and before `whole`, which deletes all rows; its own rows follow by `stage`. A `begin` while a table is being
+        rows stay. Until `end` its rows are applied as upserts, a row to delete or change may be missing, and
+        `consistent` is false in the target. `end` deletes the rows that were not written since `begin`. Of a table
+        without a key nothing is applied after `begin` and before `whole`, which deletes all rows; its own rows follow by `stage`. A `begin` while a table is being
         loaded starts over.
 
         Args:

@@ -119,7 +119,7 @@ class TargetSchema:
         if table is None:
             raise TargetDiffers(
                 f"the applier has not created table {name}",
-                hint="A log that starts without a snapshot has tables that the target lacks: start with a snapshot.",
+                hint="a log that begins without an initial load has tables that the target lacks: thl load brings them",
             )
         return table
 

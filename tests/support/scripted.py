@@ -104,7 +104,7 @@ class ScriptedRound:
     source: ScriptedSource
     wanted: Collection[TableName]
     brief: bool = True
-    place: SourcePosition = START
+    position: SourcePosition = START
     time: int = 1
     server_id: int = 1
     server_uuid: str = UUID

@@ -1,10 +1,10 @@
 """One round of table loads: chunks of some tables, read by several sessions in one view that lives for seconds.
 
-The round has a place in the binary log. Rows are as they are there, except for those that were changed since the round
-was opened: without a lock the view is older than the place by some statements. The stream has these changes.
+The round has a position in the binary log. Rows are as they are there, except for those that were changed since the
+round was opened: without a lock the view is older than the position by some statements. The stream has these changes.
 
 Each session holds the locks of the tables' definitions until the round's end, so DDL on these tables waits, and the
-definitions are those at the round's place.
+definitions are those at the round's position.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class LoadRound:
         self._deadline = 0.0
         self._begun = False  # a chunk was read
         self.brief = brief
-        self.place = SourcePosition("", 0)
+        self.position = SourcePosition("", 0)
         self.time = 0
         self.server_id = 0
         self.server_uuid = ""
@@ -103,7 +103,7 @@ class LoadRound:
         self.tables: dict[TableName, Opened] = {}
 
     def open(self, consumed: str | None) -> None:
-        """Fix the view and the round's place.
+        """Fix the view and the round's position.
 
         Args:
             consumed: the GTIDs of the log so far; the view has all of them. Not used with a lock.
@@ -167,7 +167,7 @@ class LoadRound:
             lock_definitions(session, [wanted.name for wanted in self._asked])
         faults.point("load.before_place")
         first = self._sessions[0]
-        self.place = end_position(first)
+        self.position = end_position(first)
         now = query(first, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
         self.time, self.server_id = int(now["t"]), int(now["s"])
         self.server_uuid = read_facts(first).server_uuid

@@ -22,7 +22,7 @@ CHANGED = MISSING | {1054, 1412}  # or "Table definition has changed"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A table that is to be loaded, as it is at a place of the log.
+    """A table that is to be loaded, as it is at a position of the log.
 
     Args:
         table: the table.

@@ -42,7 +42,7 @@ class OpenedTable(Protocol):
 
     @property
     def definition(self) -> Sequence[Rows | Statement]:
-        """The statements that create it as it is at the round's place; none where they are not published."""
+        """The statements that create it as it is at the round's position; none where they are not published."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -106,11 +106,11 @@ class Round(Protocol):
 
     @property
     def brief(self) -> bool:
-        """True if the view is that of the place: no row has changed between them."""
+        """True if the view is that of the position: no row has changed between them."""
 
     @property
-    def place(self) -> SourcePosition:
-        """The place in the source's log at which the rows are published."""
+    def position(self) -> SourcePosition:
+        """The position in the source's log at which the rows are published."""
 
     @property
     def time(self) -> int:
@@ -133,7 +133,7 @@ class Round(Protocol):
         """Those that exist."""
 
     def open(self, consumed: str | None) -> None:
-        """Fix view and place.
+        """Fix view and position.
 
         Args:
             consumed: the GTIDs of the log so far, all of which the view has.

@@ -209,7 +209,7 @@ def _compare(known: Table, made: Table) -> None:
 def _differs(name: TableName, what: str) -> TargetDiffers:
     return TargetDiffers(
         f"the load of {name} has another definition than the target: {what}",
-        hint=f"a definition was lost: {go_on_without(name)}; then load the table again (thl load), which makes it anew",
+        hint=f"a definition was lost: {go_on_without(name)}; then thl load, which creates the table again",
     )
 
 

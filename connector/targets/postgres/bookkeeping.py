@@ -113,7 +113,7 @@ CREATE TABLE thl.thl_channels (
   service text, channel integer, seqno bigint NOT NULL, token bigint NOT NULL, PRIMARY KEY (service, channel))
 """
 
-# One row for each reason for which readers may see what the source never showed: the rows of a commit in part, an
+# One row for each reason for which readers may see what the source never showed: the rows of a commit in part, a
 # load, events that are applied again, tables that are excluded, or from which an event was left out.
 _INCONSISTENT_BECAUSE: Final = """
 CREATE VIEW thl.thl_inconsistent_because AS

@@ -290,7 +290,7 @@ def test_load_goes_on_after_the_brokers_were_lost(
     small = {"THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "1000", "THL_SOURCE__SNAPSHOT__ROUND_SECONDS": "0.000001"}
     with bench.start(**small) as running:
         running.online()
-        until(lambda: "a round of a load" in running.text)
+        until(lambda: "published a round of loads" in running.text)
         bench.kafka.kill()
         until(lambda: "producer failed service=" in running.text)  # what was sent was not delivered in time
         assert "loaded a table" not in running.text

@@ -126,7 +126,7 @@ def test_snapshot_has_the_definitions_at_a_position(database: tuple[Source, str]
     assert table[1].sql.startswith("CREATE TABLE `a` (")
     assert snapshot.gtid_set == executed(source)
     with a_round(source, TableName(name, "a")) as opened:
-        assert opened.place == snapshot.position
+        assert opened.position == snapshot.position
         assert opened.server_uuid == snapshot.server_uuid
         ((_, rows),) = opened.rows(opened.wanted)
     assert rows.action is Action.READ
@@ -176,7 +176,7 @@ def test_round_under_load_equals_the_log_before_its_place(
             with a_round(source, *names) as opened:
                 counts = {table: len(rows) for table, rows in rows_of(opened).items()}
                 assert counts["a"] == counts["b"] > 0
-                counted.append((opened.place, counts["a"]))
+                counted.append((opened.position, counts["a"]))
     finally:
         stop.set()
         for writer in writers:
@@ -187,8 +187,8 @@ def test_round_under_load_equals_the_log_before_its_place(
         return [one.ending.end for one in found if isinstance(one, TransactionBatch) and one.ending and one.changes]
 
     ends = commits(read_from(mysql_server, AfterGtids(base), lambda found: len(commits(found)) >= everything))
-    for place, count in counted:
-        assert sum(end <= place for end in ends) == count
+    for position, count in counted:
+        assert sum(end <= position for end in ends) == count
 
 
 def test_writers_are_blocked_only_while_the_position_is_read(

@@ -121,7 +121,7 @@ def test_tables_loaded_under_load_are_equal_from_their_loads_on(
     copies = replayed(bench)
     for table in TABLES:
         assert copies.of(table) == on_source(bench, table)
-    assert producing.text.count("a round of a load") > 3
+    assert producing.text.count("published a round of loads") > 3
 
 
 def stopped(producing: Producing) -> bool:

@@ -23,7 +23,7 @@ PREPARED: Final = Prepared("X'61',X'',1", TransactionBatch(BEGIN, [INSERT], ENDI
 
 
 def an_open(*, has_key: bool = True) -> OpenRound:
-    opened: Any = SimpleNamespace(place=END)
+    opened: Any = SimpleNamespace(position=END)
     return OpenRound(opened, {}, START, {LAYOUT.name: set() if has_key else None})
 
 

@@ -4,11 +4,11 @@ The rules, each of which `test_load_rules_matter` breaks alone.
 
 Of a round:
 - Without a lock its views begin once all that the log has is visible; with one, once all commits are.
-- Its place is the end of the binary log after the views.
-- Keys that the stream changes before the place are left out.
+- Its position is the end of the binary log after the views.
+- Keys that the stream changes before the position are left out.
 - A beginning before which the stream changed keys gets no rows.
-- DDL or a partial image before the place spoils it.
-- The stream waits at the place until the rows are published.
+- DDL or a partial image before the position spoils it.
+- The stream waits at the position until the rows are published.
 - It belongs to the loads for which it was opened.
 - It ends with the stream.
 
@@ -146,7 +146,7 @@ def last_row_becomes_the_first(service: LoadService, value: int) -> None:
     trouble="fork of loads",
 )
 def source_fails_over_within_a_round(service: LoadService, acts: Sequence[Any]) -> None:
-    """The new source lacks a transaction before the round's place, and has another one there."""
+    """The new source lacks a transaction before the round's position, and has another one there."""
     service.source.fail_over(1)
     _source_acts(service, "execute", acts, True)
 

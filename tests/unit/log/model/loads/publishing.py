@@ -102,7 +102,7 @@ class Publisher:
         while self.queue:
             self._commit()
         numbers = self.position.numbers
-        return SimpleNamespace(gtid_set=numbers, resume=self.source.place(consumed(self.source, numbers)))
+        return SimpleNamespace(gtid_set=numbers, resume=self.source.position(consumed(self.source, numbers)))
 
     def resume(self) -> None:
         """Go on."""

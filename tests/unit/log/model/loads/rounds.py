@@ -50,13 +50,13 @@ class Round:
         self._ended = False
         self.after = after.get(NAME)
         self.brief = brief
-        self.place = SourcePosition("", 0)
+        self.position = SourcePosition("", 0)
         self.time, self.server_id, self.server_uuid = 1, 1, source.uuid
         self.wanted: frozenset[TableName] = frozenset(after)
         self.tables: dict[TableName, Opened] = {}
 
     def open(self, consumed: frozenset[int]) -> None:
-        """Fix the views, then the place."""
+        """Fix the views, then the position."""
         source = self._source
         if self.brief:
             if self.lock_waits_for_commits:
@@ -70,7 +70,7 @@ class Round:
                 source.happens()
                 self._views.append(source.view())
             source.happens()
-        self.place = source.end if self.brief or self.place_is_after_the_view else early
+        self.position = source.end if self.brief or self.place_is_after_the_view else early
         self.tables = {name: Opened() for name in self.wanted}
 
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:

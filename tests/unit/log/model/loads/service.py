@@ -132,7 +132,7 @@ class LoadService:
         return trapped_of(record for record in records if isinstance(record, EpochRecord))
 
     def _hold(self, target: Target) -> None:
-        """Hold that a whole table is as the source's was at the same place."""
+        """Hold that a whole table is as the source's was at the same position."""
         if target.whole:
             expected = dict(self.source.states[target.now.number])
             if target.now.lacks is not None:

@@ -101,9 +101,9 @@ class Source:
     @property
     def end(self) -> SourcePosition:
         """The end of the binary log."""
-        return self.place(len(self.log))
+        return self.position(len(self.log))
 
-    def place(self, index: int) -> SourcePosition:
+    def position(self, index: int) -> SourcePosition:
         """Where the transaction of this index begins."""
         return SourcePosition("mysql-bin.000001", 4 + 100 * index)
 
@@ -178,7 +178,7 @@ class Source:
 
     def items(self, index: int) -> list[TransactionBatch | PositionAdvance]:
         """A transaction as the stream gives it: a batch for each change."""
-        transaction, start, end = self.log[index], self.place(index), self.place(index + 1)
+        transaction, start, end = self.log[index], self.position(index), self.position(index + 1)
         gtid = str(transaction.number)
         if not (transaction.changes or transaction.truncates):
             return [PositionAdvance(end, gtid)]

@@ -168,7 +168,7 @@ def test_load_asked_for_again_within_a_round_is_whole() -> None:
     begin(service, settings=(1, 1, False, 1, 1), keys=[1, 2, 3], wrong=[], ask=True)
     service.go_on(0, 1)  # begins, and reads key 1
     service.source.execute([], True)
-    service.go_on(0, 1)  # opens a round after key 1, whose place is after this transaction
+    service.go_on(0, 1)  # opens a round after key 1, whose position is after this transaction
     service.ask()
     service.go_on(0, 9)
     end(service)
