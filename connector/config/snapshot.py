@@ -1,4 +1,4 @@
-"""The section `source.snapshot`: how the initial load reads the source."""
+"""The section `source.snapshot`: how tables are loaded."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Connections = Annotated[int, Field(ge=1, le=64)]
 
 
 class InitialLoad(Section):
-    """How the initial load reads the source's tables."""
+    """How tables are loaded: initially, and by `thl load`."""
 
     connections: Connections = Field(
         4,
-        description="Connections that read at the same time, all in the same consistent view. A small load uses fewer. "
+        description="Connections that read at the same time, all in the same consistent view. "
         "`max_connections` of the source must allow them.",
     )
     chunk_rows: int = Field(
@@ -27,23 +27,23 @@ class InitialLoad(Section):
     )
     lock: Literal["none", "brief"] = Field(
         "none",
-        description="How `thl load` finds the place of rows in the log. `none`: without locking the source, by GTIDs "
+        description="How a load finds the position of rows in the log. `none`: without locking the source, by GTIDs "
         "of MySQL. `brief`: FLUSH TABLES WITH READ LOCK for some statements at the beginning of each round; it waits "
-        "for a second at most, and a later round tries again. Where `none` is not possible (MariaDB, no GTIDs, rows "
-        "logged without all columns) `brief` is used.",
+        "for a second at most, is not asked for while a statement runs for longer, and a later round tries again. "
+        "Where `none` is not possible (MariaDB, no GTIDs, rows logged without all columns) `brief` is used.",
     )
     round_seconds: float = Field(
         1.0,
         gt=0,
         le=60,
-        description="How long a round of `thl load` begins to read chunks, in one view. Transactions are published "
+        description="How long a round of loads begins to read chunks, in one view. Transactions are published "
         "after the round's rows, so they wait for about so long.",
     )
     max_rows_per_second: int | None = Field(
-        None, ge=1, description="Most rows that the initial load publishes in a second; none: no limit."
+        None, ge=1, description="Most rows that loads publish in a second; none: no limit."
     )
     first: tuple[TableGlob, ...] = Field(
         (),
-        description="Patterns of tables (`schema.table`, with `*` and `?`) that are loaded first, in the order of the "
-        "patterns; the other tables follow by name.",
+        description="Patterns of tables (`schema.table`, with `*` and `?`) that the initial load loads first, in the "
+        "order of the patterns; the other tables follow by name.",
     )

@@ -120,7 +120,7 @@ class Source(Section):
         "are kept in an event's metadata; 0: none, as it may hold secrets.",
     )
     filters: Filters = Field(default_factory=Filters, description="The tables that are captured.")
-    snapshot: InitialLoad = Field(default_factory=InitialLoad, description="How the initial load reads the tables.")
+    snapshot: InitialLoad = Field(default_factory=InitialLoad, description="How tables are loaded.")
     largest_event_bytes: int = Field(
         LARGEST_EVENT,
         ge=1 << 20,

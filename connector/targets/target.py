@@ -85,9 +85,10 @@ class TargetDatabase(Protocol):
 
         `begin` makes a table that is not there, or excluded (unless its definition is refused); of another one the
         rows stay. Until `end` its rows are applied as upserts, a row to delete or change may be missing, and
-        `consistent` is false in the target. `end` deletes the rows that were not written since `begin`. Of a table
-        without a key nothing is applied after `begin` and before `whole`, which deletes all rows; its own rows follow by `stage`. A `begin` while a table is being
-        loaded starts over.
+        `consistent` is false in the target. `end` deletes the rows that were not written since `begin`.
+
+        Of a table without a key nothing is applied after `begin` and before `whole`, which deletes all rows; its own
+        rows follow by `stage`. A `begin` while a table is being loaded starts over.
 
         Args:
             event: the event.
