@@ -56,8 +56,8 @@ WRITERS: Final = (
     "target.after_channel",
 )
 LOADS: Final = (
-    "load.before_place",  # a round's view is fixed, its place is not
-    "load.before_rows",  # the stream has reached a round's place
+    "load.before_position",  # a round's view is fixed, its position is not
+    "load.before_rows",  # the stream has reached a round's position
     "load.mid_round",  # rows of a round are queued, how far they are is not
 )
 QUARANTINE: Final = ("apply.after_exclude",)  # a refused table is excluded, and nothing of that is committed

@@ -30,7 +30,7 @@ ONCE: Final = frozenset(
     )
 )
 ONLY_POSTGRES: Final = frozenset(("target.before_merge",))  # SQLite's staging is the transaction itself
-SNAPSHOT: Final = tuple(point for point in faults.PRODUCE if "snapshot" in point)
+SNAPSHOT: Final = (*(point for point in faults.PRODUCE if "snapshot" in point), *faults.LOADS)
 
 
 def points(target: str) -> list[str]:
@@ -40,7 +40,7 @@ def points(target: str) -> list[str]:
 
 def command(point: str) -> str:
     """The process that passes a failpoint: produce or apply."""
-    return "produce" if point in faults.PRODUCE else "apply"
+    return "produce" if point in {*faults.PRODUCE, *faults.LOADS} else "apply"
 
 
 def arm(rig: Rig, point: str, passage: int = 1) -> Worker:
@@ -52,7 +52,10 @@ def arm(rig: Rig, point: str, passage: int = 1) -> Worker:
         worker.expects_crash = True
         signalled(worker, signal.SIGKILL)
         gone(rig, worker)
-    fresh = rig.worker(name, {"THL_CRASH_POINT": f"{point}:{passage}"})
+    environ = {"THL_CRASH_POINT": f"{point}:{passage}"}
+    if "snapshot" in point:
+        environ["THL_PUBLISH__COMMIT_BYTES"] = "1024"  # the definitions are several commits
+    fresh = rig.worker(name, environ)
     rig.become(fresh)
     fresh.start()
     if "mid_event" in point or "stage" in point:

@@ -165,7 +165,7 @@ class LoadRound:
             query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         for session in self._sessions:
             lock_definitions(session, [wanted.name for wanted in self._asked])
-        faults.point("load.before_place")
+        faults.point("load.before_position")
         first = self._sessions[0]
         self.position = end_position(first)
         now = query(first, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]

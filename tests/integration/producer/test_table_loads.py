@@ -140,7 +140,7 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("point", ["load.before_place:2", "load.before_place:1"])
+@pytest.mark.parametrize("point", ["load.before_position:2", "load.before_position:1"])
 def test_rows_that_change_after_a_rounds_view_are_those_of_the_stream(
     point: str, mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
 ) -> None:
@@ -171,7 +171,7 @@ def test_ddl_and_a_partial_image_after_a_rounds_view_make_the_round_again(
     settings = {**SMALL_ROUNDS, "THL_SOURCE__SNAPSHOT__ROUND_SECONDS": "0.000001"}
     bench = Bench(mysql_server, kafka_broker, tmp_path, settings=settings)
     fill(bench, ["t"])
-    with bench.start(THL_STOP_POINT="load.before_place:2") as producing:
+    with bench.start(THL_STOP_POINT="load.before_position:2") as producing:
         producing.online()
         assert asked(bench, f"{bench.service}.t") == 0
         until(lambda: stopped(producing))
