@@ -220,6 +220,22 @@ class TestLoadOfKnownTable:
         end(applier)
         assert place.read(USERS) == [(1, "ann", "b")]
 
+    def test_partial_change_of_half_a_unique_value_takes_it_from_an_older_row(
+        self, place: Place, applier: Applier
+    ) -> None:
+        applier.rows(net(USERS, inserts=[(5, "ann", "m"), (6, "bob", "m"), (7, "eve", "m"), (8, "ann", "n")]))
+        unique(place, USERS, "name, mail")
+        begin(applier)
+        applier.rows(net(USERS, updates=[(1, "ann", "x"), (2, "bob", "y")]))
+        changed = [({"id": 1, "mail": "m"}, (1,)), ({"id": 2, "name": "eve"}, (2,)), ({"id": 7, "mail": "m"}, (7,))]
+        applier.rows(net(USERS, changed=changed))
+        expected = [(1, "ann", "m"), (2, "eve", "y"), (6, "bob", "m"), (7, "eve", "m"), (8, "ann", "n")]
+        assert place.read(USERS) == expected
+        applier.rows(net(USERS, changed=[({"id": 2, "mail": "m"}, (2,)), ({"id": 9, "name": "bob"}, (9,))]))
+        assert place.read(USERS) == [(1, "ann", "m"), (2, "eve", "m"), (6, "bob", "m"), (8, "ann", "n")]
+        end(applier)
+        assert place.read(USERS) == [(1, "ann", "m"), (2, "eve", "m")]
+
     def test_rows_of_a_load_fire_no_trigger_of_deletes(self, place: Place, applier: Applier) -> None:
         many = [(id_, "old", None) for id_ in range(10, 2000)]
         applier.rows(net(USERS, inserts=[ANN, BOB, EVE, *many]))

@@ -32,7 +32,7 @@ from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_again import made
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
-from tests.contract.target_load import CREATE_ORDERS, ORDERS, begin, end, states
+from tests.contract.target_load import CREATE_ORDERS, ORDERS, begin, end, states, unique
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
@@ -673,3 +673,20 @@ def test_load_leaves_rows_of_other_tables_that_refer_to_it(place: PostgresPlace,
         begin(applier, load="l2")
     assert "DROP CONSTRAINT" in stopped.value.hint
     assert stopped.value.tables == (USERS.name,)
+
+
+def test_swap_in_a_unique_index_of_others_needs_one_that_is_checked_at_the_commit(place: PostgresPlace) -> None:
+    applier = Applier(place.open())
+    applier.sql("CREATE DATABASE shop", CREATE_USERS)
+    applier.rows(net(USERS, inserts=[(1, "ann", "a"), (2, "bob", "b")]))
+    unique(place, USERS, "mail")
+    swapped = net(USERS, updates=[(1, "ann", "b"), (2, "bob", "a")])
+    with pytest.raises(TargetDiffers, match="by_user") as stopped:
+        applier.rows(swapped)
+    assert "ADD UNIQUE (…) DEFERRABLE INITIALLY DEFERRED" in stopped.value.hint
+    place.run("DROP INDEX shop.by_user")
+    place.run("ALTER TABLE shop.users ADD UNIQUE (mail) DEFERRABLE INITIALLY DEFERRED")
+    applier = Applier(place.open())
+    applier.rows(swapped)
+    applier.rows(net(USERS, updates=[(1, "ann", "a")], changed=[({"id": 2, "mail": "b"}, (2,))]))
+    assert place.read(USERS) == [(1, "ann", "a"), (2, "bob", "b")]

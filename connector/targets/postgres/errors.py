@@ -49,6 +49,10 @@ _COLLATION: Final = (
     'a text column of a key has another collation than "C" or the default: '
     'ALTER TABLE … ALTER COLUMN … TYPE text COLLATE "C" on the target; thl apply names it when it starts'
 )
+_UNIQUE: Final = (
+    "if thl did not make {0}: rows of one commit may swap unique values, so drop it and create a constraint in its "
+    "place that is checked at the commit: ALTER TABLE … ADD UNIQUE (…) DEFERRABLE INITIALLY DEFERRED"
+)
 
 
 @contextmanager
@@ -91,7 +95,10 @@ def connector_error(error: psycopg.Error) -> ConnectorError:
     if state[:2] == "XX":
         return TargetDamaged(text, sqlstate=state)
     table = f"{error.diag.schema_name}.{error.diag.table_name}" if error.diag.table_name else None
-    return TargetDiffers(text, sqlstate=state, table=table)
+    constraint = error.diag.constraint_name or ""
+    by_others = state == "23505" and constraint and not constraint.endswith("_pkey")  # PostgreSQL's name of a key
+    hint = _UNIQUE.format(constraint) if by_others else ""
+    return TargetDiffers(text, hint=hint, sqlstate=state, table=table)
 
 
 def _null(error: psycopg.Error) -> TargetDiffers:

@@ -207,16 +207,29 @@ def _delete_holders(
 ) -> Iterator[Step]:
     """Delete rows that are older than the load and hold a value that a new row has in a unique index.
 
-    The source has no such row: it is read later, or has gone.
+    The source has no such row: it is read later, or has gone. Of a changed row the table has the values that the log
+    lacks.
     """
+    own = " AND ".join(f"o.{columns[index]} = s.k{place}" for place, index in enumerate(layout.key))
+    itself = " AND ".join(f"t.{columns[index]} = o.{columns[index]}" for index in layout.key)
     older = f"NOT {is_marked(marked.name, (f't.{columns[index]}' for index in marked.key))}"
     for unique in marked.unique_keys:
         same = " AND ".join(f"t.{columns[index]} = s.c{index}" for index in unique)
-        which = "s.thl_op IN ('i', 'm')"
-        if partial:
-            present = " AND ".join(f"get_bit(s.thl_has, {index}) = 1" for index in unique)
-            which = f"({which} OR (s.thl_op = 'c' AND {present}))"
-        yield Step(f"DELETE FROM {name} t USING {staging} s WHERE {which} AND {same} AND {older}", table=layout.name)
+        sql = f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op IN ('i', 'm') AND {same} AND {older}"
+        yield Step(sql, table=layout.name)
+        if not partial:
+            continue
+        has = {index: f"get_bit(s.thl_has, {index}) = 1" for index in unique}
+        present = " OR ".join(has.values())
+        same = " AND ".join(
+            f"t.{columns[index]} = CASE WHEN {has[index]} THEN s.c{index} ELSE o.{columns[index]} END"
+            for index in unique
+        )
+        sql = (
+            f"DELETE FROM {name} t USING {staging} s, {name} o WHERE s.thl_op = 'c' AND {own} AND ({present}) "
+            f"AND {same} AND {older} AND NOT ({itself})"
+        )
+        yield Step(sql, table=layout.name)
 
 
 def _delete_equal(name: str, columns: list[str], own: int, staging: str) -> str:

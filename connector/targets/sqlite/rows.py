@@ -105,18 +105,23 @@ def _delete_holders(
 ) -> None:
     """Delete rows that are older than the load and hold a value that a new row has in a unique index.
 
-    The source has no such row: it is read later, or has gone.
+    The source has no such row: it is read later, or has gone. Of a changed row the table has the values that the log
+    lacks.
     """
     name, columns = table_name(net.layout.name), [column.name for column in net.layout.columns]
     older = f"NOT {is_marked(marked.name, (f't.{quoted(columns[index])}' for index in marked.key))}"
     changed = [] if net.partial is None else list(_partial_rows(net.partial.changed, net))
+    key = " AND ".join(f"t.{quoted(columns[index])} = ?" for index in net.layout.key)
     for unique in marked.unique_keys:
         same = " AND ".join(f"t.{quoted(columns[index])} = ?" for index in unique)
-        rows = [*inserts, *(values for values, absent, _ in changed if not set(unique) & set(absent))]
-        connection.executemany(
-            f"DELETE FROM {name} AS t WHERE {same} AND {older}",
-            [tuple(row[index] for index in unique) for row in rows],
-        )
+        sql = f"DELETE FROM {name} AS t WHERE {same} AND {older}"
+        connection.executemany(sql, [tuple(row[index] for index in unique) for row in inserts])
+        stored = f"SELECT {names([columns[index] for index in unique])} FROM {name} AS t WHERE {key}"
+        for values, absent, base in changed:
+            own = None if set(unique) <= set(absent) else connection.execute(stored, base).fetchone()
+            if own is not None:
+                new = [old if index in absent else values[index] for index, old in zip(unique, own, strict=True)]
+                connection.execute(f"{sql} AND NOT ({key})", (*new, *base))
 
 
 def _moved(
