@@ -72,19 +72,14 @@ class PostgresReader:
                     "SELECT schema_name, table_name, target_name, definition FROM thl.thl_tables WHERE service = %s",
                     (service,),
                 )
-                tables = cursor.fetchall()
-                self._tables = {(schema, table): name for schema, table, name, _ in tables}
-                columns = {(schema, table): metadata_columns(made) for schema, table, _, made in tables}
-                cursor.execute("SELECT to_regclass('thl.thl_excluded')")
-                excluded = {}
-                if cursor.fetchone() != (None,):
-                    cursor.execute(
-                        "SELECT schema_name, table_name, since_seqno FROM thl.thl_excluded WHERE service = %s",
-                        (service,),
-                    )
-                    excluded = {(schema, table): since for schema, table, since in cursor.fetchall()}
+                rows = cursor.fetchall()
+                self._tables = {(schema, table): name for schema, table, name, _ in rows}
+                columns = {(schema, table): metadata_columns(made) for schema, table, _, made in rows}
+                excluded = _since(cursor, "thl.thl_excluded", service)
+                loading = _since(cursor, "thl.thl_loading", service)
             seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
-            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), columns, excluded)
+            tables = dict(self._tables)
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), tables, columns, excluded, loading)
         except psycopg.Error as error:
             raise TargetUnavailable(f"the target cannot be read: {error}") from error
         finally:
@@ -184,3 +179,12 @@ def _seconds(text: sql.Composable, fraction: int) -> sql.Composable:
         "'.' || rpad(split_part({text}, '.', 2), greatest({digits}, length(split_part({text}, '.', 2))), '0') END, "
         "'UTF8')"
     ).format(text=text, digits=sql.Literal(fraction))
+
+
+def _since(cursor: psycopg.Cursor, name: str, service: str) -> dict[tuple[str, str], int]:
+    """The tables of a bookkeeping table, each with its event; an older version may not have it."""
+    cursor.execute("SELECT to_regclass(%s)", (name,))
+    if cursor.fetchone() == (None,):
+        return {}
+    cursor.execute(f"SELECT schema_name, table_name, since_seqno FROM {name} WHERE service = %s".encode(), (service,))
+    return {(schema, table): since for schema, table, since in cursor.fetchall()}

@@ -14,6 +14,7 @@ class DifferenceKind(StrEnum):
     CHANGED = "different"
     COUNT = "present a different number of times"
     EXCLUDED = "not applied"
+    LOADING = "being loaded"
     MORE = "…"
 
 

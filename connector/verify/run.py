@@ -162,6 +162,9 @@ def _table(
     if (since := state.excluded.get((schema, named))) is not None:
         excluded = Difference(DifferenceKind.EXCLUDED, detail=f"since event {since} (thl apply --exclude-table)")
         return TableReport(name, 0, (excluded,), elsewhere)
+    if (since := state.loading.get((schema, named))) is not None:
+        loading = Difference(DifferenceKind.LOADING, detail=f"since event {since} (thl load --status)")
+        return TableReport(name, 0, (loading,), elsewhere)
     if table is None:
         return TableReport(name, 0, (Difference(DifferenceKind.EXTRA),))
     if table.target not in state.tables:

@@ -46,18 +46,22 @@ class SqliteReader:
             ).fetchall()
             self._tables = {(schema, table): name for schema, table, name, _ in tables}
             columns = {(schema, table): metadata_columns(made) for schema, table, _, made in tables}
-            excluded = {}
-            if self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'thl_excluded'").fetchone():
-                query = "SELECT schema_name, table_name, since_seqno FROM thl_excluded WHERE service = ?"
-                found_excluded = self._connection.execute(query, (service,))
-                excluded = {(schema, table): since for schema, table, since in found_excluded}
+            excluded, loading = (self._since(name, service) for name in ("thl_excluded", "thl_loading"))
         except sqlite3.OperationalError as error:
             raise TargetUnavailable(f"the target cannot be read: {error}", file=self._path) from error
         try:
             seqno, event_id, gtid_set, consistent = found or (-1, "", None, False)
-            yield TargetState(seqno, event_id, gtid_set, bool(consistent), dict(self._tables), columns, excluded)
+            published = dict(self._tables)
+            yield TargetState(seqno, event_id, gtid_set, bool(consistent), published, columns, excluded, loading)
         finally:
             self._connection.execute("ROLLBACK")
+
+    def _since(self, name: str, service: str) -> dict[tuple[str, str], int]:
+        """The tables of a bookkeeping table, each with its event; an older version may not have it."""
+        if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone():
+            return {}
+        query = f"SELECT schema_name, table_name, since_seqno FROM {name} WHERE service = ?"
+        return {(schema, table): since for schema, table, since in self._connection.execute(query, (service,))}
 
     def applied(self, service: str) -> bool | None:
         """A file has no sessions."""

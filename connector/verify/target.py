@@ -24,6 +24,7 @@ class TargetState:
         tables: `(schema, table)` as published → the name on the target.
         metadata_columns: the columns of these tables that only the target has: target.metadata_columns.
         excluded: excluded table → the first event whose changes of it are not applied.
+        loading: table that is being loaded → the first event of its load.
     """
 
     seqno: int
@@ -33,6 +34,7 @@ class TargetState:
     tables: dict[tuple[str, str], str]
     metadata_columns: dict[tuple[str, str], frozenset[str]]
     excluded: dict[tuple[str, str], int] = field(default_factory=dict)
+    loading: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
 def not_begun(service: str) -> TargetDiffers:

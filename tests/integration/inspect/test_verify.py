@@ -321,6 +321,21 @@ def test_excluded_table_is_named_and_not_equal(pair: Pair) -> None:
     assert str(difference) == "the table is not applied since event 7 (thl apply --exclude-table)"
 
 
+LOADING = "INSERT INTO {}thl_loading VALUES ('{}', '{{db}}', 'nokey', 'a1', 7, 1, 'new', '', {})"
+
+
+def test_table_that_is_being_loaded_is_named_and_not_equal(pair: Pair) -> None:
+    pair.change_target(LOADING.format("", pair.config.service, 1))
+    (difference,) = pair.report("nokey").differences
+    assert str(difference) == "the table is being loaded since event 7 (thl load --status)"
+
+
+def test_table_that_is_being_loaded_into_postgres_is_named(postgres_pair: Pair) -> None:
+    change_postgres(postgres_pair, LOADING.format("thl.", postgres_pair.config.service, "true"))
+    (difference,) = postgres_pair.report("nokey").differences
+    assert difference.what is DifferenceKind.LOADING
+
+
 def test_chosen_tables_alone_are_compared(pair: Pair) -> None:
     pair.change_target('DELETE FROM "{db}.nokey"')
     assert pair.verify("prefixed", "zeros").equal
