@@ -26,6 +26,7 @@ from connector.kafka.transactions import Transactions
 from connector.kafka.trapped import trapped_events
 from connector.log.epochs.control import ControlState, EpochRecord
 from connector.log.epochs.fork import Accepted, accept, ranges_text
+from connector.log.epochs.loads import LoadRequest, new_id
 from connector.log.format.shard_rule import ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
@@ -178,8 +179,9 @@ class GoingOnline:
                 hint="SET PERSIST enforce_gtid_consistency = ON; and gtid_mode step by step to ON; or remove "
                 "publish.wait_for",
             )
+        joined: list[LoadRequest] = []
         if log.position is not None and log.control.epochs and not log.position.snapshot:
-            self._check_widened(log.control.epochs[-1], facts)
+            joined = self._joined(log, log.control.epochs[-1], facts)
         accepted = self._accepted(log, facts) if self.accept_trapped else None
         rule = ShardRule(config.publish.shard_by, tuple((one.name, one.pattern) for one in config.publish.shards))
         plan = decide(
@@ -188,13 +190,32 @@ class GoingOnline:
         if plan.partitions and not plan.new:
             fields = {"service": config.service, "rule": rule, "since": plan.partitions.since}
             LOG.warning("the rule of shards has changed: consumers of single shards stop there", extra=fields)
-        return plan
+        requests = {**plan.control.load_requests, **{request.table: request for request in joined}}
+        return replace(plan, loads=joined, control=replace(plan.control, load_requests=requests))
 
-    def _check_widened(self, last: EpochRecord, facts: SourceFound) -> None:
-        """Check the tables that the current filters capture and those of the log's last epoch did not."""
+    def _joined(self, log: _LogFound, last: EpochRecord, facts: SourceFound) -> list[LoadRequest]:
+        """Ask for the loads of the tables that the current filters capture and those of the log's last epoch did not.
+
+        Raises:
+            PreflightError: no load makes such a table whole.
+        """
         same = last.capture == facts.capture if last.capture is not None else last.filters in (None, facts.filters)
-        if not same:
-            self.source.check_widened(last.capture, self.accept_partial)
+        if same:
+            return []
+        tables = self.source.check_widened(last.capture, self.accept_partial)
+        pending = sorted(one.xid for one in log.prepared.pending)
+        if tables and pending:
+            raise PreflightError(
+                "tables join while XA transactions are prepared, whose changes of these tables the log does not have",
+                hint="with the earlier source.filters let the producer publish their commits; then widen the filters",
+                tables=", ".join(map(str, tables)),
+                xids=" ".join(pending),
+            )
+        by = "source.filters"
+        return [
+            LoadRequest(table=name, load=new_id(), asked_at=facts.now, asked_by=by, published=published)
+            for name, published in tables.items()
+        ]
 
     def _accepted(self, log: _LogFound, facts: SourceFound) -> Accepted | None:
         """Return the trapped transactions if there are any and they are accepted."""

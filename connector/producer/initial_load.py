@@ -6,7 +6,6 @@ before its end publishes another beginning, at which targets start over.
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +13,7 @@ from threading import Event
 from typing import Final
 
 from connector.errors import PreflightError, SourceChanged
-from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, new_id
 from connector.log.ids import Kind
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
@@ -77,11 +76,6 @@ def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop:
     online.stream.tables = snapshot.definitions
     events.put_event(Kind.TRANSACTION, {"snapshot": "end", **found}, [], ended)
     online.control = replace(online.control, load_requests=requests, loads=states)
-
-
-def new_id() -> str:
-    """The ID of a new load."""
-    return secrets.token_hex(8)
 
 
 def begin_table(

@@ -29,13 +29,13 @@ from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, SourceChanged, SourceUnavailable
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
-from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, outstanding
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, new_id, outstanding
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import PositionRecord
 from connector.producer.going_online import Online
-from connector.producer.initial_load import begin_table, new_id
+from connector.producer.initial_load import begin_table
 from connector.producer.open_round import OpenRound
 from connector.producer.round_events import RoundEvents
 from connector.producer.sources.source import EventSource, OpenedTable, Round

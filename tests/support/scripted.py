@@ -174,8 +174,8 @@ class ScriptedSource:
             snapshot=self.loads and new,
         )
 
-    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
-        pass
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> Mapping[TableName, TableName]:
+        return {}
 
     def holds(self, finished: Finished) -> bool:
         return finished.gtid is None or int(finished.gtid.rpartition(":")[2]) not in self.purged

@@ -7,13 +7,14 @@ transaction's commit is harmless: nothing was written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, PartitionMap
 from connector.log.epochs.fork import TRAPPED, TRAPPED_EVENTS, Accepted, overlaps, ranges_text, without
 from connector.log.epochs.history import History
+from connector.log.epochs.loads import LoadRequest
 from connector.log.format.header import FragmentHeader
 from connector.log.format.shard_rule import SINCE, VERSION, ShardRule
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Epoch, Kind, LogId, Outcome, Seqno
@@ -84,6 +85,7 @@ class OnlinePlan:
         position: to the position topic.
         control: the control topic after the plan is written.
         tables: to the control topic, when the log is new and they are known, or when they become unknown.
+        loads: to the control topic: the loads of tables that are captured from this epoch on.
     """
 
     log: LogRecord | None
@@ -93,6 +95,7 @@ class OnlinePlan:
     position: PositionRecord
     control: ControlState
     tables: Definitions | None = None
+    loads: Sequence[LoadRequest] = ()
 
     @property
     def new(self) -> bool:

@@ -2,11 +2,12 @@
 
 A table with rows that begins to be captured would be partial: its old rows are missing, and the first change of one
 stops the applier. So the epoch's record has the capturing configuration; if it differs, the producer checks the
-source's tables.
+source's tables. Tables that were not captured at all join: they are loaded. What else the log lacks is refused.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,8 +32,8 @@ WAY_OUT: Final = (
 )
 
 _TABLES: Final = (
-    f"SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.TABLES WHERE {TABLES_WITH_ROWS} "
-    "ORDER BY TABLE_SCHEMA, TABLE_NAME"
+    "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, e.TRANSACTIONS = 'YES' AS transactional FROM information_schema.TABLES"
+    f" LEFT JOIN information_schema.ENGINES e USING (ENGINE) WHERE {TABLES_WITH_ROWS} ORDER BY TABLE_SCHEMA, TABLE_NAME"
 )
 _COLUMNS: Final = (
     "SELECT COLUMN_NAME AS c, DATA_TYPE AS k FROM information_schema.COLUMNS "
@@ -47,10 +48,12 @@ class MissingHistory:
     Args:
         what: `schema.table`, or `server_id=N`.
         why: the reason.
+        joins: a table that a load makes whole; None: no load can.
     """
 
     what: str
     why: str
+    joins: TableName | None = None
 
     def __str__(self) -> str:
         return f"{self.what} ({self.why})"
@@ -74,8 +77,8 @@ def accepts_all(accepted: Sequence[str]) -> bool:
 
 def check_widened(
     connection: Connection, source: Source, filter: Filter, before: Mapping[str, Any] | None, accepted: Sequence[str]
-) -> tuple[MissingHistory, ...]:
-    """Checks that nothing begins to be captured whose rows the log lacks.
+) -> tuple[tuple[MissingHistory, ...], tuple[TableName, ...]]:
+    """Checks that nothing begins to be captured whose rows the log lacks, and no load brings.
 
     Args:
         connection: a session on the source.
@@ -85,15 +88,15 @@ def check_widened(
         accepted: patterns of history that may be missing.
 
     Returns:
-        The missing history that is accepted.
+        The missing history that is accepted, and the tables that are to be loaded.
 
     Raises:
         PreflightError: other history is missing, or this is not known.
     """
     if same_tables(before, source):
-        return ()
+        return (), ()
     if accepts_all(accepted):
-        return (MissingHistory("*", "accepted without a check"),)
+        return (MissingHistory("*", "accepted without a check"),), ()
     old = _filter_of(source, filter, before)
     with speaking_to(source):
         hidden = list(unreadable(read_privileges(connection), source.filters.do))
@@ -104,7 +107,8 @@ def check_widened(
                 hint=f"GRANT SELECT ON {hidden[0]} TO the user; or thl produce --accept-partial '*'",
             )
         found = [*_servers(source, before or {}), *_tables(connection, filter, old, _rekeyed(source, before or {}))]
-    refused = [one for one in found if not any(glob(pattern).fullmatch(one.what) for pattern in accepted)]
+    taken = [one for one in found if any(glob(pattern).fullmatch(one.what) for pattern in accepted)]
+    refused = [one for one in found if one not in taken and one.joins is None]
     if refused:
         named = "; ".join(map(str, refused[:NAMED])) + (f"; and {len(refused) - NAMED} more" if refused[NAMED:] else "")
         raise PreflightError(
@@ -113,7 +117,7 @@ def check_widened(
             captured_before=None if before is None else before["filters"],
             captured_now=capture_of(source)["filters"],
         )
-    return tuple(found)
+    return tuple(taken), tuple(one.joins for one in found if one not in taken and one.joins is not None)
 
 
 def _filter_of(source: Source, filter: Filter, before: Mapping[str, Any] | None) -> Filter:
@@ -143,22 +147,26 @@ def _rekeyed(source: Source, before: Mapping[str, Any]) -> bool:
 
 def _tables(connection: Connection, new: Filter, old: Filter, rekeyed: bool) -> Iterator[MissingHistory]:
     """Tables with rows that the log lacks, or has with other values."""
-    for row in query(connection, _TABLES):
-        name = TableName(row["s"], row["t"])
-        if name.schema in SYSTEM_SCHEMAS or not new.captures(*name):
-            continue
+    rows = query(connection, _TABLES)
+    found = {TableName(row["s"], row["t"]): bool(row["transactional"]) for row in rows}
+    captured = [name for name in found if name.schema not in SYSTEM_SCHEMAS and new.captures(*name)]
+    together = Counter(map(new.published_name, captured))
+    for name in captured:
         why = _why(connection, name, new, old, rekeyed=rekeyed)
         if why and (why == _DELETES or _holds_rows(connection, name)):
-            yield MissingHistory(str(name), why)
+            whole = {"insert", "delete", "ddl"} <= set(new.actions(*name)) and together[new.published_name(name)] == 1
+            joins = why == _NOT_CAPTURED and found[name] and whole
+            yield MissingHistory(str(name), why, name if joins else None)
 
 
+_NOT_CAPTURED: Final = "it was not captured"
 _DELETES: Final = "deletes were not published"
 
 
 def _why(connection: Connection, name: TableName, new: Filter, old: Filter, *, rekeyed: bool) -> str:
     """The reason why the log lacks history of a table; "": it does not."""
     if not old.captures(*name):
-        return "it was not captured"
+        return _NOT_CAPTURED
     before, now = old.rule(*name), new.rule(*name)
     if old.published_name(name) != new.published_name(name):
         return f"it was published as {old.published_name(name)}"

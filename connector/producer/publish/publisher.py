@@ -111,7 +111,7 @@ class Publisher:
             self._gate.wait(plan.position.gtid_set, self._hurried.is_set)
         records: tuple[LogRecord | PartitionMap | None, ...] = (plan.log, plan.partitions)
         self._transactions.begin()
-        for record in (*(known for known in records if known is not None), plan.epoch):
+        for record in (*(known for known in records if known is not None), plan.epoch, *plan.loads):
             self._transactions.send(self._config.control_topic, 0, *control_message(record))
         if plan.tables is not None:
             self._define(plan.tables)

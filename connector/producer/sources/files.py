@@ -111,7 +111,7 @@ class FileSource:
             capture=capture_of(self._config.source),
         )
 
-    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> Mapping[TableName, TableName]:
         """Refuse changed filters: files do not show which tables had rows.
 
         Raises:
@@ -124,6 +124,7 @@ class FileSource:
                 service=self._config.service,
                 captured_before=None if before is None else before.get("filters"),
             )
+        return {}
 
     def holds(self, finished: Finished) -> bool:
         """Return True if the files have this transaction."""

@@ -113,13 +113,20 @@ class MySqlSource:
             capture=capture_of(self._source),
         )
 
-    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
-        """Compare the current tables with the earlier filters."""
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> Mapping[TableName, TableName]:
+        """Compare the current tables with the earlier filters; return those that join."""
+        captured = self._capture()
         with session(self._source) as connection:
-            lacking = check_widened(connection, self._source, self._capture(), before, accepted)
+            lacking, joined = check_widened(connection, self._source, captured, before, accepted)
+        fields = {"service": self._config.service}
         if lacking:
-            fields = {"service": self._config.service, "lacking": "; ".join(map(str, lacking))}
-            LOG.warning("the log continues with partial tables, by --accept-partial", extra=fields)
+            LOG.warning(
+                "the log continues with partial tables, by --accept-partial",
+                extra={**fields, "lacking": "; ".join(map(str, lacking))},
+            )
+        if joined:
+            LOG.info("tables join: their loads begin", extra={**fields, "tables": ", ".join(map(str, joined))})
+        return {name: captured.published_name(name) for name in joined}
 
     def holds(self, finished: Finished) -> bool:
         """Return True while the server or the archive has the transaction's binary log."""

@@ -188,12 +188,15 @@ class EventSource(Protocol):
             new: True for a new log: also find its start position by `source.start`.
         """
 
-    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> None:
-        """Check that the log has all rows of the tables that are captured from now on.
+    def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> Mapping[TableName, TableName]:
+        """Check that the log has, or a load brings, all rows of the tables that are captured from now on.
 
         Args:
             before: the earlier filters, as in `SourceFound.capture`; None: the log does not have them.
             accepted: patterns of tables that may be partial.
+
+        Returns:
+            The tables that are to be loaded, by their names on the source, with their published names.
 
         Raises:
             PreflightError: rows are missing, or this cannot be checked.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -91,7 +93,7 @@ def test_tables_left_out_or_changed_on_the_target_are_made_equal_under_load(
             assert asked(bench, f"{name}.keyless") == 0
             until(lambda: producing.text.count("the load of a table begins") == len(tables))
             with writing(bench, tables):
-                until(lambda: producing.text.count("loaded a table") == len(tables))
+                until(lambda: producing.text.count("loaded a table") == 2 * len(tables))
             bench.sql(f"CREATE TABLE {name}.last_one (id INT PRIMARY KEY)")
             until(lambda: process.popen.poll() is not None or copy.has("last_one"))
             assert process.popen.poll() is None, process.log.read_text()[-3000:]
@@ -136,11 +138,12 @@ def test_applier_stopped_at_a_broken_table_goes_on_after_a_load_alone(
         assert process.wait() != 0, "nothing was asked for: it stops again"
         assert copy.query("SELECT * FROM thl.thl_excluded") == []
 
+        loaded = producing.text.count("loaded a table")
         assert asked(bench, f"{name}.t") == 0
         process = copy.applier()
         try:
             with writing(bench, tables):
-                until(lambda: "loaded a table" in producing.text)
+                until(lambda: producing.text.count("loaded a table") > loaded)
             bench.sql(f"INSERT INTO {name}.once VALUES (20); CREATE TABLE {name}.last_one (id INT PRIMARY KEY)")
             until(lambda: process.popen.poll() is not None or copy.has("last_one"))
             assert process.popen.poll() is None, process.log.read_text()[-3000:]
@@ -197,3 +200,38 @@ def test_load_for_one_of_two_targets_mends_it_alone(
         assert copy.consistent()
         ((events, last),) = copy.query("SELECT count(*), max(seqno) FROM thl.thl_applied")
         assert events == last + 1
+
+
+@pytest.mark.long
+def test_tables_that_join_by_a_wider_filter_are_made_equal_under_load(
+    mysql_server: SqlServer, kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path
+) -> None:
+    bench = Bench(mysql_server, kafka_broker, tmp_path, settings=dict(SETTINGS))
+    name, tables = bench.service, ["t", "pair", "keyless"]
+    fill(bench, tables)
+    copy = Copy(bench, postgres_server, audit=True)
+    with bench.start(THL_SOURCE__FILTERS__DO=json.dumps([f"{name}.t", f"{name}.*_one"])) as producing:
+        producing.loaded()
+        assert producing.stop() == 0, producing.text
+    process = copy.applier()
+    try:
+        with writing(bench, tables):  # the log has these changes of the tables that join, and not their other rows
+            time.sleep(2)
+            with bench.start() as producing:
+                producing.loaded()
+                bench.sql(f"CREATE TABLE {name}.second_one (id INT PRIMARY KEY)")
+                until(lambda: copy.has("second_one") or process.popen.poll() is not None)
+                assert process.popen.poll() is None, process.log.read_text()[-3000:]
+        with bench.start() as producing:
+            bench.sql(f"CREATE TABLE {name}.last_one (id INT PRIMARY KEY)")
+            until(lambda: copy.has("last_one"))
+            assert producing.stop() == 0, producing.text
+    finally:
+        process.popen.terminate()
+        process.wait()
+    for table in tables:
+        assert copy.table(table) == on_source(bench, table)
+    assert copy.consistent()
+    assert copy.query("SELECT * FROM thl.thl_excluded") == []
+    ((events, last),) = copy.query("SELECT count(*), max(seqno) FROM thl.thl_applied")
+    assert events == last + 1

@@ -12,12 +12,16 @@ import pytest
 from connector.config.source import Source
 from connector.errors import PreflightError
 from connector.kafka.log_reader import LogReader
+from connector.log.transaction.layout import TableName
 from connector.mysql.preflight.widening import check_widened
 from connector.mysql.server.connection import session
 from connector.mysql.transforms.filters import Filter, capture_of
+from tests.integration.producer.test_produce_xa import pending
+from tests.integration.producer.test_table_loads import replayed
 from tests.support.loading import a_database, a_user, run
-from tests.support.producing import Bench
+from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker, SqlServer
+from tests.support.written_tables import on_source
 
 KEY = "a key for this test alone"
 TABLES = (
@@ -54,14 +58,19 @@ def lacking(source: Source, before: dict[str, Any], now: dict[str, Any], *accept
     stored = json.loads(json.dumps(capture_of(old)))  # as the control topic has it
     with session(source) as connection:
         try:
-            check_widened(connection, new, Filter(new.filters), stored, [one.replace("@", name) for one in accepted])
+            patterns = [one.replace("@", name) for one in accepted]
+            _, joined = check_widened(connection, new, Filter(new.filters), stored, patterns)
         except PreflightError as error:
             return str(error).replace(name, "@")
-    return ""
+    return f"joins: {', '.join(map(str, joined))}".replace(name, "@") if joined else ""
 
 
 def rule(**fields: Any) -> dict[str, Any]:
     return {"do": ["@"], "tables": [{"match": ["@.t"], **fields}]}
+
+
+def ruled(**fields: Any) -> dict[str, Any]:
+    return {"do": ["@"], "tables": [{"match": ["@.u"], **fields}]}
 
 
 WHOLE = {"do": ["@"]}
@@ -71,9 +80,12 @@ HASHED = rule(mask={"b": {"hash": 16}})
 @pytest.mark.parametrize(
     ("before", "now", "said"),
     [
-        ({"do": ["@.t"]}, WHOLE, "@.u (it was not captured)"),
-        ({"do": ["@.t"]}, {"do": ["@.t", "@.u"]}, "@.u (it was not captured)"),
-        ({"do": ["@"], "ignore": ["@.u", "*.temp"]}, {"do": ["@"], "ignore": ["*.temp"]}, "@.u (it was not captured)"),
+        (
+            {"do": ["@.t"]},
+            {**WHOLE, "tables": [{"match": ["@.u"], "actions": ["insert"]}]},
+            "@.u (it was not captured)",
+        ),
+        ({"do": ["@.t"]}, {**WHOLE, "tables": [{"match": ["@.u"], "publish_as": "@.t"}]}, "@.u (it was not captured)"),
         (rule(actions=["update", "delete", "ddl"]), WHOLE, "@.t (without insert)"),
         (rule(actions=["insert", "update", "ddl"]), WHOLE, "@.t (deletes were not published)"),
         (rule(drop=["a"]), WHOLE, "@.t (of columns that were dropped or masked: a)"),
@@ -96,6 +108,19 @@ def test_newly_captured_tables_with_rows_are_named(
     assert f"--accept-partial {what}" in told
     assert lacking(source, before, now, what) == ""
     assert lacking(source, before, now, "no.such") == told
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ({"do": ["@.t"]}, WHOLE),
+        ({"do": ["@.t"]}, {"do": ["@.t", "@.u"]}),
+        ({"do": ["@"], "ignore": ["@.u", "*.temp"]}, {"do": ["@"], "ignore": ["*.temp"]}),
+    ],
+)
+def test_newly_captured_tables_with_rows_join(source: Source, before: dict[str, Any], now: dict[str, Any]) -> None:
+    assert lacking(source, before, now) == "joins: @.u"
+    assert lacking(source, before, now, "@.u") == ""
 
 
 @pytest.mark.parametrize(
@@ -134,26 +159,62 @@ def test_log_without_its_capture_record_is_refused(source: Source) -> None:
     assert "--accept-partial" in told.value.hint
 
 
-def test_wider_filter_is_refused_unless_accepted(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> None:
+def test_tables_of_a_wider_filter_are_loaded_unless_they_may_be_partial(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
     bench = Bench(mysql_server, kafka_broker, tmp_path)
     bench.make_table()
-    bench.sql(f"CREATE TABLE {bench.service}.u (id INT PRIMARY KEY); INSERT INTO {bench.service}.u VALUES (1);")
-    bench.sql(f"CREATE TABLE {bench.service}.later (id INT PRIMARY KEY)")
-    narrow = {"THL_SOURCE__FILTERS__DO": json.dumps([f"{bench.service}.t"])}
+    at = bench.service
+    bench.sql(f"USE {at}; CREATE TABLE u (id INT PRIMARY KEY); INSERT INTO u VALUES (1), (2);")
+    bench.sql(f"CREATE TABLE {at}.later (id INT PRIMARY KEY)")
+    narrow = {"THL_SOURCE__FILTERS__DO": json.dumps([f"{at}.t"])}
     with bench.start(**narrow) as producing:
         assert producing.loaded().stop() == 0
+    bench.sql(f"DELETE FROM {at}.u WHERE id = 2; INSERT INTO {at}.u VALUES (3)")  # the log has this without the rest
     with bench.start() as producing:
-        assert producing.ended() == PreflightError.exit_code
-        assert f"{bench.service}.u (it was not captured)" in producing.text
-        assert f"thl produce --accept-partial {bench.service}.u" in producing.text
-        assert "later" not in producing.text
+        assert producing.loaded().stop() == 0
+        assert f"tables join: their loads begin service={at} tables={at}.u" in producing.text
+    copies = replayed(bench)
+    assert copies.of("u") == on_source(bench, "u") == [(1,), (3,)]
     with LogReader(bench.config) as log:
-        assert [epoch.epoch for epoch in log.control().epochs] == [1]
-    with bench.start("--accept-partial", f"{bench.service}.u") as producing:
-        assert producing.online().stop() == 0
-        assert "the log continues with partial tables" in producing.text
+        control = log.control()
+    assert [epoch.epoch for epoch in control.epochs] == [1, 2]
+    assert control.load_requests[TableName(at, "u")].asked_by == "source.filters"
     for again in ({}, narrow):
         with bench.start(**again) as producing:
             assert producing.online().stop() == 0
+            assert "join" not in producing.text
+    with bench.start("--accept-partial", f"{at}.u") as producing:
+        assert producing.online().stop() == 0
+        assert "the log continues with partial tables" in producing.text
+
+
+def test_tables_do_not_join_while_xa_transactions_are_prepared(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    bench = Bench(mysql_server, kafka_broker, tmp_path)
+    bench.make_table()
+    at = bench.service
+    bench.sql(f"USE {at}; CREATE TABLE u (id INT PRIMARY KEY); INSERT INTO u VALUES (1)")
+    narrow = {"THL_SOURCE__FILTERS__DO": json.dumps([f"{at}.t"])}
+    with bench.start(**narrow) as producing:
+        producing.loaded()
+        bench.sql(
+            f"USE {at}; XA START 'w'; INSERT INTO u VALUES (2); INSERT INTO t (v) VALUES ('x');"
+            "XA END 'w'; XA PREPARE 'w'"
+        )
+        until(lambda: pending(bench) != [])
+        assert producing.stop() == 0
+    try:
+        with bench.start() as producing:
+            assert producing.ended() == PreflightError.exit_code
+            assert "tables join while XA transactions are prepared" in producing.text
+            assert f"tables={at}.u" in producing.text
+    finally:
+        bench.sql("XA COMMIT 'w'")
+    with bench.start(**narrow) as producing:
+        until(lambda: pending(bench) == [])
+        assert producing.stop() == 0
     with bench.start() as producing:
-        assert producing.ended() == PreflightError.exit_code
+        assert producing.loaded().stop() == 0
+    assert replayed(bench).of("u") == [(1,), (2,)]
