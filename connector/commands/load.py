@@ -120,7 +120,8 @@ def _asked_for(
         PreflightError: there is no log, or a pattern names no captured table.
     """
     from connector.errors import PreflightError
-    from connector.log.epochs.loads import LoadRequest, new_id, targets_with_unfinished
+    from connector.kafka.requests import new_load
+    from connector.log.epochs.loads import LoadRequest, targets_with_unfinished
     from connector.mysql.server.connection import session
     from connector.mysql.server.source_facts import read_facts
     from connector.mysql.snapshot.information_schema import read_tables
@@ -144,7 +145,7 @@ def _asked_for(
     requests = []
     for published in dict.fromkeys(map(captured.published_name, named)):
         _check_loadable(together[published], captured)
-        load = new_id()
+        load = new_load()
         for name in (table.layout.name for table in together[published]):
             meant = targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped)
             requests.append(

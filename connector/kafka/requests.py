@@ -7,6 +7,7 @@ transactions. A request to load a table is answered by `TableLoad` records, whic
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,6 +24,11 @@ from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, Prop
 from connector.kafka.records import Request, control_message, request_of
 
 POLL_SECONDS: Final = 0.2  # seconds after which a listener checks for its end
+
+
+def new_load() -> str:
+    """The ID of a new load; random."""
+    return secrets.token_hex(8)
 
 
 def send_request(config: Config, request: Request) -> int:

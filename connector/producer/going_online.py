@@ -21,12 +21,13 @@ from connector.config.model import Config
 from connector.errors import HistoriesDiffer, LogDamaged, PreflightError
 from connector.kafka.log_reader import LogReader
 from connector.kafka.prepared_records import PreparedState
+from connector.kafka.requests import new_load
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
 from connector.kafka.trapped import trapped_events
 from connector.log.epochs.control import ControlState, EpochRecord
 from connector.log.epochs.fork import Accepted, accept, ranges_text
-from connector.log.epochs.loads import LoadRequest, new_id
+from connector.log.epochs.loads import LoadRequest
 from connector.log.format.shard_rule import ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
@@ -213,7 +214,7 @@ class GoingOnline:
             )
         by = "source.filters"
         return [
-            LoadRequest(table=name, load=new_id(), asked_at=facts.now, asked_by=by, published=published)
+            LoadRequest(table=name, load=new_load(), asked_at=facts.now, asked_by=by, published=published)
             for name, published in tables.items()
         ]
 

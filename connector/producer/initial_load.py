@@ -13,7 +13,7 @@ from threading import Event
 from typing import Final
 
 from connector.errors import PreflightError, SourceChanged
-from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, new_id
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import Kind
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
@@ -58,7 +58,7 @@ def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop:
         if stop.is_set():
             raise Stopped
         joins = table.published in loads
-        load = loads.setdefault(table.published, new_id())
+        load = loads.setdefault(table.published, new_load())
         request = LoadRequest(table=name, load=load, asked_at=now + number, asked_by=INITIAL, published=table.published)
         states[name] = begin_table(events, request, table, now, [request], joins=joins)
         requests[name] = request

@@ -27,9 +27,10 @@ from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, SourceChanged, SourceUnavailable
+from connector.kafka.requests import new_load
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
-from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, new_id, outstanding
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, outstanding
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
@@ -161,7 +162,7 @@ class TableLoads:
         for new, old in change.renamed.items():
             if new in under_way or old in under_way:
                 asked_by, targets = f"the renaming of {old}", under_way[old if old in under_way else new][0].targets
-                request = LoadRequest(table=new, load=new_id(), asked_at=now, asked_by=asked_by, targets=targets)
+                request = LoadRequest(table=new, load=new_load(), asked_at=now, asked_by=asked_by, targets=targets)
                 self._requests[new] = request
                 records.append(self._requests[new])
                 self._known_outstanding = None

@@ -6,7 +6,6 @@ table: a newer request for a table replaces an older one, and a load begins that
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -85,11 +84,6 @@ class TableLoad:
     begin: Seqno = NO_SEQNO
     last: Seqno = NO_SEQNO
     targets: tuple[str, ...] = ()
-
-
-def new_id() -> str:
-    """The ID of a new load."""
-    return secrets.token_hex(8)
 
 
 def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], now: int) -> Iterator[TableLoad]:
