@@ -13,6 +13,7 @@ from threading import Event
 from typing import Final
 
 from connector.errors import PreflightError, SourceChanged
+from connector.kafka.requests import new_load
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import Kind
 from connector.log.transaction.layout import TableName
