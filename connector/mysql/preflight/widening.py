@@ -32,8 +32,9 @@ WAY_OUT: Final = (
 )
 
 _TABLES: Final = (
-    "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, e.TRANSACTIONS = 'YES' AS transactional FROM information_schema.TABLES"
-    f" LEFT JOIN information_schema.ENGINES e USING (ENGINE) WHERE {TABLES_WITH_ROWS} ORDER BY TABLE_SCHEMA, TABLE_NAME"
+    "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, TABLE_TYPE = 'BASE TABLE' AND e.TRANSACTIONS = 'YES' AS loadable"
+    " FROM information_schema.TABLES LEFT JOIN information_schema.ENGINES e USING (ENGINE)"
+    f" WHERE {TABLES_WITH_ROWS} ORDER BY TABLE_SCHEMA, TABLE_NAME"
 )
 _COLUMNS: Final = (
     "SELECT COLUMN_NAME AS c, DATA_TYPE AS k FROM information_schema.COLUMNS "
@@ -148,7 +149,7 @@ def _rekeyed(source: Source, before: Mapping[str, Any]) -> bool:
 def _tables(connection: Connection, new: Filter, old: Filter, rekeyed: bool) -> Iterator[MissingHistory]:
     """Tables with rows that the log lacks, or has with other values."""
     rows = query(connection, _TABLES)
-    found = {TableName(row["s"], row["t"]): bool(row["transactional"]) for row in rows}
+    found = {TableName(row["s"], row["t"]): bool(row["loadable"]) for row in rows}
     captured = [name for name in found if name.schema not in SYSTEM_SCHEMAS and new.captures(*name)]
     together = Counter(map(new.published_name, captured))
     for name in captured:
