@@ -400,3 +400,13 @@ def test_generated_invisible_key_is_loaded(database: tuple[Source, str]) -> None
     finally:
         query(admin, "SET GLOBAL show_gipk_in_create_table_and_information_schema = ON")
         admin.close()
+
+
+def test_limit_for_all_sessions_leaves_no_row_out(database: tuple[Source, str]) -> None:
+    source, name = database
+    run(source, name, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3), (4), (5)")
+    run(source, name, "SET GLOBAL sql_select_limit = 2")
+    try:
+        assert list(loaded(source).values()) == [[[1], [2], [3], [4], [5]]]
+    finally:
+        run(source, name, "SET GLOBAL sql_select_limit = DEFAULT")
