@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Event
-from typing import Protocol
 
 from connector.errors import SourceUnavailable
 from connector.log.compact.row_keys import without
@@ -18,22 +17,10 @@ from connector.log.transaction.position import SourcePosition
 from connector.producer.going_online import Online
 from connector.producer.open_round import OpenRound
 from connector.producer.publish.queue import Work
-from connector.producer.sources.source import OpenedTable, Round
+from connector.producer.sources.source import OpenedTable, ReadOfSource, Round
 from connector.retrying import Stopped
 
 Changes = list[Rows | Statement]
-
-
-class Read(Protocol):
-    """What was read of the source, in a round or for the beginning of an initial load."""
-
-    @property
-    def time(self) -> int:
-        """The source's time, µs since 1970 UTC."""
-
-    @property
-    def server_id(self) -> int:
-        """The source's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +34,7 @@ class LoadEvents:
     """
 
     online: Online
-    read: Read
+    read: ReadOfSource
     resume: SourcePosition
 
     @property

@@ -11,7 +11,7 @@ class ProducerState(Enum):
 
     OFFLINE = "offline"  # before the start and after the end; has no connections
     GOING_ONLINE = "going online"  # executes the six steps of `GoingOnline`
-    LOADING = "loading"  # publishes the initial load
+    LOADING = "loading"  # publishes the beginning of an initial load
     ONLINE = "online"  # publishes the source's log
     GOING_BACK = "going back"  # has lost the source: waits for it, and continues at the log's end
     ENDING = "ending"  # publishes the items read so far, and reads no more

@@ -155,16 +155,16 @@ class TableLoads:
         records: list[LoadRequest | TableLoad] = []
         for name, (request, state) in under_way.items():
             if name in change.tables and change.tables[name] is None:
-                ended = state or TableLoad(table=name, load=request.load, state=LoadState.LOADING, began_at=now)
+                ended = state or TableLoad.of(request, now)
                 why = "the table was dropped or renamed"
                 records.append(self._changed(replace(ended, state=LoadState.CANCELLED, at=now, why=why)))
                 LOG.info("the load of a table has stopped", extra=self._fields(name, why=why))
         for new, old in change.renamed.items():
             if new in under_way or old in under_way:
                 asked_by, targets = f"the renaming of {old}", under_way[old if old in under_way else new][0].targets
-                request = LoadRequest(table=new, load=new_load(), asked_at=now, asked_by=asked_by, targets=targets)
-                self._requests[new] = request
-                records.append(self._requests[new])
+                asked = LoadRequest(table=new, load=new_load(), asked_at=now, asked_by=asked_by, targets=targets)
+                self._requests[new] = asked
+                records.append(asked)
                 self._known_outstanding = None
         return records
 
@@ -333,7 +333,7 @@ class TableLoads:
 
     def _stop_load(self, online: Online, request: LoadRequest, state: TableLoad | None, error: ConnectorError) -> None:
         now = self._clock.now()
-        state = state or TableLoad(table=request.table, load=request.load, state=LoadState.STOPPED, began_at=now)
+        state = state or TableLoad.of(request, now)
         why = error.located[:REASON_CHARACTERS]
         online.publisher.put([self._changed(replace(state, state=LoadState.STOPPED, at=now, why=why))])
         LOG.error("the load of a table has stopped", extra=self._fields(request.table, why=error))

@@ -85,6 +85,11 @@ class TableLoad:
     last: Seqno = NO_SEQNO
     targets: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, request: LoadRequest, now: int) -> TableLoad:
+        """The state of a load that has no event yet; now in µs since 1970 UTC."""
+        return cls(table=request.table, load=request.load, state=LoadState.LOADING, began_at=now)
+
 
 def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], now: int) -> Iterator[TableLoad]:
     """The new states of tables whose newest request ends their load, whether it has begun or not.
@@ -99,7 +104,7 @@ def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableL
         if not request.cancel:
             continue
         if state is None or (state.load != request.load and state.state is not LoadState.LOADING):
-            state = TableLoad(table=request.table, load=request.load, state=LoadState.LOADING, began_at=now)
+            state = TableLoad.of(request, now)
         if state.state is LoadState.LOADING:
             yield replace(state, state=LoadState.CANCELLED, at=now, why=f"cancelled by {request.asked_by}")
 

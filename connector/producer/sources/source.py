@@ -61,16 +61,8 @@ class OpenedTable(Protocol):
         """Approximate number of its rows."""
 
 
-class SourceSnapshot(Protocol):
-    """The definitions of the captured tables at one position of the source's log."""
-
-    @property
-    def position(self) -> SourcePosition:
-        """The position, at which the stream begins."""
-
-    @property
-    def gtid_set(self) -> str | None:
-        """All GTIDs before it; None if the source has none."""
+class ReadOfSource(Protocol):
+    """What was read of the source for loads, apart from its log: where and when."""
 
     @property
     def time(self) -> int:
@@ -83,6 +75,18 @@ class SourceSnapshot(Protocol):
     @property
     def server_uuid(self) -> str:
         """The source's own name for itself."""
+
+
+class SourceSnapshot(ReadOfSource, Protocol):
+    """The definitions of the captured tables at one position of the source's log."""
+
+    @property
+    def position(self) -> SourcePosition:
+        """The position, at which the stream begins."""
+
+    @property
+    def gtid_set(self) -> str | None:
+        """All GTIDs before it; None if the source has none."""
 
     @property
     def schemas(self) -> Sequence[Statement]:
@@ -101,7 +105,7 @@ class SourceSnapshot(Protocol):
         """All tables of captured schemas; None if they are not followed."""
 
 
-class Round(Protocol):
+class Round(ReadOfSource, Protocol):
     """A round of loads: chunks of tables in one consistent view. `open`, `rows`, `progress`; `close` in any case."""
 
     @property
@@ -111,18 +115,6 @@ class Round(Protocol):
     @property
     def position(self) -> SourcePosition:
         """The position in the source's log at which the rows are published."""
-
-    @property
-    def time(self) -> int:
-        """The source's time, µs since 1970 UTC."""
-
-    @property
-    def server_id(self) -> int:
-        """The source's."""
-
-    @property
-    def server_uuid(self) -> str:
-        """The source's own name for itself."""
 
     @property
     def wanted(self) -> Collection[TableName]:
