@@ -140,7 +140,7 @@ def test_rules_of_actions_publish_only_these(bench: Bench) -> None:
         until(lambda: everything_is_passed(bench))
         assert first.stop() == 0
     loaded = changes(bench, load=True)
-    assert [change for change in loaded if len(change) > 1] == [
+    assert sorted(change for change in loaded if len(change) > 1) == [  # tables are read side by side
         ("added", "read", "None", "[1, 1]"),
         ("quiet", "read", "None", "[1, 1]"),
         ("whole", "read", "None", "[1, 1]"),
