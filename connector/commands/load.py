@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from connector.config.model import Config
     from connector.log.epochs.control import ControlState
-    from connector.log.epochs.loads import LoadRequest, TableLoad
+    from connector.log.epochs.loads import LoadRequest
+    from connector.log.epochs.newest_load import NewestLoad
     from connector.log.transaction.layout import TableName
     from connector.mysql.snapshot.information_schema import SourceTable
     from connector.mysql.transforms.filters import Filter
@@ -87,7 +88,7 @@ def load(
         if not cancel and set(request.targets) != set(targets):
             click.echo("  an earlier load of it has begun, and not ended: the targets of that load are among these")
     if wait:
-        _wait(config, {request.table: request.load for request in requests})
+        _wait(config, requests)
 
 
 def _check_ids(targets: Sequence[str]) -> None:
@@ -210,65 +211,74 @@ def _matching(patterns: Sequence[str], names: Sequence[TableName], what: str, fo
 
 
 def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
+    from connector.log.epochs.newest_load import NewestLoad
     from connector.patterns import table_pattern
 
     chosen = [table_pattern(pattern) for pattern in patterns]
     shown = [
-        (table, control.loads.get(table))
-        for table in sorted({*control.load_requests, *control.loads})
-        if not chosen or any(pattern.finds(*table) for pattern in chosen)
+        load
+        for load in NewestLoad.each(control.load_requests, control.loads, control.trapped)
+        if not chosen or any(pattern.finds(*load.table) for pattern in chosen)
     ]
-    rows = [_row(table, control.load_requests.get(table), state) for table, state in shown]
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        click.echo(json.dumps([_fields(load) for load in shown], indent=2))
         return
-    for row in rows:
-        of = f" of about {row['estimate']}" if row["estimate"] else ""
+    for load in shown:
+        of = f" of about {load.estimate}" if load.estimate else ""
         click.echo(
-            f"{row['table']}{_for(row['targets'])}: {row['state']}"
-            + (f", {row['rows']} rows{of}" if row["rows"] is not None else "")
-            + (f": {row['why']}" if row["why"] else "")
+            f"{load.table}{_for(load.targets)}: {load.state}"
+            + (f", {load.rows} rows{of}" if load.rows is not None else "")
+            + (f": {load.why}" if load.why else "")
         )
-    if not rows:
+    if not shown:
         click.echo("no table was loaded but by the initial load")
 
 
-def _row(table: TableName, request: LoadRequest | None, state: TableLoad | None) -> dict[str, Any]:
-    waiting = request is not None and not request.cancel and (state is None or state.load != request.load)
-    of = None if waiting else state
+def _fields(load: NewestLoad) -> dict[str, Any]:
     return {
-        "table": str(table),
-        "load": request.load if request is not None else state and state.load,
-        "targets": list(request.targets if request is not None else state.targets if state is not None else ()),
-        "state": "waiting" if waiting else "cancelled" if of is None else of.state.value,
-        "rows": of and of.rows,
-        "estimate": of and of.estimate,
-        "why": of.why if of is not None else "",
+        "table": str(load.table),
+        "load": load.load,
+        "targets": list(load.targets),
+        "state": str(load.state),
+        "rows": load.rows,
+        "estimate": load.estimate,
+        "why": load.why,
     }
 
 
-def _wait(config: Config, loads: dict[TableName, str]) -> None:
-    """Wait until loads have ended.
+def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
+    """Wait until the loads that were asked for have ended.
 
     Raises:
-        PreflightError: one has stopped.
+        PreflightError: one was stopped or cancelled, or another was asked for in its place.
     """
     from connector.clock import SystemClock
     from connector.errors import PreflightError
     from connector.kafka.log_reader import LogReader
     from connector.log.epochs.loads import LoadState
+    from connector.log.epochs.newest_load import WAITING, NewestLoad
 
     clock = SystemClock()
-    while loads:
+    waiting = {request.table: request for request in requests}
+    while waiting:
         with LogReader(config, high_watermark=False) as reader:
-            states = reader.control().loads
-        for table, load_id in list(loads.items()):
-            state = states.get(table)
-            if state is None or state.load != load_id or state.state is LoadState.LOADING:
+            control = reader.control()
+        for newest in NewestLoad.each(control.load_requests, control.loads, control.trapped):
+            asked = waiting.get(newest.table)
+            if asked is None or newest.asked_at < asked.asked_at:  # our request is not committed yet
                 continue
-            del loads[table]
-            if state.state is LoadState.STOPPED:
-                raise PreflightError(f"the load of {table} has stopped: {state.why}", service=config.service)
-            click.echo(f"{table}: {state.state.value}, {state.rows} rows")
-        if loads:
+            if newest.load != asked.load:
+                raise PreflightError(
+                    f"another load of {newest.table} was asked for meanwhile, which takes the place of this one",
+                    hint="thl load --status",
+                    service=config.service,
+                )
+            if newest.state in (WAITING, LoadState.LOADING):
+                continue
+            del waiting[newest.table]
+            if newest.state != LoadState.ENDED and not asked.cancel:
+                what = f"the load of {newest.table} was {newest.state}"
+                raise PreflightError(f"{what}: {newest.why}" if newest.why else what, service=config.service)
+            click.echo(f"{newest.table}: {newest.state}, {newest.rows or 0} rows")
+        if waiting:
             clock.sleep(POLL_SECONDS)

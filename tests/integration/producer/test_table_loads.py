@@ -6,6 +6,7 @@ import json
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pytest
 from connector.consume.consumer import Consumer
 from connector.consume.event import Event
 from connector.kafka.log_reader import LogReader
-from connector.log.epochs.loads import LoadState
+from connector.log.epochs.loads import LoadRequest, LoadState
 from connector.log.ids import Action, Kind
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
+from tests.support.clock import PATIENCE
 from tests.support.producing import Bench, Producing, until
 from tests.support.servers.environment import Broker, SqlServer
 from tests.support.written_tables import TABLES, asked, fill, on_source, writing
@@ -135,6 +137,11 @@ def ended(bench: Bench, *tables: str) -> bool:
         state is not None and state.state is LoadState.ENDED
         for state in (loads.get(TableName(bench.service, table)) for table in tables)
     )
+
+
+def newest_request(bench: Bench, table: str) -> LoadRequest:
+    with LogReader(bench.config, high_watermark=False) as reader:
+        return reader.control().load_requests[TableName(bench.service, table)]
 
 
 def stopped(producing: Producing) -> bool:
@@ -287,6 +294,13 @@ def test_load_is_asked_for_by_captured_tables_alone(
     capsys.readouterr()
     assert asked(bench, "--status") == 0
     assert "cancelled" in capsys.readouterr().out
+    with ThreadPoolExecutor(1) as pool:  # who waits is told that another request replaced the load
+        waiting = pool.submit(asked, bench, f"{bench.service}.t", "--wait")
+        until(lambda: not newest_request(bench, "t").cancel)
+        assert asked(bench, f"{bench.service}.t") == 0
+        assert waiting.result(PATIENCE) == 3
+    assert "another load of" in capsys.readouterr().err
+    assert asked(bench, "--cancel", f"{bench.service}.t", "--wait") == 0
     with bench.start() as producing:
         producing.online()
         assert producing.stop() == 0

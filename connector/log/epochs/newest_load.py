@@ -1,0 +1,80 @@
+"""The newest load of each table, as commands show it and wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from connector.log.epochs.fork import Range, overlaps
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
+from connector.log.transaction.layout import TableName
+
+WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestLoad:
+    """The load that was asked for last of a table.
+
+    Args:
+        table: the table, by its name on the source.
+        load: the ID of the load.
+        asked_at: when it was asked for, in µs since 1970 UTC; 0: nobody knows.
+        targets: the IDs of the targets that it is for; none: all.
+        state: a `LoadState`, or "waiting": it has not begun.
+        rows: the rows that were published; None: it has no state yet.
+        estimate: approximate number of rows of the table; None: it has no state yet.
+        why: the error that stopped it, or who ended it.
+    """
+
+    table: TableName
+    load: str
+    asked_at: int
+    targets: tuple[str, ...]
+    state: str
+    rows: int | None = None
+    estimate: int | None = None
+    why: str = ""
+
+    @classmethod
+    def each(
+        cls,
+        requests: Mapping[TableName, LoadRequest],
+        states: Mapping[TableName, TableLoad],
+        trapped: Sequence[Range] = (),
+    ) -> Iterator[NewestLoad]:
+        """The newest load of each table, ordered by table.
+
+        Args:
+            requests, states: the newest of each table.
+            trapped: the events that a later epoch goes on without: a load that had some of them begins again.
+        """
+        for table in sorted({*requests, *states}):
+            if table in requests:
+                yield cls._of(requests[table], states.get(table), trapped)
+            else:
+                yield cls._begun(states[table], 0, states[table].targets)
+
+    @classmethod
+    def _of(cls, request: LoadRequest, state: TableLoad | None, trapped: Sequence[Range]) -> NewestLoad:
+        if state is not None and state.load == request.load:
+            again = state.state in (LoadState.LOADING, LoadState.ENDED) and overlaps(trapped, state.begin, state.last)
+            if not again:
+                return cls._begun(state, request.asked_at, request.targets)
+        shown: str = LoadState.CANCELLED if request.cancel else WAITING
+        return cls(
+            table=request.table, load=request.load, asked_at=request.asked_at, targets=request.targets, state=shown
+        )
+
+    @classmethod
+    def _begun(cls, state: TableLoad, asked_at: int, targets: tuple[str, ...]) -> NewestLoad:
+        return cls(
+            table=state.table,
+            load=state.load,
+            asked_at=asked_at,
+            targets=targets,
+            state=state.state,
+            rows=state.rows,
+            estimate=state.estimate,
+            why=state.why,
+        )
