@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pymysql
 import pytest
 
 from connector.cli import run as thl
+from connector.errors import SourceUnavailable
 from connector.mysql.server.connection import connect, query
 from tests.support.producing import Bench
 
@@ -23,6 +25,8 @@ TABLES = {
     "pair": "a INT, b INT, v VARCHAR(60), n INT, PRIMARY KEY (a, b)",
     "keyless": "v VARCHAR(60), n INT",
 }
+UNIQUE = "swapped"  # whose writers swap values that are unique
+LOST = frozenset({0, 2003, 2006, 2013, 1053})  # errors of a session whose server was killed
 
 
 def on_source(bench: Bench, table: str) -> list[tuple[Any, ...]]:
@@ -42,26 +46,40 @@ def connection_to(bench: Bench) -> Iterator[Any]:
 
 
 @contextmanager
-def writing(bench: Bench, tables: list[str]) -> Iterator[None]:
-    """Write to the tables from several connections: inserts, updates, deletes, changed keys, swapped rows."""
+def writing(
+    bench: Bench, tables: list[str], *, writers: int = WRITERS, pause: float = 0.003, killed: bool = False
+) -> Iterator[None]:
+    """Write to the tables from several connections: inserts, updates, deletes, changed keys, swapped rows.
+
+    Args:
+        bench: the service whose tables they are.
+        tables: names of TABLES, and UNIQUE.
+        writers: the number of connections.
+        pause: seconds after each transaction.
+        killed: the server is killed meanwhile; a writer goes on once it is there again.
+    """
     ended = threading.Event()
     failed: list[BaseException] = []
 
     def write(number: int) -> None:
         chosen = random.Random(number)
-        try:
-            with connection_to(bench) as connection:
-                query(connection, f"USE {bench.service}")
-                connection.autocommit(False)
-                while not ended.is_set():
-                    for _ in range(chosen.randint(1, 4)):
-                        statement(connection, chosen, chosen.choice(tables))
-                    connection.commit()
-                    time.sleep(0.003)
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            failed.append(error)
+        while not ended.is_set():
+            try:
+                with connection_to(bench) as connection:
+                    query(connection, f"USE {bench.service}")
+                    connection.autocommit(False)
+                    while not ended.is_set():
+                        for _ in range(chosen.randint(1, 4)):
+                            statement(connection, chosen, chosen.choice(tables))
+                        connection.commit()
+                        time.sleep(pause)
+            except Exception as error:  # noqa: BLE001 - raised again below
+                if not killed or not (isinstance(error, SourceUnavailable | OSError) or _lost(error)):
+                    failed.append(error)
+                    return
+                time.sleep(0.1)
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
     for thread in threads:
         thread.start()
     try:
@@ -74,7 +92,14 @@ def writing(bench: Bench, tables: list[str]) -> Iterator[None]:
         raise failed[0]
 
 
+def _lost(error: Exception) -> bool:
+    return isinstance(error, pymysql.MySQLError) and error.args[:1] != () and error.args[0] in LOST
+
+
 def statement(connection: Any, chosen: random.Random, table: str) -> None:
+    if table == UNIQUE:
+        swap(connection, *chosen.sample(range(ROWS), 2))
+        return
     number, value = chosen.randrange(ROWS * 2), f"'{chosen.random()}'"
     key = {
         "t": f"id = {number}",
@@ -108,6 +133,28 @@ def statement(connection: Any, chosen: random.Random, table: str) -> None:
         if getattr(error, "args", (0,))[0] not in (1205, 1213):  # a lock's wait, a deadlock
             raise
         connection.rollback()
+
+
+def swap(connection: Any, one: int, other: int) -> None:
+    """Give two rows each other's unique value, by NULL."""
+    try:
+        rows = query(connection, f"SELECT id, u FROM {UNIQUE} WHERE id IN ({one}, {other}) ORDER BY id FOR UPDATE")
+        query(connection, f"UPDATE {UNIQUE} SET u = NULL WHERE id = {rows[0]['id']}")
+        query(connection, f"UPDATE {UNIQUE} SET u = {rows[0]['u'] or 'NULL'} WHERE id = {rows[1]['id']}")
+        query(connection, f"UPDATE {UNIQUE} SET u = {rows[1]['u'] or 'NULL'} WHERE id = {rows[0]['id']}")
+    except pymysql.MySQLError as error:
+        if error.args[0] not in (1205, 1213):
+            raise
+        connection.rollback()
+
+
+def fill_unique(bench: Bench) -> None:
+    """Create and fill UNIQUE, in the bench's database."""
+    bench.sql(
+        f"USE {bench.service}; CREATE TABLE {UNIQUE} (id INT PRIMARY KEY, u INT UNIQUE);"
+        f"SET SESSION cte_max_recursion_depth = {ROWS + 1}; INSERT INTO {UNIQUE}"
+        f" WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS - 1}) SELECT i, i + 7 FROM n"
+    )
 
 
 def fill(bench: Bench, tables: list[str]) -> None:
