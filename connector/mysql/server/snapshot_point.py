@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +17,15 @@ from connector.mysql.server.connection import Connection, query, release
 from connector.mysql.server.mariadb_state import is_mariadb
 from connector.mysql.server.source_state import end_position, gtid_executed
 
-LOCK_WAIT_SECONDS: Final = 10
+LOCK_SECONDS: Final = 1  # that the read lock is waited for: commits wait meanwhile
+LOCK_PATIENCE: Final = 60.0  # seconds of attempts to get it
+LOCK_PAUSE: Final = 0.5  # seconds between two of them
+DEFINITION_SECONDS: Final = 10  # that the lock of a table's definition is waited for
+LONG_STATEMENT: Final = """
+SELECT COUNT(*) AS n, MAX(TIME) AS seconds FROM information_schema.PROCESSLIST
+WHERE COMMAND IN ('Query', 'Execute') AND TIME > 1 AND ID <> CONNECTION_ID()
+AND USER NOT IN ('system user', 'event_scheduler')
+"""
 LOCK_WAIT_TIMEOUT: Final = 1205
 UNKNOWN_SYSTEM_VARIABLE: Final = 1193
 MAY_NOT_SEE: Final = frozenset({1227, 1401})  # XA RECOVER without XA_RECOVER_ADMIN
@@ -60,7 +69,7 @@ def prepare_session(connection: Connection, source: Source) -> None:
     query(
         connection,
         f"SET SESSION lock_wait_timeout = %s, net_write_timeout = %s, wait_timeout = 31536000{unlimited}",
-        (LOCK_WAIT_SECONDS, source.net_write_timeout),
+        (DEFINITION_SECONDS, source.net_write_timeout),
     )
     for setting in VERSION_DEPENDENT:
         try:
@@ -71,16 +80,29 @@ def prepare_session(connection: Connection, source: Source) -> None:
     query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def fix_snapshot_point(connection: Connection, *, load: bool = False) -> SnapshotPoint:
-    """Reads the end of the binary log while commits and DDL wait.
+@contextmanager
+def read_lock(connection: Connection) -> Iterator[None]:
+    """FLUSH TABLES WITH READ LOCK; commits and DDL wait meanwhile.
+
+    The lock waits for running statements, and those that write wait for it. It is given up after a second: a statement
+    may itself wait for a row of a transaction whose COMMIT waits for the lock, which the server does not find out.
 
     Args:
         connection: a session of `prepare_session`.
-        load: also read prepared XA transactions: they are before the position, and no view shows their changes.
 
     Raises:
-        SourceUnavailable: the lock was not granted in time.
+        SourceUnavailable: a statement runs for more than a second, or the lock was not granted in one.
     """
+    hint = (
+        "wait for it, or end it: SELECT id, user, time, info FROM information_schema.processlist "
+        "WHERE command <> 'Sleep' ORDER BY time DESC;"
+    )
+    if (found := query(connection, LONG_STATEMENT)[0])["n"]:
+        raise SourceUnavailable(
+            "FLUSH TABLES WITH READ LOCK is not asked for while a statement runs", hint=hint, seconds=found["seconds"]
+        )
+    before = query(connection, "SELECT @@SESSION.lock_wait_timeout AS seconds")[0]["seconds"]
+    query(connection, "SET SESSION lock_wait_timeout = %s", (LOCK_SECONDS,))
     try:
         query(connection, "FLUSH TABLES WITH READ LOCK")
     except pymysql.OperationalError as error:
@@ -88,17 +110,42 @@ def fix_snapshot_point(connection: Connection, *, load: bool = False) -> Snapsho
             raise
         raise SourceUnavailable(
             "FLUSH TABLES WITH READ LOCK was not granted in time: a statement runs longer",
-            hint="wait for it, or end it: SELECT id, user, time, info FROM information_schema.processlist "
-            "WHERE command <> 'Sleep' ORDER BY time DESC;",
-            waited_seconds=LOCK_WAIT_SECONDS,
+            hint=hint,
+            seconds=LOCK_SECONDS,
         ) from error
+    finally:
+        query(connection, "SET SESSION lock_wait_timeout = %s", (before,))
     try:
-        position, gtid_set = end_position(connection), gtid_executed(connection)
-        prepared = prepared_transactions(connection) if load else []
-        now = query(connection, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s")[0]
+        yield
     finally:
         query(connection, "UNLOCK TABLES")
-    return SnapshotPoint(position, gtid_set, int(now["t"]), int(now["s"]), tuple(prepared))
+
+
+def fix_snapshot_point(connection: Connection, clock: Clock, *, load: bool = False) -> SnapshotPoint:
+    """Reads the end of the binary log while commits and DDL wait.
+
+    Args:
+        connection: a session of `prepare_session`.
+        clock: the clock for the pauses between attempts to get the lock.
+        load: also read prepared XA transactions: they are before the position, and no view shows their changes.
+
+    Raises:
+        SourceUnavailable: the lock was not granted within `LOCK_PATIENCE`.
+    """
+    give_up = clock.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            with read_lock(connection):
+                position, gtid_set = end_position(connection), gtid_executed(connection)
+                prepared = prepared_transactions(connection) if load else []
+                sql = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s"
+                now = query(connection, sql)[0]
+        except SourceUnavailable:
+            if clock.monotonic() >= give_up:
+                raise
+            clock.sleep(LOCK_PAUSE)
+        else:
+            return SnapshotPoint(position, gtid_set, int(now["t"]), int(now["s"]), tuple(prepared))
 
 
 def check_one_server(connection: Connection, others: Sequence[Connection]) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from connector.clock import Clock
 from connector.config.filters import Filters
 from connector.config.source import Source
 from connector.ddl.syntax.type_names import charset_name, charset_of
@@ -159,7 +160,7 @@ def read_definitions(connection: Connection, filter: Filter) -> Definitions:
 
 
 def definitions_at_position(
-    connection: Connection, source: Source, filter: Filter
+    connection: Connection, source: Source, filter: Filter, clock: Clock
 ) -> tuple[SnapshotPoint, Definitions]:
     """Reads the tables at a position of the log, for a log that begins there without an initial load.
 
@@ -167,6 +168,7 @@ def definitions_at_position(
         connection: an idle session.
         source: the source.
         filter: decides which schemas are captured.
+        clock: the clock for waits.
 
     Raises:
         SourceUnavailable: a long statement blocks the lock.
@@ -175,7 +177,7 @@ def definitions_at_position(
     prepare_session(connection, source)
     before = read_definitions(connection, filter)
     for _ in range(ATTEMPTS):
-        point = fix_snapshot_point(connection)
+        point = fix_snapshot_point(connection, clock)
         after = read_definitions(connection, filter)
         if after == before:
             return point, after

@@ -31,7 +31,13 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, connect, query, speaking_to
 from connector.mysql.server.mariadb_state import is_mariadb
-from connector.mysql.server.snapshot_point import LOCK_WAIT_TIMEOUT, check_one_server, prepare_session
+from connector.mysql.server.snapshot_point import (
+    LOCK_SECONDS,
+    LOCK_WAIT_TIMEOUT,
+    check_one_server,
+    prepare_session,
+    read_lock,
+)
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import end_position, gtid_executed
 from connector.mysql.snapshot.division import Division
@@ -47,13 +53,7 @@ CHUNK_BYTES: Final = 64 << 20  # approximate bytes of a chunk
 PATIENCE: Final = 5.0  # seconds until the source has executed what its log already has
 POLL_SECONDS: Final = 0.01
 EVENT_ROWS: Final = 50_000
-LOCK_SECONDS: Final = 1  # that a round waits for a lock
 STALLED_SECONDS: Final = 120  # after which the source ends a session that takes nothing
-LONG_STATEMENT: Final = """
-SELECT COUNT(*) AS n, MAX(TIME) AS seconds FROM information_schema.PROCESSLIST
-WHERE COMMAND IN ('Query', 'Execute') AND TIME > 1 AND ID <> CONNECTION_ID()
-AND USER NOT IN ('system user', 'event_scheduler')
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ class LoadRound:
             try:
                 self.brief = self.brief or consumed is None or not _all_with_gtids(self._sessions[0])
                 if self.brief:
-                    self._locked()
+                    with read_lock(self._sessions[0]):
+                        self._begin()
                 else:
                     self._await(consumed or "")
                     self._begin()
@@ -147,17 +148,6 @@ class LoadRound:
             timeouts = "lock_wait_timeout = %s, wait_timeout = %s, net_write_timeout = %s"
             stalled = min(STALLED_SECONDS, self._source.net_write_timeout)
             query(session, f"SET SESSION {timeouts}", (LOCK_SECONDS, STALLED_SECONDS, stalled))
-
-    def _locked(self) -> None:
-        first = self._sessions[0]
-        # Commits, and all use of the statement's tables, would wait behind the lock, which waits for the statement.
-        if (found := query(first, LONG_STATEMENT)[0])["n"]:
-            raise SourceChanged(f"no lock is asked for while a statement runs, for {found['seconds']} s so far")
-        query(first, "FLUSH TABLES WITH READ LOCK")
-        try:
-            self._begin()
-        finally:
-            query(first, "UNLOCK TABLES")
 
     def _begin(self) -> None:
         """Begin the view in each session, lock the definitions of the tables, then read the end of the binary log."""

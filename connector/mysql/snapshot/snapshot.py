@@ -97,7 +97,7 @@ def _read(connection: Connection, source: Source, filter: Filter, clock: Clock) 
     for _ in range(ATTEMPTS):
         await_decided(connection, clock)
         before = _dictionary(connection, filter)
-        point = fix_snapshot_point(connection, load=True)
+        point = fix_snapshot_point(connection, clock, load=True)
         # Each statement must show the dictionary as it is then, not as in the view of the first one.
         query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         query(connection, "START TRANSACTION READ ONLY")

@@ -89,7 +89,7 @@ class MySqlSource:
             if new and not load and facts.binlog_row_metadata != "FULL":
                 _check_start(facts, self._source.start)
                 self.check(load=True)  # the same prerequisites as for a snapshot point
-                point, tables = definitions_at_position(connection, self._source, self._capture())
+                point, tables = definitions_at_position(connection, self._source, self._capture(), self._clock)
                 start, gtid_set = point.position, point.gtid_set
             elif new and not load:
                 found = self._log.start(connection)

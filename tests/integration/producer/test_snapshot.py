@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +29,7 @@ from connector.mysql.snapshot.opened_table import lock_definitions
 from connector.mysql.snapshot.snapshot import ATTEMPTS, Snapshot, read_snapshot
 from connector.mysql.transforms.filters import Filter
 from tests.support.binlog import changes, read_from
-from tests.support.clock import Slept
+from tests.support.clock import PATIENCE, Slept
 from tests.support.loading import EVERYTHING, a_database, loaded, read_rows, run, take, values
 from tests.support.producing import until
 from tests.support.servers.environment import SqlServer
@@ -50,11 +51,12 @@ def executed(source: Source) -> str:
     return gtids
 
 
-def sleeping(source: Source) -> bool:
-    """Whether a statement sleeps, with its tables open."""
+def in_state(source: Source, *states: str) -> bool:
+    """True while a statement on the source is in one of these states."""
+    named = ", ".join(f"'{state}'" for state in states)
     connection = connect(source)
     try:
-        return bool(query(connection, "SELECT 1 FROM information_schema.processlist WHERE state = 'User sleep'"))
+        return bool(query(connection, f"SELECT 1 FROM information_schema.processlist WHERE state IN ({named})"))
     finally:
         connection.close()
 
@@ -213,19 +215,39 @@ def test_writers_are_blocked_only_while_the_position_is_read(
 def test_blocked_lock_is_reported_as_unavailable(database: tuple[Source, str], monkeypatch: pytest.MonkeyPatch) -> None:
     source, name = database
     run(source, name, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
-    monkeypatch.setattr(moment, "LOCK_WAIT_SECONDS", 1)
+    monkeypatch.setattr(moment, "LOCK_PATIENCE", 0.0)
     slow = connect(source)
     thread = threading.Thread(target=lambda: query(slow, f"SELECT SLEEP(4) FROM {name}.t"))
     thread.start()
-    until(lambda: sleeping(source))
+    until(lambda: in_state(source, "User sleep"))
     try:
         with pytest.raises(SourceUnavailable) as blocked:
             snapshot_of(source)
-        assert blocked.value.where == {"waited_seconds": 1}
+        assert blocked.value.where == {"seconds": 1}
     finally:
         thread.join()
         slow.close()
     assert list(loaded(source).values()) == [[[1]]]
+
+
+def test_lock_that_waits_for_who_waits_for_it_is_given_up_and_had_later(database: tuple[Source, str]) -> None:
+    """A statement waits for a row; the row's transaction waits for the lock, which waits for the statement."""
+    source, name = database
+    run(source, name, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 0), (2, 0)")
+    holder, waiter = connect(source), connect(source)
+    query(holder, "BEGIN")
+    query(holder, f"UPDATE {name}.t SET v = 1 WHERE id = 1")
+    waiting = threading.Thread(target=lambda: query(waiter, f"UPDATE {name}.t SET v = 2 WHERE id = 1"))
+    waiting.start()
+    with ThreadPoolExecutor(1) as pool:
+        snapshot = pool.submit(snapshot_of, source)
+        until(lambda: snapshot.done() or in_state(source, "Waiting for global read lock", "Waiting for table flush"))
+        query(holder, f"UPDATE {name}.t SET v = 3 WHERE id = 2")
+        query(holder, "COMMIT")
+        assert list(snapshot.result(PATIENCE).tables) == [TableName(name, "t")]
+    waiting.join()
+    for session in (holder, waiter):
+        session.close()
 
 
 @dataclass
@@ -267,8 +289,8 @@ def test_xa_transaction_prepared_at_the_snapshot_point_is_retried(
         attempts.append(len(attempts))
         prepared(source, name, f"at{len(attempts)}", len(attempts))
 
-    def each_is_decided(connection: Connection, *, load: bool) -> SnapshotPoint:
-        found = fix_snapshot_point(connection, load=load)
+    def each_is_decided(connection: Connection, clock: Clock, *, load: bool) -> SnapshotPoint:
+        found = fix_snapshot_point(connection, clock, load=load)
         run(source, name, f"XA COMMIT 'at{len(attempts)}'")
         if len(attempts) == 2:
             monkeypatch.setattr("connector.mysql.snapshot.snapshot.await_decided", await_decided)
@@ -314,8 +336,8 @@ def test_ddl_between_position_and_definitions_makes_another_attempt(
     run(source, name, create)
     positions = list[SnapshotPoint]()
 
-    def then_change(connection: Connection, *, load: bool) -> SnapshotPoint:
-        found = fix_snapshot_point(connection, load=load)
+    def then_change(connection: Connection, clock: Clock, *, load: bool) -> SnapshotPoint:
+        found = fix_snapshot_point(connection, clock, load=load)
         positions.append(found)
         if len(positions) <= times:
             run(source, name, ddl)
