@@ -11,20 +11,19 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import quantiles
-from threading import Thread
 from typing import Final
 
 import click
 
 from connector.mysql.server.connection import session
 from connector.mysql.server.semi_sync import SemiSyncState, read_state
+from tests.bench.paced_commits import CLIENTS, commits
 from tests.bench.result import Row, Sheet, out_option
 from tests.bench.site import Service, Site, site
 
 DURABLE: Final = {"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1"}
-CLIENTS: Final = 8  # of the steady rate
 PATIENCE: Final = 60.0
-WARM: Final = 2.0  # seconds that are not counted
+INSERT: Final = "INSERT INTO bench.commits (v) VALUES (REPEAT('g', 90))"
 
 
 @click.command()
@@ -61,7 +60,7 @@ def _measure(sheet: Sheet, place: Site, seconds: float, rates: Sequence[int], *,
             time.sleep(0.1)
         for rate in (0, *rates):
             before = _state(service)
-            took = _commits(place, seconds, rate)
+            took = commits(place.connect, lambda _: INSERT, seconds, rate)
             after = _state(service)
             waited = after.waited > before.waited and after.not_waited == before.not_waited
             cuts = quantiles(took, n=100)
@@ -72,34 +71,6 @@ def _measure(sheet: Sheet, place: Site, seconds: float, rates: Sequence[int], *,
         producer.stop()
     finally:
         _execute(place, "SET GLOBAL rpl_semi_sync_source_enabled = OFF")
-
-
-def _commits(place: Site, seconds: float, rate: int) -> list[float]:
-    """The milliseconds of each commit; at rate 0 one client commits without a pause."""
-    took: list[float] = []
-    clients = CLIENTS if rate else 1
-    begun = time.monotonic()
-
-    def client(number: int) -> None:
-        with place.connect() as connection, connection.cursor() as cursor:
-            connection.autocommit(True)
-            cursor.execute("USE bench")
-            sent = 0
-            while (now := time.monotonic()) < begun + WARM + seconds:
-                due = begun + (sent * clients + number) / rate if rate else now
-                time.sleep(max(0.0, due - now))
-                started = max(due, begun) if rate else time.monotonic()
-                cursor.execute("INSERT INTO commits (v) VALUES (REPEAT('g', 90))")
-                sent += 1
-                if started >= begun + WARM:
-                    took.append((time.monotonic() - started) * 1000)
-
-    threads = [Thread(target=client, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return took
 
 
 def _execute(place: Site, *statements: str) -> None:
