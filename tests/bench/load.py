@@ -1,7 +1,7 @@
 """`python -m tests.bench.load`: the initial load of six tables to Kafka, beside plain SELECTs of the same rows.
 
 The tables have an integer key, a skewed one, a composite one and a text as key; one has no key, one has values of
-1 MiB. A plain SELECT is read from the socket and thrown away, by as many connections as the load has. A figure is void
+16 MiB. A plain SELECT is read from the socket and thrown away, by as many connections as the load has. A figure is void
 if the log is incomplete.
 """
 
@@ -32,8 +32,9 @@ TABLES = {
     "named": ("id VARCHAR(40) NOT NULL PRIMARY KEY", "CONCAT(LEFT(SHA2({n}, 256), 20), {n})", 0.15),
     "keyless": ("id BIGINT NOT NULL", "{n}", 0.1),
 }
-LARGE = 1 << 20
-LARGE_ROWS = 64
+LARGE = 16 << 20
+LARGE_ROWS = 8
+SETTINGS = {"innodb_buffer_pool_size": "1G", "max_allowed_packet": "64M", "innodb_redo_log_capacity": "1G"}
 CHUNK = 1 << 20
 LAST = 5 + 4  # bytes of the packet that ends the rows
 
@@ -134,7 +135,7 @@ def loaded(place: Site, service: Service, connections: int, rows: int) -> Row:
 def main(*, rows: int, connections: Sequence[int], repeats: int, out: Path) -> None:
     """Measure the initial load; exit 1 if a figure is void."""
     sheet = Sheet(out, "load", {"rows": rows})
-    with site({"innodb_buffer_pool_size": "1G", "max_allowed_packet": "64M"}) as place:
+    with site(SETTINGS) as place:
         whole = fill(place.connect, rows)
         selects(place.connect, 1)  # all tables are in memory from here on
         for repeat in range(repeats):
