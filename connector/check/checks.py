@@ -1,4 +1,4 @@
-"""Checks the source with its settings and grants, the brokers with the log's topics, the target, and Java.
+"""Checks the source with its settings and grants, the brokers with the log's topics, the target, the relay, and Java.
 
 Nothing is created, claimed or fenced, and all servers are asked side by side: those that do not answer are reported
 together after `PATIENCE`.
@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from connector.check.result import Check, failed, ok, warning
 from connector.clock import SystemClock
 from connector.config import Config
 from connector.config.target_url import target_kind
-from connector.errors import ConnectorError, MissingPrivilege, PreflightError, ValueNotRepresentable
+from connector.errors import ConfigError, ConnectorError, MissingPrivilege, PreflightError, ValueNotRepresentable
 from connector.fetching.java import installed_java, is_fetched
 from connector.fetching.versions import JAVA_LEAST_VERSION
 from connector.kafka.topics import Topics
@@ -24,6 +25,7 @@ from connector.mysql.preflight.zero_dates import FIRST_ROWS, DateColumn, zero_da
 from connector.mysql.server.connection import Connection, connect
 from connector.mysql.server.dump import replica_uuid
 from connector.mysql.transforms.filters import Filter
+from connector.private_files import guarded
 from connector.targets.open import check_target
 
 SOURCE: Final = "source"
@@ -35,21 +37,21 @@ PATIENCE: Final = 4.0  # seconds for a server to answer; as long as that of the 
 
 
 def check(config: Config, environ: Mapping[str, str]) -> list[Check]:
-    """Check source, grants, Kafka, target and Java.
+    """Check source, grants, Kafka, target, the relay's folder and Java.
 
     Args:
         config: the configuration.
         environ: the environment, for Java.
 
     Returns:
-        At least one result for each, in this order.
+        At least one result for each, in this order; none for a relay that is off.
     """
     with ThreadPoolExecutor(max_workers=4) as pool:
         kafka = pool.submit(check_kafka, config)
         target = pool.submit(check_target_server, config)
         java = pool.submit(check_java, environ)
         source = check_source(config, lambda: kafka.result()[1])
-        return [*source, *kafka.result()[0], *target.result(), java.result()]
+        return [*source, *kafka.result()[0], *target.result(), *check_relay(config), java.result()]
 
 
 def check_kafka(config: Config) -> tuple[list[Check], bool]:
@@ -139,6 +141,22 @@ def check_target_server(config: Config) -> list[Check]:
         return [ok(TARGET, check_target(config.target))]
     except ConnectorError as error:
         return [failed(TARGET, error)]
+
+
+def check_relay(config: Config) -> Iterator[Check]:
+    """Check that the relay's folder, or the one in which it will be created, can be written to by this user alone."""
+    if (folder := config.relay.dir) is None:
+        return
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    try:
+        guarded(existing, "relay.dir")
+        with TemporaryDirectory(dir=existing):  # asked of the system: root may not write everywhere either
+            pass
+        yield ok("relay", f"{folder}" if existing == folder.absolute() else f"{folder}, which will be created")
+    except ConnectorError as error:
+        yield failed("relay", error)
+    except OSError as error:
+        yield failed("relay", ConfigError(f"relay.dir cannot be written to: {error.strerror}", folder=existing))
 
 
 def check_java(environ: Mapping[str, str]) -> Check:

@@ -65,14 +65,17 @@ def load(
     load begins.
     """
     from connector.clock import SystemClock
-    from connector.errors import ConfigError
+    from connector.errors import ConfigError, escaped
     from connector.kafka.log_reader import LogReader
     from connector.kafka.requests import send_requests
+    from connector.status.source import read_source
 
     if not tables and not status:
         raise ConfigError("no table is named", hint="thl load schema.table; thl load --status shows all loads")
     if targets and (status or cancel):
         raise ConfigError("--for-target says for which targets tables are loaded: not with --status or --cancel")
+    if status and (cancel or wait):
+        raise ConfigError("--status shows loads: not with --cancel or --wait")
     _check_ids(targets)
     with LogReader(config, high_watermark=True) as reader:
         control = reader.control()
@@ -84,9 +87,11 @@ def load(
     send_requests(config, requests)
     for request in requests:
         asked = "asked to end the load of" if cancel else "asked to load"
-        click.echo(f"{asked} {request.table}{_for(request.targets)}")
+        click.echo(escaped(f"{asked} {request.table}{_for(request.targets)}"))
         if not cancel and set(request.targets) != set(targets):
             click.echo("  an earlier load of it has begun, and not ended: the targets of that load are among these")
+    if not cancel and not read_source(config.source).read:
+        click.echo("no producer reads the source's binary log: the load begins once `thl produce` is started")
     if wait:
         _wait(config, requests)
 
@@ -142,7 +147,8 @@ def _asked_for(
     together: dict[TableName, list[SourceTable]] = {}  # by published name
     for table in tables.values():
         together.setdefault(captured.published_name(table.layout.name), []).append(table)
-    named = _matching(patterns, list(tables), "the source has no captured table", captured)
+    hint = "source.filters decides what is captured"
+    named = _matching(patterns, list(tables), "the source has no captured table", hint, captured)
     requests = []
     for published in dict.fromkeys(map(captured.published_name, named)):
         _check_loadable(together[published], captured)
@@ -188,14 +194,16 @@ def _asked_to_end(control: ControlState, patterns: Sequence[str], now: int) -> l
 
     from connector.log.epochs.loads import outstanding
 
-    under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads)]
+    under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads, control.trapped)]
     return [
         replace(control.load_requests[name], asked_at=now, asked_by=who(), cancel=True)
-        for name in _matching(patterns, under_way, "no load is under way of", None)
+        for name in _matching(patterns, under_way, "no load is under way of", "thl load --status shows all", None)
     ]
 
 
-def _matching(patterns: Sequence[str], names: Sequence[TableName], what: str, folded: Filter | None) -> list[TableName]:
+def _matching(
+    patterns: Sequence[str], names: Sequence[TableName], what: str, hint: str, folded: Filter | None
+) -> list[TableName]:
     from connector.errors import PreflightError
     from connector.patterns import table_pattern
 
@@ -205,33 +213,30 @@ def _matching(patterns: Sequence[str], names: Sequence[TableName], what: str, fo
         pattern = table_pattern(fold(text.strip()))
         matched = [name for name in names if pattern.finds(fold(name.schema), fold(name.table))]
         if not matched:
-            raise PreflightError(f"{what} {text}", hint="source.filters decides what is captured; thl load --status")
+            raise PreflightError(f"{what} {text}", hint=hint)
         chosen += [name for name in matched if name not in chosen]
     return chosen
 
 
 def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
+    from connector.errors import escaped
     from connector.log.epochs.newest_load import NewestLoad
-    from connector.patterns import table_pattern
 
-    chosen = [table_pattern(pattern) for pattern in patterns]
-    shown = [
-        load
-        for load in NewestLoad.each(control.load_requests, control.loads, control.trapped)
-        if not chosen or any(pattern.finds(*load.table) for pattern in chosen)
-    ]
+    newest = {load.table: load for load in NewestLoad.each(control.load_requests, control.loads, control.trapped)}
+    hint = "thl load --status shows all"
+    chosen = _matching(patterns, list(newest), "no load is known of", hint, None) if patterns else list(newest)
+    shown = [newest[table] for table in chosen]
     if as_json:
         click.echo(json.dumps([_fields(load) for load in shown], indent=2))
         return
     for load in shown:
         of = f" of about {load.estimate}" if load.estimate else ""
+        rows = f", {load.rows} rows{of}" if load.rows is not None else ""
         click.echo(
-            f"{load.table}{_for(load.targets)}: {load.state}"
-            + (f", {load.rows} rows{of}" if load.rows is not None else "")
-            + (f": {load.why}" if load.why else "")
+            escaped(f"{load.table}{_for(load.targets)}: {load.state}{rows}{f': {load.why}' if load.why else ''}")
         )
     if not shown:
-        click.echo("no table was loaded but by the initial load")
+        click.echo("no table was loaded, and none was asked for")
 
 
 def _fields(load: NewestLoad) -> dict[str, Any]:
@@ -253,7 +258,7 @@ def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
         PreflightError: one was stopped or cancelled, or another was asked for in its place.
     """
     from connector.clock import SystemClock
-    from connector.errors import PreflightError
+    from connector.errors import PreflightError, escaped
     from connector.kafka.log_reader import LogReader
     from connector.log.epochs.loads import LoadState
     from connector.log.epochs.newest_load import WAITING, NewestLoad
@@ -279,6 +284,6 @@ def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
             if newest.state != LoadState.ENDED and not asked.cancel:
                 what = f"the load of {newest.table} was {newest.state}"
                 raise PreflightError(f"{what}: {newest.why}" if newest.why else what, service=config.service)
-            click.echo(f"{newest.table}: {newest.state}, {newest.rows or 0} rows")
+            click.echo(escaped(f"{newest.table}: {newest.state}, {newest.rows or 0} rows"))
         if waiting:
             clock.sleep(POLL_SECONDS)

@@ -40,7 +40,10 @@ class InitialLoad(Section):
         "after the round's rows, so they wait for about so long.",
     )
     max_rows_per_second: int | None = Field(
-        None, ge=1, description="Most rows that loads publish in a second; none: no limit."
+        None,
+        ge=1,
+        description="Rows that loads publish in a second, on average; a round reads about as many at most. none: no "
+        "limit.",
     )
     first: tuple[TableGlob, ...] = Field(
         (),

@@ -17,6 +17,8 @@ from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range, outside
+from connector.log.epochs.loads import LoadState
+from connector.log.epochs.newest_load import NewestLoad
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableName
@@ -91,6 +93,7 @@ def collect(
         inconsistent=found.inconsistent,
         excluded=found.excluded,
         loading=found.loading,
+        loads=_newest_loads(found.control),
         trapped=found.control.trapped if found.control else (),
     )
     if applier.events_behind and found.target is not None:
@@ -197,9 +200,21 @@ def applier_status(
     inconsistent: Sequence[Inconsistent] = (),
     excluded: Mapping[TableName, Excluded] | None = None,
     loading: Mapping[TableName, Loading] | None = None,
+    loads: Mapping[TableName, NewestLoad] | None = None,
     trapped: Sequence[Range] = (),
 ) -> ApplierStatus:
-    """Compute the applier's numbers. Trapped events are in the log, but are not to be applied."""
+    """Compute the applier's numbers.
+
+    Args:
+        target: its row; None: there is none.
+        ends: the ends of the log.
+        now: µs since 1970 UTC.
+        known: the target was read.
+        request: the newest request to go offline.
+        inconsistent, excluded, loading: tables of which the target says so.
+        loads: the newest loads, by the tables' names in the log.
+        trapped: events that are in the log, but are not to be applied.
+    """
     if target is None:
         return ApplierStatus(state=ServiceState.NONE if known else ServiceState.UNKNOWN)
     behind = outside(trapped, Seqno(target.seqno + 1), ends.newest) if ends.newest >= 0 else None
@@ -207,6 +222,8 @@ def applier_status(
     tables_alone = bool(loading) and all(entry.consistent for entry in (loading or {}).values())
     if request is not None:
         state = ServiceState.STOPPING if request.offline_at is None else ServiceState.OFFLINE
+    elif target.applier is False:
+        state = ServiceState.OFFLINE
     elif not target.consistent and target.because != ("channels",) and not tables_alone:
         state = ServiceState.LOADING
     else:
@@ -229,7 +246,7 @@ def applier_status(
         offline_reason=request.reason if request else "",
         inconsistent_tables=tuple(f"{one.schema}.{one.table} since {one.since} ({one.reason})" for one in inconsistent),
         excluded_tables=tuple(starmap(_excluded, (excluded or {}).items())),
-        loading_tables=tuple(starmap(_loading, (loading or {}).items())),
+        loading_tables=tuple(_loading(name, entry, (loads or {}).get(name)) for name, entry in (loading or {}).items()),
     )
 
 
@@ -237,13 +254,22 @@ def _excluded(name: TableName, entry: Excluded) -> str:
     return f"{name} since {entry.since}, {entry.changes} row changes, by {entry.by} ({entry.reason})"
 
 
-def _loading(name: TableName, entry: Loading) -> str:
+def _newest_loads(control: ControlState | None) -> dict[TableName, NewestLoad]:
+    if control is None:
+        return {}
+    newest = NewestLoad.each(control.load_requests, control.loads, control.trapped)
+    return {load.in_log: load for load in newest}
+
+
+def _loading(name: TableName, entry: Loading, load: NewestLoad | None) -> str:
     began = datetime.fromtimestamp(entry.at / 1e6, UTC).isoformat(timespec="seconds")
     waits = {
         LoadContent.AWAITS_ROWS: ", waits for its rows",
         LoadContent.AWAITS_BEGIN: ", has to be loaded again, because its key has changed",
     }
-    return f"{name} since {entry.since} ({began}){waits.get(entry.state, '')}"
+    ended = "" if load is None or load.state not in (LoadState.CANCELLED, LoadState.STOPPED) else load.state
+    again = f", but the load was {ended}: the table is not whole here before the end of another `thl load`"
+    return f"{name} since {entry.since} ({began}){waits.get(entry.state, '')}{again if ended else ''}"
 
 
 def _replicas(config: Config, source: SourceView | None, problems: list[str]) -> Iterator[str]:

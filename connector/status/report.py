@@ -78,7 +78,8 @@ class ApplierStatus:
     """The applier's numbers, from the target's position and the log.
 
     Args:
-        state: ONLINE if every event is applied, OFFLINE after a request. It does not show whether an applier runs.
+        state: ONLINE if every event is applied, OFFLINE after a request, or while no applier has a session with the
+            target. Whether one runs is not known of SQLite, which has no sessions.
         applied_last_seqno, applied_last_event_id, applied_last_epoch: the last applied event.
         applied_latency: seconds from that event's commit on the source to its commit on the target.
         relative_latency: seconds since that event's commit on the source.
@@ -167,6 +168,8 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: LagLim
         found.append("there is no log: start `thl produce`, or correct `service`")
     if producer.state is ServiceState.OFFLINE:
         found.append("no producer reads the source's binary log")
+    if applier.state is ServiceState.OFFLINE and not applier.offline_requested_by:
+        found.append("no applier has a session with the target: start `thl apply`")
     for name, end in (("producer", producer), ("applier", applier)):
         if (end.seconds_behind or 0) > limits.seconds_behind:
             found.append(f"the {name} is {end.seconds_behind:.0f} s behind ({end.events_behind} events)")

@@ -14,7 +14,7 @@ from connector.config.target_url import sqlite_file, target_kind
 from connector.errors import TargetUnavailable
 from connector.log.transaction.position import Intent
 from connector.targets.bookkeeping import intent_from, intent_query
-from connector.targets.postgres.connection import connect
+from connector.targets.postgres.connection import applier_connected, connect
 
 _COLUMNS = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_time, applied_at, token"
 
@@ -42,6 +42,7 @@ class TargetRow:
         channels: the last seqno that each of several writers has committed, -1 before its first.
         intent: the commit that is not whole.
         unreadable: tables that the account may not read.
+        applier: an applier has a session with the target; None: not known.
     """
 
     log_id: str
@@ -57,6 +58,7 @@ class TargetRow:
     channels: tuple[int, ...] = ()
     intent: Intent | None = None
     unreadable: tuple[str, ...] = ()
+    applier: bool | None = None
 
 
 def read_target(url: str, service: str) -> TargetRow | None:
@@ -108,7 +110,9 @@ def _postgres(url: str, service: str) -> TargetRow | None:
                 return None
             query = f"SELECT {_COLUMNS} FROM thl.thl_position WHERE service = %s"
             found = connection.execute(query.encode(), (service,)).fetchone()
-            return None if found is None else _with_writers(connection, service, found)
+            if found is None:
+                return None
+            return replace(_with_writers(connection, service, found), applier=applier_connected(connection, service))
     except psycopg.Error as error:
         raise TargetUnavailable(f"the target cannot be read: {error}") from error
 

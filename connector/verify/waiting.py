@@ -41,13 +41,12 @@ def wait(
         quiet = clock.monotonic() - moved
         if not reason and quiet >= min(QUIET_SECONDS, patience):
             reason = _missing_process(source, target, service)
-            fields = {
-                "service": service,
-                "seqno": state.seqno,
-                "reason": reason,
-                "compared_in": max(patience - quiet, 0),
-            }
-            LOG.warning("the target lags and makes no progress", extra=fields)
+            fields = {"service": service, "seqno": state.seqno, "reason": reason}
+            LOG.warning(
+                "the target made no progress for %.0f s; it is compared as it is after %.0f s without any",
+                *(quiet, patience),
+                extra=fields,
+            )
         if quiet >= patience:
             return reason
         clock.sleep(POLL_SECONDS)
@@ -58,6 +57,8 @@ def _missing_process(source: SourceReader, target: TargetReader, service: str) -
         return "no producer reads the source's binary log: thl produce"
     if target.applied(service) is False:
         return "no applier has a session with the target: thl apply"
+    if source.read() and target.applied(service):
+        return "producer and applier run"
     return "whether producer and applier run is not known: thl status tells how far each is"
 
 

@@ -18,6 +18,7 @@ class NewestLoad:
 
     Args:
         table: the table, by its name on the source.
+        in_log: the table's name in the log.
         load: the ID of the load.
         asked_at: when it was asked for, in µs since 1970 UTC; 0: nobody knows.
         targets: the IDs of the targets that it is for; none: all.
@@ -28,6 +29,7 @@ class NewestLoad:
     """
 
     table: TableName
+    in_log: TableName
     load: str
     asked_at: int
     targets: tuple[str, ...]
@@ -53,23 +55,28 @@ class NewestLoad:
             if table in requests:
                 yield cls._of(requests[table], states.get(table), trapped)
             else:
-                yield cls._begun(states[table], 0, states[table].targets)
+                yield cls._begun(states[table], table, 0, states[table].targets)
 
     @classmethod
     def _of(cls, request: LoadRequest, state: TableLoad | None, trapped: Sequence[Range]) -> NewestLoad:
         if state is not None and state.load == request.load:
             again = state.state in (LoadState.LOADING, LoadState.ENDED) and overlaps(trapped, state.begin, state.last)
             if not again:
-                return cls._begun(state, request.asked_at, request.targets)
-        shown: str = LoadState.CANCELLED if request.cancel else WAITING
+                return cls._begun(state, request.in_log, request.asked_at, request.targets)
         return cls(
-            table=request.table, load=request.load, asked_at=request.asked_at, targets=request.targets, state=shown
+            table=request.table,
+            in_log=request.in_log,
+            load=request.load,
+            asked_at=request.asked_at,
+            targets=request.targets,
+            state=LoadState.CANCELLED if request.cancel else WAITING,
         )
 
     @classmethod
-    def _begun(cls, state: TableLoad, asked_at: int, targets: tuple[str, ...]) -> NewestLoad:
+    def _begun(cls, state: TableLoad, in_log: TableName, asked_at: int, targets: tuple[str, ...]) -> NewestLoad:
         return cls(
             table=state.table,
+            in_log=in_log,
             load=state.load,
             asked_at=asked_at,
             targets=targets,

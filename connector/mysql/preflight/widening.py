@@ -2,7 +2,8 @@
 
 A table with rows that begins to be captured would be partial: its old rows are missing, and the first change of one
 stops the applier. So the epoch's record has the capturing configuration; if it differs, the producer checks the
-source's tables. Tables that were not captured at all join: they are loaded. What else the log lacks is refused.
+source's tables. Tables that were not captured at all join: they are loaded, with rows or without. What else the log
+lacks is refused.
 """
 
 from __future__ import annotations
@@ -147,16 +148,17 @@ def _rekeyed(source: Source, before: Mapping[str, Any]) -> bool:
 
 
 def _tables(connection: Connection, new: Filter, old: Filter, rekeyed: bool) -> Iterator[MissingHistory]:
-    """Tables with rows that the log lacks, or has with other values."""
+    """Tables that join, and those with rows that the log lacks or has with other values."""
     rows = query(connection, _TABLES)
     found = {TableName(row["s"], row["t"]): bool(row["loadable"]) for row in rows}
     captured = [name for name in found if name.schema not in SYSTEM_SCHEMAS and new.captures(*name)]
     together = Counter(map(new.published_name, captured))
     for name in captured:
         why = _why(connection, name, new, old, rekeyed=rekeyed)
-        if why and (why == _DELETES or _holds_rows(connection, name)):
-            whole = {"insert", "delete", "ddl"} <= set(new.actions(*name)) and together[new.published_name(name)] == 1
-            joins = why == _NOT_CAPTURED and found[name] and whole
+        whole = {"insert", "delete", "ddl"} <= set(new.actions(*name)) and together[new.published_name(name)] == 1
+        joins = why == _NOT_CAPTURED and found[name] and whole
+        # A table that joins may be in the log from an earlier time, with rows and columns that it no longer has.
+        if why and (joins or why == _DELETES or _holds_rows(connection, name)):
             yield MissingHistory(str(name), why, name if joins else None)
 
 

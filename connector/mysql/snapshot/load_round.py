@@ -89,11 +89,12 @@ class LoadRound:
         self._sessions: list[Connection] = []
         self._threads: list[Thread] = []
         self._divisions: dict[TableName, Division] = {}
+        self._chunk_rows: dict[TableName, int] = {}
         self._next = Lock()
         self._failed: dict[TableName, ConnectorError] = {}
         self._found: Handover[tuple[TableName, Rows]] | None = None
         self._deadline = 0.0
-        self._begun = False  # a chunk was read
+        self._divided = 0  # rows of the chunks so far, at most
         self.brief = brief
         self.position = SourcePosition("", 0)
         self.time = 0
@@ -195,6 +196,7 @@ class LoadRound:
                 of_bytes = CHUNK_BYTES * max(1, table.estimate) // max(1, table.bytes)
                 rows = max(1, min(settings.chunk_rows, settings.max_rows_per_second or settings.chunk_rows, of_bytes))
                 self._divisions[wanted.name] = Division(table, rows if table.layout.key else None, wanted.after)
+                self._chunk_rows[wanted.name] = rows
         self._deadline = self._clock.monotonic() + settings.round_seconds
         self._found = Handover(2 * self._source.batch_bytes, len(self._sessions))
         for number, session in enumerate(self._sessions):
@@ -210,7 +212,7 @@ class LoadRound:
         with speaking_to(self._source):
             for name, division in self._divisions.items():
                 if not self.tables[name].has_key and not self._over and not self._failed:
-                    self._begun = True
+                    self._divided += 1
                     chunk = division.next(session)
                     try:
                         yield from ((name, rows) for rows in self._batches(session, name, chunk or KeyRange()))
@@ -221,8 +223,10 @@ class LoadRound:
 
     @property
     def _over(self) -> bool:
-        """True if no further chunk begins; each round has one at least."""
-        return self._begun and self._clock.monotonic() >= self._deadline
+        """True if no further chunk begins; each round has one at least, and about the rows of a second at most."""
+        most = self._source.snapshot.max_rows_per_second
+        enough = most is not None and self._divided >= most
+        return bool(self._divided) and (enough or self._clock.monotonic() >= self._deadline)
 
     def progress(self, name: TableName) -> tuple[Bound | None, bool]:
         """The greatest key of a table's chunks, and whether they are all, after `rows`.
@@ -277,7 +281,7 @@ class LoadRound:
                 if self._over:
                     return None
                 if (chunk := division.next(session)) is not None:
-                    self._begun = True
+                    self._divided += self._chunk_rows[name]
                     return name, chunk
         return None
 

@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from connector.addresses import on_this_machine
 from connector.errors import ConfigError
+from connector.targets.postgres.names import POSTGRES_NAME_BYTES
 
 # Detects it within a minute, both while waiting for an answer and while sending (COPY). Without tcp_user_timeout the
 # kernel would resend for about 15 minutes.
@@ -52,6 +53,21 @@ def open_session(url: str, name: str) -> psycopg.Connection:
     session = connect(url, name)
     session.execute(_SESSION)
     return session
+
+
+def applier_name(service: str) -> str:
+    """The `application_name` of the applier's session, cut as PostgreSQL cuts it."""
+    return f"thl {service}".encode()[:POSTGRES_NAME_BYTES].decode(errors="ignore")
+
+
+def applier_connected(connection: psycopg.Connection, service: str) -> bool:
+    """True if an applier of a service has a session with the database.
+
+    Raises:
+        psycopg.Error: the server does not answer.
+    """
+    sql = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
+    return connection.execute(sql, (applier_name(service),)).fetchone() is not None
 
 
 def parts_of(url: str) -> dict[str, str | int | None]:

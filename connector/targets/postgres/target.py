@@ -52,7 +52,7 @@ from connector.targets.postgres.bookkeeping import (
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
 from connector.targets.postgres.changed_by_others import check_deletes, check_key_collations
 from connector.targets.postgres.commit_steps import CommitSteps
-from connector.targets.postgres.connection import open_session
+from connector.targets.postgres.connection import applier_name, open_session
 from connector.targets.postgres.ddl import PostgresDictionary, column_names_of
 from connector.targets.postgres.divided_commit import DividedCommit
 from connector.targets.postgres.errors import connector_error, translated
@@ -132,7 +132,7 @@ class PostgresTarget:
     def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
         """Claim the target. Waits for the running commit of an older applier."""
         with translated(), self._db.transaction():
-            self._db.execute("SELECT set_config('application_name', %s, false)", (f"thl {service}",))
+            self._db.execute("SELECT set_config('application_name', %s, false)", (applier_name(service),))
             self._db.execute("SELECT pg_advisory_xact_lock(hashtext('thl'))")
             self._divided.lock(service)
             missing = ensure_bookkeeping(self._db)

@@ -229,6 +229,15 @@ def test_chunk_is_no_larger_than_the_rows_a_second(database: tuple[Source, str])
     assert after == {TableName(name, "numbers"): ("49",)}
 
 
+def test_round_reads_about_as_many_rows_as_may_be_read_in_a_second(database: tuple[Source, str]) -> None:
+    source, name = database
+    fill(source, name)
+    limited = by(source, max_rows_per_second=250, chunk_rows=100, round_seconds=60)
+    read = Read()
+    read_round(limited, {TableName(name, "numbers"): None}, read)
+    assert sorted(read.rows["numbers"]) == [[number] for number in range(300)]
+
+
 def test_refused_connections_leave_fewer_readers_and_a_warning(
     mysql_server: SqlServer, database: tuple[Source, str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,6 +14,8 @@ from connector.config.source import Source
 from connector.kafka.ends import LogEnds
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.epochs.fork import Range
+from connector.log.epochs.loads import LoadState
+from connector.log.epochs.newest_load import NewestLoad
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import PendingChecksum
@@ -33,6 +35,7 @@ from connector.status.report import (
 from connector.status.source import SourceView
 from connector.status.target import TargetRow
 from connector.status.trepctl import tungsten_names
+from connector.targets.signal_table import Request
 from connector.targets.target_schema import LoadContent, Loading
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -167,6 +170,36 @@ def test_tables_that_are_loaded_are_named(consistent: bool, state: LoadContent, 
     assert found.state is (ServiceState.BEHIND if consistent else ServiceState.LOADING)
     assert found.loading_tables == (shown,)
     assert f"table is being loaded: {shown}" in problems_of(WELL[0], found, LagLimits())
+
+
+@pytest.mark.parametrize(
+    ("state", "ended"), [(LoadState.CANCELLED, True), (LoadState.STOPPED, True), (LoadState.LOADING, False)]
+)
+def test_table_whose_load_was_ended_is_not_said_to_be_loaded_for_ever(state: LoadState, ended: bool) -> None:
+    name, in_log = TableName("shop", "orders"), TableName("lake", "orders")
+    entry = Loading(load="l1", since=Seqno(7), at=NOW, state=LoadContent.MARKED, consistent=False)
+    load = NewestLoad(table=name, in_log=in_log, load="l1", asked_at=1, targets=(), state=state)
+    found = applier_status(TARGET, ENDS, NOW, known=True, loading={in_log: entry}, loads={in_log: load})
+    (shown,) = found.loading_tables
+    assert (f"but the load was {state}" in shown) == ended
+
+
+@pytest.mark.parametrize(
+    ("applier", "request_", "state", "problem"),
+    [
+        (False, None, ServiceState.OFFLINE, True),
+        (False, Request(NOW, "ann@here", "", NOW), ServiceState.OFFLINE, False),
+        (True, None, ServiceState.BEHIND, False),
+        (None, None, ServiceState.BEHIND, False),
+    ],
+)
+def test_target_without_an_applier_is_a_problem_unless_that_was_asked_for(
+    applier: bool | None, request_: Request | None, state: ServiceState, problem: bool
+) -> None:
+    found = applier_status(replace(TARGET, applier=applier), ENDS, NOW, known=True, request=request_)
+    assert found.state is state
+    told = "no applier has a session with the target: start `thl apply`"
+    assert (told in problems_of(WELL[0], found, LagLimits())) == problem
 
 
 WELL = (

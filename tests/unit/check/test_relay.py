@@ -1,0 +1,38 @@
+"""`thl check` looks at the relay's folder, and creates nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from connector.check.checks import check_relay
+from connector.check.result import CheckState
+from connector.config.loading import load
+from connector.config.model import Config
+
+
+def configured(folder: Path | None) -> Config:
+    return load(None, {} if folder is None else {"THL_RELAY__DIR": str(folder)})
+
+
+def test_without_a_relay_nothing_is_checked() -> None:
+    assert list(check_relay(configured(None))) == []
+
+
+def test_folder_that_will_be_created_is_said_to_be_and_is_not_created(tmp_path: Path) -> None:
+    (found,) = check_relay(configured(tmp_path / "relay" / "one"))
+    assert found.state is CheckState.OK
+    assert "will be created" in found.found
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (found,) = check_relay(configured(tmp_path / "open"))
+    assert found.state is CheckState.FAILED
+
+
+def test_folder_that_cannot_be_created_is_refused() -> None:
+    (found,) = check_relay(configured(Path("/proc/relay")))
+    assert found.state is CheckState.FAILED
+    assert "cannot be written to" in found.found
