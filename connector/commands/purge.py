@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 def purge(config: Config, from_seqno: int | None, to_seqno: int | None, relay: Path | None, yes: bool) -> None:
     """Delete events at the beginning or at the end of a relay, while no applier writes to it.
 
-    Of earlier events only whole files are deleted, and the newest file stays. Events that the target of the
-    configuration needs to finish a commit of several writers are not deleted; the target must answer.
+    --to-seqno deletes only whole files, and the newest one stays. --from-seqno deletes every file if N is the oldest
+    event or before it. Events that the target of the configuration needs to finish a commit of several writers are
+    not deleted; the target must answer.
     """
     from connector.clock import SystemClock
     from connector.errors import ConfigError
