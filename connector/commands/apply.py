@@ -246,9 +246,9 @@ def _finished(config: Config, position: TargetPosition) -> str:
     """The line after a commit was made whole from the relay."""
     from connector.applier.from_relay import CAUSES, causes_left
 
-    place = f"event {position.seqno} of service {config.service}"
     if position.intent is not None:
-        return f"stopped before the commit after {place} was whole"
+        return _stopped(position)
+    place = f"event {position.seqno} of service {config.service}"
     causes = "; ".join(f"{cause}: {CAUSES[cause]}" for cause in causes_left(config, position))
     consistent = "the target is consistent at" if position.consistent else "the commit is whole up to"
     return f"no broker answers; made whole from the relay: {consistent} {place}" + (f" ({causes})" if causes else "")
@@ -258,6 +258,11 @@ def _stopped(position: TargetPosition) -> str:
     """The end of a run in words."""
     from connector.log.ids import NO_SEQNO
 
+    if position.intent is not None:
+        return (
+            f"stopped within the commit of events {position.intent.span} of service {position.service}: the target is "
+            "not consistent; thl apply finishes the commit"
+        )
     if position.seqno == NO_SEQNO:
         return f"stopped before the first event of service {position.service}"
     ids = ", ".join(filter(None, (position.event_id, position.gtid_set and f"GTIDs {position.gtid_set}")))
@@ -269,7 +274,7 @@ def _stopped(position: TargetPosition) -> str:
 
 
 def _inconsistency(position: TargetPosition) -> str:
-    """The reason why a position is not consistent."""
+    """The reason why a position without an intent is not consistent; a load of single tables is none (`_loading`)."""
     if position.rewound_from > position.seqno:
         return f"the target is consistent again after event {position.rewound_from}"
     return "the initial load is not complete"
