@@ -32,7 +32,8 @@ LIBRARIES: Final[Mapping[str, str]] = {
     "pandas": "pandas",  # without which Spark's Arrow functions refuse to run
     "confluent_kafka": "confluent-kafka",
 }
-MODULES: Final = ("connector.log.compact.scan", "connector.spark.source.task")
+# What tasks run, for the applier and for the DataFrame source: these import every compiled module that tasks use.
+MODULES: Final = ("connector.spark.stream.range_task", "connector.spark.source.task")
 WAIT: Final = 0.2  # seconds between two looks at the executors at start
 STEADY_SECONDS: Final = 1.0  # without a new executor, after which the probe begins
 PROBE_SECONDS: Final = 60.0  # at least, for the probe: the first Python of an executor may start slowly
