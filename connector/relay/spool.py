@@ -41,6 +41,7 @@ class RecordSpool:
         number, self._path = _taken(folder) or _made(folder)
         self._file = os.fdopen(number, "wb", buffering=0)
         self.size = 0  # bytes of all records
+        self._referred = False  # a segment has records here
 
     def __enter__(self) -> Self:
         return self
@@ -48,10 +49,10 @@ class RecordSpool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the file; an empty one is deleted."""
+        """End the file; delete it if the task has failed, or if no segment refers to it."""
         self._file.close()
-        if not self.size:
-            self._path.unlink()
+        if kind is not None or not self._referred:
+            self._path.unlink(missing_ok=True)  # the session may have ended
 
     def add_range(self, begin: int, ends: array[int], messages: Messages, first: int, end: int) -> None:
         """Store the records of messages, each a whole event.
@@ -77,7 +78,8 @@ class RecordSpool:
         self._write(record)
 
     def since(self, begin: int) -> SpooledRecords:
-        """Return the place of the records from `begin` on."""
+        """Return the place of the records from `begin` on, for a segment."""
+        self._referred = True
         return SpooledRecords(os.fsencode(self._path), begin, self.size)
 
     def _write(self, records: bytearray) -> None:

@@ -87,7 +87,7 @@ def records_of(folder: Path) -> None:
         ends = array("q")
         with measured(taken, "tasks"), RecordSpool(folder) as spool:
             spool.add_range(0, ends, messages, 0, EVENTS)
-        path, begin, end = spool.since(0)
+            path, begin, end = spool.since(0)
         stored = StoredRecords(SpoolFile(path), begin, end)
         events = range(seqno, seqno + EVENTS)
         with measured(taken, "driver"):

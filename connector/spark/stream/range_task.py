@@ -1,6 +1,7 @@
 """Reads offset ranges, and reduces them to segments: in a Python worker of Spark, or in the driver while workers start.
 
-A task has no effects.
+A task may fail, or run twice: it changes nothing but files of its own in the session's folder (new ones, and some that
+the driver has left to tasks), which count only if the driver gets their names.
 """
 
 from __future__ import annotations

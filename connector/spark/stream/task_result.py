@@ -169,11 +169,15 @@ def _read(kind: bytes, content: pa.Buffer) -> Sequence[Part]:
 
 
 def written(folder: Path, parts: Iterable[Part]) -> bytes:
-    """Write a result into a new file, and return its path."""
+    """Write a result into a new file, which is deleted if there is an error, and return its path."""
     number, path = tempfile.mkstemp(dir=folder)
-    with os.fdopen(number, "wb") as file:
-        for content in serialized(parts):
-            file.write(content)
+    try:
+        with os.fdopen(number, "wb") as file:
+            for content in serialized(parts):
+                file.write(content)
+    except BaseException:
+        Path(path).unlink(missing_ok=True)  # the session may have ended
+        raise
     return os.fsencode(path)
 
 
