@@ -34,9 +34,9 @@ from connector.log.compact.segment import Segment
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Kind, LogId, Outcome, Seqno
+from connector.log.reading.event_order import EventOrder
 from connector.log.reading.event_range import EventRange
-from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
-from connector.log.reading.stored_order import StoredOrder
+from connector.log.reading.event_sequencer import Release, Voided
 from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.load import Part as LoadPart
 from connector.log.transaction.position import TargetPosition
@@ -75,7 +75,7 @@ class ApplyCore:
         self,
         target: TargetDatabase,
         position: TargetPosition,
-        sequencer: EventSequencer[Message, Messages | Segment] | StoredOrder[Message, Messages | Segment],
+        sequencer: EventOrder[Message, Messages | Segment],
         buffers: PartitionBuffers,
         *,
         log_id: LogId,

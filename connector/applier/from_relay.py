@@ -31,7 +31,7 @@ from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Seqno
-from connector.log.reading.stored_order import StoredOrder
+from connector.log.reading.relay_sequencer import RelaySequencer
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay.folder import Lock
 from connector.relay.frames import RelayFragment
@@ -124,15 +124,15 @@ class RelayApplier:
             if intent is None and intent_alone:
                 self._done = True
                 return
-            order = StoredOrder[Message, Messages | Segment](topic=str(self._folder), position=position)
+            order = RelaySequencer[Message, Messages | Segment](folder=str(self._folder), position=position)
             core = ApplyCore(
                 target,
                 position,
                 order,
-                PartitionBuffers(str(self._folder), _Nothing(), _Nothing()),
+                PartitionBuffers(self._config.topic, _Nothing(), _Nothing()),
                 log_id=relay.log_id,
                 gtid_set=relay.files[0].head.gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
-                topic=str(self._folder),
+                topic=self._config.topic,
                 clock=self._clock,
                 until=self._until,
                 columns=metadata_columns(self._config.target.metadata_columns.items()),
@@ -147,6 +147,7 @@ class RelayApplier:
                         break
             except ConnectorError as error:
                 if not self._quarantine.accepts(self._config.service, core.refused, error):
+                    error.where = {"folder": str(self._folder), **error.where}
                     raise
                 return
             finally:
@@ -255,7 +256,7 @@ class _Nothing:
 
 
 def _batches(
-    relay: RelayReader, position: TargetPosition, order: StoredOrder[Message, Messages | Segment], most: int
+    relay: RelayReader, position: TargetPosition, order: RelaySequencer[Message, Messages | Segment], most: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the messages after a position, in batches of about so many bytes."""
     last = None if position.intent is None else position.intent.last
