@@ -111,9 +111,9 @@ class DividedCommit:
                     "THEN %s ELSE %s END WHERE service = %s",
                     (
                         consistent,
-                        bookkeeping.LOADING_INTENT_VERSION,
-                        bookkeeping.LOADING_VERSION,
-                        bookkeeping.WHOLE_VERSION,
+                        bookkeeping.version_of(intent=True, loading=True),
+                        bookkeeping.version_of(intent=False, loading=True),
+                        bookkeeping.version_of(intent=False, loading=False),
                         service,
                     ),
                 )
