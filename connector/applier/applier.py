@@ -145,7 +145,7 @@ class Applier:
             return None
         if not self._session.slots:
             raise ConfigError(
-                "relay.dir: on a cluster there is no relay", hint="set apply.master: local[N], or relay.dir to nothing"
+                "relay.dir: on a cluster there is no relay", hint="set apply.master: local[N], or remove relay.dir"
             )
         return RelayWriter(relay.dir, max_file_bytes=relay.max_file_bytes, retention=relay.retention, clock=self._clock)
 

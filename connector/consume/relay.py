@@ -39,7 +39,8 @@ class RelayConsumer:
     Raises:
         ConfigError: the folder has no relay, or the start cannot be found in one.
         HistoriesDiffer: the position belongs to another log, or to another history of it.
-        LogDamaged: the relay lacks events that come next.
+        LogDamaged: the files are of several logs, or one is damaged at its beginning or before the start. What is
+            missing or damaged after the start is raised by the iteration.
     """
 
     def __init__(

@@ -71,8 +71,16 @@ class RelayReader:
                 hint=f"thl apply writes one where {OPTION} names the folder",
                 folder=str(folder),
             )
-        if len({file.head.log_id for file in self.files}) > 1:
-            raise LogDamaged("the relay's files are of several logs", folder=str(folder))
+        other = next((file for file in self.files if file.head.log_id != self.log_id), None)
+        if other is not None:
+            raise LogDamaged(
+                "the relay's files are of several logs",
+                hint="move those of one log into a folder of their own",
+                file=str(other.path),
+                log_id=other.head.log_id,
+                newest_file=str(self.files[-1].path),
+                newest_log_id=self.log_id,
+            )
 
     @property
     def log_id(self) -> LogId:
@@ -168,9 +176,11 @@ class RelayReader:
         return None
 
     def _missing(self, first: Seqno, last: Seqno, file: RelayFile) -> LogDamaged:
+        oldest = " (Start.oldest())" if file is self.files[0] else ""
         return LogDamaged(
             f"the relay lacks events {first}..{last}",
-            hint="they were deleted, or the relay was off when they were applied",
+            hint="they were deleted, or the relay was off when they were applied: begin at event "
+            f"{file.first}{oldest}, or read or apply these events from Kafka; relay.retention keeps files for longer",
             seqno=f"{first}..{last}",
             oldest=self.oldest,
             file=str(file.path),

@@ -36,7 +36,16 @@ LARGE_EVENT: Final = 16 << 20  # bytes from which on an event stays messages
 
 @dataclass(slots=True)
 class _Open:
-    """The segment that is being made; fields as those of `Segment`."""
+    """The segment that is being made.
+
+    Args:
+        first: the header of the first event.
+        last: the header of the last event's last fragment.
+        begin, end: the offset of the first message, and the one after the last.
+        records_begin: the size of the spool before the segment's records.
+
+    The other fields are as those of `Segment`.
+    """
 
     first: FragmentHeader
     last: FragmentHeader
@@ -47,7 +56,7 @@ class _Open:
     commit_times: array[int] = field(default_factory=lambda: array("q"))
     gtids: list[GtidRun] = field(default_factory=list)
     events: list[AppliedEvent] = field(default_factory=list)
-    records: int = 0
+    records_begin: int = 0
     record_ends: array[int] = field(default_factory=lambda: array("q"))
     messages: int = 0
     size: int = 0
@@ -181,7 +190,7 @@ class SegmentBuilder:
             open_.size += messages.size * (at - first) // end
             open_.rows += messages.rows(first, at)
             if self._records is not None:
-                self._records.add_range(open_.records, open_.record_ends, messages, first, at)
+                self._records.add_range(open_.records_begin, open_.record_ends, messages, first, at)
             if self._events:
                 open_.events += (AppliedEvent.of(messages.header(index)) for index in range(first, at))
             self._close_full()
@@ -241,7 +250,7 @@ class SegmentBuilder:
         if self._records is not None:
             for one in event:
                 self._records.add(one.message)
-            open_.record_ends.append(self._records.size - open_.records)
+            open_.record_ends.append(self._records.size - open_.records_begin)
         if self._events:
             open_.events.append(AppliedEvent.of(header))
         self._close_full()
@@ -252,7 +261,7 @@ class SegmentBuilder:
         if self._open is not None and not joins(self._open.first, self._open.last, header, self._interval):
             self._close()
         if self._open is None:
-            self._open = _Open(header, header, offset, offset, records=self._records.size if self._records else 0)
+            self._open = _Open(header, header, offset, offset, records_begin=self._records.size if self._records else 0)
         return self._open
 
     def _close_full(self) -> None:
@@ -280,7 +289,7 @@ class SegmentBuilder:
                 commit_times=open_.commit_times,
                 changes=self._compactor.drain(),
                 events=open_.events,
-                records=b"" if self._records is None else self._records.since(open_.records),
+                records=b"" if self._records is None else self._records.since(open_.records_begin),
                 record_ends=open_.record_ends,
             )
         )

@@ -189,6 +189,7 @@ class DividedCommit:
             if moved := next((net for net in changes if _moves(net) and net.layout.name not in undivided), None):
                 raise LogDamaged(
                     "events that were applied in part are not as they were: keys change in rows without all columns",
+                    hint="load the target again",
                     seqno=self._intent.span,
                     table=moved.layout.name,
                 )

@@ -148,8 +148,22 @@ def test_files_of_several_logs_are_refused(tmp_path: Path) -> None:
     write(tmp_path, fragment(10))
     other = replace(HEAD, log_id="0" * 32, seqno=Seqno(10))
     write(tmp_path, head=file_head_record(other), name="thl.data.0000000002")
-    with pytest.raises(LogDamaged, match="several logs"):
+    with pytest.raises(LogDamaged, match="several logs") as caught:
         RelayReader(tmp_path)
+    assert caught.value.where["file"].endswith("thl.data.0000000001")
+    assert caught.value.where["newest_file"].endswith("thl.data.0000000002")
+
+
+def test_events_that_are_missing_name_the_event_to_begin_at(tmp_path: Path) -> None:
+    write(tmp_path, fragment(10))
+    after = replace(HEAD, seqno=Seqno(14))
+    write(tmp_path, fragment(15), head=file_head_record(after), name="thl.data.0000000002")
+    with pytest.raises(LogDamaged, match=r"lacks events 0\.\.9") as caught:
+        list(RelayReader(tmp_path).events(Seqno(0)))
+    assert "begin at event 10 (Start.oldest())" in caught.value.hint
+    with pytest.raises(LogDamaged, match=r"lacks events 11\.\.14") as caught:
+        list(RelayReader(tmp_path).events(Seqno(10)))
+    assert "begin at event 15, or" in caught.value.hint
 
 
 def test_a_record_that_is_cut_off_is_the_end_while_its_writer_has_the_folder_and_damage_otherwise(
