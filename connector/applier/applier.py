@@ -3,7 +3,7 @@
     Kafka ─► Spark ─► LogStream (the next messages) ─► ApplyCore (applies them) ─► target
 
 An attempt is a claim, a handshake and a stream; it ends with a stop or an error. Where an applier was ended within a
-commit of several writers, the first attempt makes that commit whole and does nothing else. After a retryable error (the
+commit of several writers, the first attempt finishes that commit and does nothing else. After a retryable error (the
 target or the brokers do not answer) the outcome of a commit may be unknown, so the next attempt claims the target again
 and continues from the target's position. The run ends with the error after `retries` attempts without progress.
 """
@@ -207,9 +207,9 @@ class Applier:
         return position
 
     def _warn_of_intent(self, intent: Intent) -> None:
-        """Log that this attempt makes a commit whole, and nothing else: all options count afterwards."""
+        """Log that this attempt finishes a commit, and does nothing else: all options count afterwards."""
         LOG.warning(
-            "an applier was ended within a commit of several writers: making it whole",
+            "an applier ended within a commit of several writers: finishing it",
             extra={
                 "service": self._config.service,
                 "seqno": f"{intent.first}..{intent.last}",

@@ -55,8 +55,8 @@ class ApplyCore:
 
     Args:
         target: the claimed target.
-        position: the target's position, which the claim returned. Where it has an intent, the core makes that commit
-            whole, and is done.
+        position: the target's position, which the claim returned. Where it has an intent, the core finishes that
+            commit, and is done.
         sequencer: the sequencer for that position.
         buffers: the buffers of the messages that were read.
         log_id: the ID of the log.
@@ -94,7 +94,7 @@ class ApplyCore:
         self._target_id = target_id
         self._least = NO_SEQNO
         if position.intent is not None:
-            # An earlier applier has made this commit in part: it is made whole, with all of its events and no others.
+            # An earlier applier has made this commit in part: it is finished, with all of its events and no others.
             self._least = position.intent.last
             until, skips = ToSeqno(self._least), None
         self._next = NextPosition(position, log_id, gtid_set)
@@ -355,7 +355,7 @@ class ApplyCore:
         self._open.drop()
 
     def _changed(self, what: str) -> LogDamaged:
-        """The error of a commit that cannot be made whole, because its events are not those of its first part."""
+        """The error of a commit that cannot be finished, because its events are not those of its first part."""
         return LogDamaged(
             f"the events of a commit that was made in part are not as they were: {what}",
             hint="load the target again",

@@ -1,4 +1,4 @@
-"""Makes a commit of several writers whole that an earlier applier has made in part, without Spark.
+"""Finishes, without Spark, a commit of several writers that an earlier applier left.
 
 `thl apply` does it with what Spark reads; the commands that claim a target for something else do it here, before that.
 """
@@ -52,7 +52,7 @@ def finish_intent(config: Config, target: TargetDatabase, position: TargetPositi
     if intent is None:
         return position
     fields = {"service": config.service, "seqno": intent.span}
-    LOG.warning("an applier was ended within a commit of several writers: making it whole", extra=fields)
+    LOG.warning("an applier ended within a commit of several writers: finishing it", extra=fields)
     agreed = handshake(config, position)
     topic = config.topic
     offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}

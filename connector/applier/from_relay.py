@@ -88,7 +88,7 @@ class RelayApplier:
         """Apply until the relay's end, or until asked to stop.
 
         Args:
-            intent_alone: make the target's intent whole, and apply nothing else.
+            intent_alone: finish the target's intent, and apply nothing else.
 
         Returns:
             The target's position; None when the run was stopped before the claim.
@@ -115,7 +115,7 @@ class RelayApplier:
         return self._position
 
     def _attempt(self, *, intent_alone: bool) -> None:
-        """Claim, verify the position, and apply; an intent is made whole in an attempt of its own."""
+        """Claim, verify the position, and apply; an intent is finished in an attempt of its own."""
         with closing(self._opened()) as target:
             position = self._position = target.claim(self._config.service, self._token)
             self._token = target.token
@@ -202,7 +202,7 @@ def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Ev
 
     Returns:
         The position after that commit; None if there is nothing to do here: the target is not within a commit, or a
-        broker answers, so that the applier makes it whole as always.
+        broker answers, so that the applier finishes it as always.
 
     Raises:
         ConnectorError: the relay lacks what is needed; nothing was changed. Or as `RelayApplier.run`.
@@ -218,7 +218,7 @@ def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Ev
         return None
     fields = {"service": config.service, "needed": intent.span}
     why = {"why": error.message}
-    LOG.warning("the target is within a commit, and no broker answers: the relay makes it whole", extra=fields | why)
+    LOG.warning("the target is within a commit, and no broker answers: the relay finishes it", extra=fields | why)
     try:
         with closing(Lock(config.relay.dir, clock)):
             return RelayApplier(config, config.relay.dir, clock, stop()).run(intent_alone=True)

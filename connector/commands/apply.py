@@ -243,15 +243,16 @@ def _loading(config: Config) -> str:
 
 
 def _finished(config: Config, position: TargetPosition) -> str:
-    """The line after a commit was made whole from the relay."""
+    """The line after a commit was finished from the relay."""
     from connector.applier.from_relay import CAUSES, causes_left
 
     if position.intent is not None:
         return _stopped(position)
     place = f"event {position.seqno} of service {config.service}"
     causes = "; ".join(f"{cause}: {CAUSES[cause]}" for cause in causes_left(config, position))
-    consistent = "the target is consistent at" if position.consistent else "the commit is whole up to"
-    return f"no broker answers; made whole from the relay: {consistent} {place}" + (f" ({causes})" if causes else "")
+    consistent = "the target is consistent at" if position.consistent else "the commit is complete up to"
+    line = f"no broker answers; finished a commit from the relay: {consistent} {place}"
+    return f"{line} ({causes})" if causes else line
 
 
 def _stopped(position: TargetPosition) -> str:

@@ -94,7 +94,7 @@ class Purge:
         if needed is not None and any(one.first <= needed.last and needed.first <= one.last for one in found):
             raise ConfigError(
                 "the target needs these events: it is within a commit of several writers",
-                hint="start thl apply once, which makes it whole",
+                hint="start thl apply once, which finishes it",
                 needed=needed.span,
             )
         return found

@@ -65,7 +65,7 @@ class RelayWriter:
         self._buffer = bytearray()
         self._piece = aligned()
         self._size = 0  # of the current file, with what is in the buffer
-        self._whole = 0  # the offset after its last whole event
+        self._events_end = 0  # the offset after its last whole event
         self._event = False  # an event is written in part
         self._log_id, self._service = LogId(""), ""
         self._gtid_set: str | None = None
@@ -109,7 +109,7 @@ class RelayWriter:
             if end.offset is not None:
                 self._file = AppendedFile(end.files[-1].path)
                 self._unsynced.append(self._file)
-                self._size = self._whole = end.offset
+                self._size = self._events_end = end.offset
             self._lock.claim(token)
 
     def add_range(self, messages: Messages, first: int, end: int) -> None:
@@ -150,7 +150,7 @@ class RelayWriter:
             at = min(bisect_left(ends, begin + self._max - self._size, at) + 1, len(ends))
             self._copy(_part(records, begin, ends[at - 1]))
             begin = ends[at - 1]
-            self._last, self._epoch, self._whole = Seqno(seqnos[at - 1]), epoch, self._size
+            self._last, self._epoch, self._events_end = Seqno(seqnos[at - 1]), epoch, self._size
 
     def add_message(self, message: Message) -> None:
         """Write the next fragment of an event; the first one ends what was written of an event that was given up."""
@@ -167,7 +167,7 @@ class RelayWriter:
             self._write(memoryview(record))
         if header.last_frag:
             self._event = False
-            self._last, self._epoch, self._whole = header.seqno, header.epoch, self._size
+            self._last, self._epoch, self._events_end = header.seqno, header.epoch, self._size
 
     def void(self) -> None:
         """Cut off what was written of an unfinished event."""
@@ -180,8 +180,8 @@ class RelayWriter:
         self._event = False
         self._flush()
         self._appending.wait()
-        self._file.truncate(self._whole)
-        self._size = self._whole
+        self._file.truncate(self._events_end)
+        self._size = self._events_end
 
     def _next_event(self, seqno: Seqno) -> None:
         """Begin an event: in the next file, if the current one is large enough."""
@@ -190,7 +190,7 @@ class RelayWriter:
         if seqno != self._last + 1:
             # The sequencer passes over trapped events alone.
             self._write(memoryview(passed_over_record(Seqno(self._last + 1), Seqno(seqno - 1))))
-            self._last, self._whole = Seqno(seqno - 1), self._size
+            self._last, self._events_end = Seqno(seqno - 1), self._size
 
     def _begin_file(self) -> None:
         continues = self._file is not None
@@ -204,7 +204,7 @@ class RelayWriter:
         head = FileHead(self._log_id, self._service, self._last, self._epoch, continues, gtid_set)
         self._size = 0
         self._write(memoryview(file_head_record(head)))
-        self._whole = self._size
+        self._events_end = self._size
 
     def _copy(self, records: Records) -> None:
         if isinstance(records, memoryview):

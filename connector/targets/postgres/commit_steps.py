@@ -80,7 +80,7 @@ class CommitSteps:
         where = f"{self._owner} AND channel = {number} AND token = {self.token}"
         return Step(f"UPDATE thl.thl_channels SET seqno = {last} WHERE {where}", "updated in thl_channels", 1)
 
-    def whole(self) -> Iterator[Step]:
+    def end_intent(self) -> Iterator[Step]:
         """End a commit of several writers, with the position after it."""
         yield Step(f"DELETE FROM thl.thl_intent WHERE {self._owner}")
         yield self._version()

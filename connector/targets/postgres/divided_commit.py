@@ -38,7 +38,7 @@ _NEEDED: Final = frozenset({"thl.thl_intent", "thl.thl_channels", "thl.thl_posit
 
 
 class DividedCommit:
-    """Divides large commits of a target among writers, and makes each one whole by its intent.
+    """Divides large commits of a target among writers, and finishes each one by its intent.
 
     Args:
         session: the applier's own session.
@@ -55,7 +55,7 @@ class DividedCommit:
         self._count = count
         self._metadata = metadata
         self._service = ""
-        self._intent: Intent | None = None  # that of an earlier applier, which this one makes whole
+        self._intent: Intent | None = None  # that of an earlier applier, which this one finishes
         self._writers: Writers | None = None
         self._undivided: set[TableName] = set()  # tables that this commit does not divide
         self._looked_at: set[TableName] = set()  # in the catalog, for this commit
@@ -77,12 +77,12 @@ class DividedCommit:
             missing: what the target's bookkeeping lacks.
 
         Returns:
-            The intent that has to be made whole, if there is one, and whether the target is consistent but for an
+            The intent that has to be finished, if there is one, and whether the target is consistent but for an
             intent that was found; None if none was.
 
         Raises:
             PreflightError: the bookkeeping lacks the tables for several writers.
-            ConfigError: another version of the connector has begun a commit that this one cannot make whole; or the
+            ConfigError: another version of the connector has begun a commit that this one cannot finish; or the
                 position is another one than before the commit.
         """
         self._service = service
@@ -130,7 +130,7 @@ class DividedCommit:
             elif self._intent.hash_version != HASH_VERSION:
                 raise ConfigError(
                     "another version of the connector was ended within a commit of several writers",
-                    hint="start that version once: it makes the commit whole",
+                    hint="start that version once: it finishes the commit",
                     service=service,
                     seqno=self._intent.span,
                     hash_version=self._intent.hash_version,
@@ -164,8 +164,8 @@ class DividedCommit:
         return self._writers is not None and self._writers.staged
 
     @property
-    def making_whole(self) -> bool:
-        """True until the intent of an earlier applier is made whole: everything is staged here."""
+    def finishing(self) -> bool:
+        """True until the intent of an earlier applier is finished: everything is staged here."""
         return self._intent is not None
 
     def takes(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
@@ -250,10 +250,10 @@ class DividedCommit:
         faults.point("target.after_intent")
         writers.commit()
         faults.point("target.before_position")
-        run_steps(self._session, [Step("BEGIN"), *rest, *steps.whole()])
+        run_steps(self._session, [Step("BEGIN"), *rest, *steps.end_intent()])
 
     def committed(self, *, tables: bool) -> None:
-        """The commit is whole; `tables`: layouts have changed."""
+        """The commit is complete; `tables`: layouts have changed."""
         self._intent = None
         self._undivided.clear()
         self._looked_at.clear()
@@ -267,7 +267,7 @@ class DividedCommit:
                 yield writer.session, writer.work()
 
     def name_obstacles(self, error: ConnectorError) -> None:
-        """Add to an error of making a commit whole what others have made on its tables since it began."""
+        """Add to an error of finishing a commit what others have made on its tables since it began."""
         if self._intent is None:
             return
         layouts = {one.layout for writer in self._writers or () for one in writer.staged}
@@ -280,7 +280,7 @@ class DividedCommit:
             made = "; ".join(f"{name} has got {what}" for name, what in since.items())
             way = (
                 f"since this commit of several writers began, {made}: drop it on the target, run thl apply, which "
-                "makes the commit whole, and create it again"
+                "finishes the commit, and create it again"
             )
             error.hint = f"{error.hint}; {way}" if error.hint else way
 

@@ -221,7 +221,7 @@ class PostgresTarget:
 
     def _divides(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
         """True if several writers stage these changes: a commit is divided or not as its first changes are."""
-        if self._divided.staged or self._divided.making_whole:
+        if self._divided.staged or self._divided.finishing:
             return True
         return not (self._pending or self._schema.has_changed) and self._divided.takes(changes, last=last)
 
@@ -318,7 +318,7 @@ class PostgresTarget:
         with translated():
             try:
                 with self._snapshots.withdrawn() if self._schema.has_changed else nullcontext():
-                    if self._divided.staged or self._divided.making_whole:
+                    if self._divided.staged or self._divided.finishing:
                         self._merge_shares(position, events)
                     else:
                         self._merge(position, events)

@@ -1,4 +1,4 @@
-"""The core makes a commit whole that several writers have made in part: with all of its events and no others."""
+"""The core finishes a commit that several writers have made in part: with all of its events and no others."""
 
 from __future__ import annotations
 
