@@ -172,7 +172,7 @@ class Applier:
                     signals.forget_request(self._config.service)
                 intent = claimed.intent
                 if intent is None:
-                    claimed = self._position = self._begun(target, signals, claimed)
+                    claimed = self._position = self._first_position(target, signals, claimed)
                 else:
                     self._warn_of_intent(intent)
                 core, offsets = self._handshake(target, claimed, large, ranges)
@@ -196,7 +196,7 @@ class Applier:
         finally:
             target.close()
 
-    def _begun(self, target: TargetDatabase, signals: SignalTable, position: TargetPosition) -> TargetPosition:
+    def _first_position(self, target: TargetDatabase, signals: SignalTable, position: TargetPosition) -> TargetPosition:
         """Do what the first attempt alone does; return the position before the first event to apply."""
         if self._first is not None:
             position = self._rewound(target, signals, position, self._first)

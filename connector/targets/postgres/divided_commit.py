@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 import psycopg
 
@@ -35,6 +35,18 @@ from connector.targets.postgres.writer import Writers
 
 DIVIDED_ROWS: Final = 4_000  # below, a commit of one connection takes less time than the further transactions
 _NEEDED: Final = frozenset({"thl.thl_intent", "thl.thl_channels", "thl.thl_position.schema_version"})
+
+
+class ClaimedIntent(NamedTuple):
+    """An intent that a claim has found.
+
+    Args:
+        intent: the intent, which has to be finished; None: it was dropped, because no writer had committed its share.
+        consistent: the target is consistent but for the intent.
+    """
+
+    intent: Intent | None
+    consistent: bool
 
 
 class DividedCommit:
@@ -67,7 +79,7 @@ class DividedCommit:
         if self.known:
             self._session.execute("SELECT FROM thl.thl_channels WHERE service = %s FOR UPDATE", (service,))
 
-    def claim(self, service: str, token: int, seqno: Seqno, missing: set[str]) -> tuple[Intent | None, bool | None]:
+    def claim(self, service: str, token: int, seqno: Seqno, missing: set[str]) -> ClaimedIntent | None:
         """Take over the channels, within the transaction of a claim.
 
         Args:
@@ -77,8 +89,7 @@ class DividedCommit:
             missing: what the target's bookkeeping lacks.
 
         Returns:
-            The intent that has to be finished, if there is one, and whether the target is consistent but for an
-            intent that was found; None if none was.
+            The intent that was found; None if there was none.
 
         Raises:
             PreflightError: the bookkeeping lacks the tables for several writers.
@@ -87,67 +98,61 @@ class DividedCommit:
         """
         self._service = service
         if lacking := missing & _NEEDED:
-            if self._count > 1 or self._begun(service, lacking):
-                raise PreflightError(
-                    f"several writers need {', '.join(sorted(lacking))}, which the account may not create",
-                    hint="GRANT CREATE, USAGE ON SCHEMA thl TO …, and for a column start once as the owner of the "
-                    "tables in thl; or target.writers: 1",
-                )
-            return None, None
+            self._check_not_needed(service, lacking)
+            return None
         self.known = True
         run = self._session.execute
         run("UPDATE thl.thl_channels SET token = %s WHERE service = %s", (token, service))
-        begun = run(bookkeeping.intent_query("%s").encode(), (service,)).fetchall()
-        consistent: bool | None = None
-        if not begun:
+        rows = run(bookkeeping.intent_query("%s").encode(), (service,)).fetchall()
+        claimed = None
+        if rows:
+            intent, consistent = bookkeeping.intent_from(rows)
+            if intent.committed:
+                _check_finishable(service, intent, seqno)
+                self._intent = intent
+            else:
+                self._drop_intent(service, consistent=consistent)
+            claimed = ClaimedIntent(self._intent, consistent)
+        else:
             # A position that was deleted by hand leaves the channels where they were.
             run("UPDATE thl.thl_channels SET seqno = -1 WHERE service = %s AND seqno > %s", (service, seqno))
-        else:
-            self._intent, consistent = bookkeeping.intent_from(begun)
-            if not self._intent.committed:
-                run("DELETE FROM thl.thl_intent WHERE service = %s", (service,))
-                run(
-                    "UPDATE thl.thl_position SET consistent = %s, schema_version = CASE schema_version WHEN %s "
-                    "THEN %s ELSE %s END WHERE service = %s",
-                    (
-                        consistent,
-                        bookkeeping.version_of(intent=True, loading=True),
-                        bookkeeping.version_of(intent=False, loading=True),
-                        bookkeeping.version_of(intent=False, loading=False),
-                        service,
-                    ),
-                )
-                self._intent = None
-            elif self._intent.first != seqno + 1:
-                raise ConfigError(
-                    f"a commit of several writers follows event {self._intent.first - 1}, and the target's position "
-                    f"is {seqno}: it was changed by hand",
-                    hint="where the tables were dropped, too: DELETE FROM thl.thl_intent on the target; else restore "
-                    "the position, or drop the tables and load the target again",
-                    service=service,
-                    seqno=self._intent.span,
-                )
-            elif self._intent.hash_version != HASH_VERSION:
-                raise ConfigError(
-                    "another version of the connector was ended within a commit of several writers",
-                    hint="start that version once: it finishes the commit",
-                    service=service,
-                    seqno=self._intent.span,
-                    hash_version=self._intent.hash_version,
-                    known=HASH_VERSION,
-                )
         run(
             "INSERT INTO thl.thl_channels SELECT %s, n, -1, %s FROM generate_series(0, %s) n ON CONFLICT DO NOTHING",
             (service, token, self._writer_count - 1 if self._writer_count > 1 else -1),
         )
-        return self._intent, consistent
+        return claimed
 
-    def _begun(self, service: str, lacking: set[str]) -> bool:
+    def _check_not_needed(self, service: str, lacking: set[str]) -> None:
+        """Refuse a target that lacks what several writers need, if there are several, or an intent of some."""
+        if self._count > 1 or self._has_intent(service, lacking):
+            raise PreflightError(
+                f"several writers need {', '.join(sorted(lacking))}, which the account may not create",
+                hint="GRANT CREATE, USAGE ON SCHEMA thl TO …, and for a column start once as the owner of the "
+                "tables in thl; or target.writers: 1",
+            )
+
+    def _has_intent(self, service: str, lacking: set[str]) -> bool:
         """True if there is an intent, though something else is lacking."""
         if "thl.thl_intent" in lacking:
             return False
         query = "SELECT FROM thl.thl_intent WHERE service = %s"
         return self._session.execute(query, (service,)).fetchone() is not None
+
+    def _drop_intent(self, service: str, *, consistent: bool) -> None:
+        """Drop an intent of which no writer has committed its share; the target is as it was before it."""
+        run = self._session.execute
+        run("DELETE FROM thl.thl_intent WHERE service = %s", (service,))
+        run(
+            "UPDATE thl.thl_position SET consistent = %s, schema_version = CASE schema_version WHEN %s "
+            "THEN %s ELSE %s END WHERE service = %s",
+            (
+                consistent,
+                bookkeeping.version_of(intent=True, loading=True),
+                bookkeeping.version_of(intent=False, loading=True),
+                bookkeeping.version_of(intent=False, loading=False),
+                service,
+            ),
+        )
 
     @property
     def _writer_count(self) -> int:
@@ -300,6 +305,32 @@ class DividedCommit:
         """End the writers' sessions."""
         if self._writers is not None:
             self._writers.close()
+
+
+def _check_finishable(service: str, intent: Intent, seqno: Seqno) -> None:
+    """Check that an intent follows the target's position, and that this version divides as it was divided.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    if intent.first != seqno + 1:
+        raise ConfigError(
+            f"a commit of several writers follows event {intent.first - 1}, and the target's position is {seqno}: it "
+            "was changed by hand",
+            hint="where the tables were dropped, too: DELETE FROM thl.thl_intent on the target; else restore the "
+            "position, or drop the tables and load the target again",
+            service=service,
+            seqno=intent.span,
+        )
+    if intent.hash_version != HASH_VERSION:
+        raise ConfigError(
+            "another version of the connector was ended within a commit of several writers",
+            hint="start that version once: it finishes the commit",
+            service=service,
+            seqno=intent.span,
+            hash_version=intent.hash_version,
+            known=HASH_VERSION,
+        )
 
 
 def _moves(net: NetChanges) -> bool:

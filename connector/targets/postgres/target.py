@@ -153,9 +153,9 @@ class PostgresTarget:
             position = bookkeeping.position_from(service, row, head and head[0])
             if self._snapshots.on:
                 check_snapshots(missing)
-            intent, consistent = self._divided.claim(service, self.token, position.seqno, missing)
-            if consistent is not None:
-                position = replace(position, intent=intent, consistent=consistent)
+            found = self._divided.claim(service, self.token, position.seqno, missing)
+            if found is not None:
+                position = replace(position, intent=found.intent, consistent=found.consistent)
             tables = applied_tables(self._db, service)
             schema = self._add_metadata_columns(tables, excluded_tables(self._db, service, missing))
             for name, entry in loading_tables(self._db, service, missing).items():
