@@ -128,8 +128,9 @@ class Target(Section):
         "consistent is false in thl_position, and plain readers may see a part of a transaction, or one table before "
         "it and another one after it; readers who need whole transactions read by the snapshot in thl_progress, or "
         "check consistent in the same REPEATABLE READ transaction: docs/target.md. Commits of few rows, and DDL, go by "
-        "one connection; so do all changes of a table without a primary key, or on the target with another one, "
-        "another unique index, a foreign key or a trigger.",
+        "one connection; so do all changes of a table without a primary key or with a float in its key, or on the "
+        "target with a primary key over other columns, another unique index (also one of `target.indexes`), a foreign "
+        "key, a trigger, a rule, partitions or child tables.",
     )
     snapshot_interval: Annotated[float, Field(ge=0, le=3600)] = Field(
         1.0,

@@ -27,7 +27,7 @@ from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.division import HASH_VERSION, divisible
 from connector.targets.marks import Marks
-from connector.targets.postgres.changed_by_others import undivided_tables
+from connector.targets.postgres.catalog_checks import undivided_tables
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged

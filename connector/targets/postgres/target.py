@@ -50,7 +50,7 @@ from connector.targets.postgres.bookkeeping import (
     schema_version,
 )
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
-from connector.targets.postgres.changed_by_others import check_deletes, check_key_collations
+from connector.targets.postgres.catalog_checks import check_deletes, check_key_collations
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.connection import open_session
 from connector.targets.postgres.ddl import PostgresDictionary, column_names_of
