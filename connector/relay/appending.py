@@ -16,8 +16,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from connector.log.compact.segment import Records
 from connector.relay.folder import open_private
-from connector.relay.spool import StoredRecords
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class AppendedFile:
         while records:
             records = records[os.write(self._file.fileno(), records) :]
 
-    def copy(self, records: StoredRecords, buffer: memoryview) -> None:
+    def copy(self, records: Records, buffer: memoryview) -> None:
         """Append what a task has stored, through a buffer of `aligned`."""
         before = min(-self._end % BLOCK, len(records))
         end = before + (len(records) - before) // BLOCK * BLOCK

@@ -20,7 +20,7 @@ from connector import private_files as private
 from connector.clock import Clock
 from connector.errors import ConfigError
 from connector.log.compact.scan import Messages
-from connector.log.compact.segment import Segment
+from connector.log.compact.segment import Records, Segment
 from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
@@ -30,9 +30,7 @@ from connector.relay.cut_back import cut_back
 from connector.relay.folder import OPTION, Lock, path_of, sync_folder
 from connector.relay.frames import FileHead, file_head_record, passed_over_record
 from connector.relay.record import add_record, add_records
-from connector.relay.spool import StoredRecords
 
-Records = memoryview | StoredRecords
 WRITE_BYTES: Final = 1 << 20  # bytes of records that are gathered in memory
 
 
@@ -134,7 +132,9 @@ class RelayWriter:
                     rest = array("q", (end - begin for end in ends[skipped:])) if skipped else ends
                     self._add_events(seqnos[skipped:], _part(records, begin, len(records)), rest, epoch)
 
-    def _add_events(self, seqnos: Sequence[int], records: Records, ends: Sequence[int], epoch: Epoch) -> None:
+    def _add_events(
+        self, seqnos: Sequence[int], records: memoryview | Records, ends: Sequence[int], epoch: Epoch
+    ) -> None:
         """Write whole events that follow each other.
 
         Args:
@@ -206,7 +206,7 @@ class RelayWriter:
         self._write(memoryview(file_head_record(head)))
         self._events_end = self._size
 
-    def _copy(self, records: Records) -> None:
+    def _copy(self, records: memoryview | Records) -> None:
         if isinstance(records, memoryview):
             self._write(records)
         else:
@@ -304,17 +304,17 @@ class RelayWriter:
             ) from error
 
 
-def _part(records: Records, begin: int, end: int) -> Records:
+def _part(records: memoryview | Records, begin: int, end: int) -> memoryview | Records:
     return records[begin:end] if isinstance(records, memoryview) else records.part(begin, end)
 
 
-def _records_of(segment: Segment) -> StoredRecords:
-    if not isinstance(segment.records, StoredRecords):
+def _records_of(segment: Segment) -> Records:
+    if segment.records is None:
         raise TypeError("a segment without the records of its messages")
     return segment.records
 
 
-def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], Records, Sequence[int]]]:
+def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], memoryview | Records, Sequence[int]]]:
     """Yield the seqnos, records and records' ends of segments in the order of the log."""
     if len(segments) == 1:
         (segment,) = segments

@@ -289,7 +289,7 @@ class SegmentBuilder:
                 commit_times=open_.commit_times,
                 changes=self._compactor.drain(),
                 events=open_.events,
-                records=b"" if self._records is None else self._records.since(open_.records_begin),
+                records=None if self._records is None else self._records.since(open_.records_begin),
                 record_ends=open_.record_ends,
             )
         )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from connector.relay import appending
 from connector.relay.appending import BLOCK, MOST_WAITING, AppendedFile, Appending, aligned
-from connector.relay.spool import SpoolFile, StoredRecords
+from connector.relay.spool import SpooledRecords
 
 CONTENT = os.urandom(5 * BLOCK + 77)
 LENGTHS = st.one_of(st.integers(0, 3 * BLOCK), st.sampled_from([BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK]))
@@ -27,10 +27,10 @@ def least(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AppendedFile, "_refused", False)
 
 
-def stored(folder: Path) -> StoredRecords:
+def stored(folder: Path) -> SpooledRecords:
     path = folder / "spool"
     path.write_bytes(CONTENT)
-    return StoredRecords(SpoolFile(os.fsencode(path)), 0, len(CONTENT))
+    return SpooledRecords(os.fsencode(path), 0, len(CONTENT)).opened({})
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -9,7 +9,7 @@ import pytest
 
 from connector.log.compact.scan import Messages, Scanner
 from connector.relay.record import add_records
-from connector.relay.spool import RecordSpool, SpoolFile, StoredRecords
+from connector.relay.spool import RecordSpool, SpooledRecords
 from tests.support.fragments import batch, encoded, record
 from tests.unit.applier.test_core import insert
 
@@ -26,15 +26,15 @@ def records(of: Messages) -> bytes:
     return bytes(out)
 
 
-def stored(folder: Path, of: Messages) -> StoredRecords:
+def stored(folder: Path, of: Messages) -> SpooledRecords:
     """Write messages as a task does, and return them as the driver gets them."""
     with RecordSpool(folder) as spool:
         spool.add_range(0, array("q"), of, 0, len(of))
-        path, begin, end = spool.since(0)
-    return StoredRecords(SpoolFile(path), begin, end)
+        records = spool.since(0)
+    return records.opened({})
 
 
-def content(found: StoredRecords, buffer: int = 1000) -> bytes:
+def content(found: SpooledRecords, buffer: int = 1000) -> bytes:
     return b"".join(map(bytes, found.pieces(memoryview(bytearray(buffer)))))
 
 
