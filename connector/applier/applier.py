@@ -45,7 +45,7 @@ from connector.spark.executors import Executors
 from connector.spark.session import SparkRun
 from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.load_monitor import LoadMonitor
-from connector.spark.stream.micro_batches import Compaction
+from connector.spark.stream.range_task import Compaction
 from connector.spark.stream.stream import LogStream
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.signal_table import Request, SignalTable
@@ -286,7 +286,7 @@ class Applier:
             self._clock,
             self._load,
             largest=self._largest_message(),
-            compaction=self._compaction(len(offsets)),
+            compaction=self._compaction(),
         ) as stream:
             while not (self._stop.is_set() or core.done or self._requested(signals)):
                 batch = stream.next(WAKE_SECONDS)
@@ -301,12 +301,14 @@ class Applier:
                 if self._ended(core):
                     break
 
-    def _compaction(self, partitions: int) -> Compaction:
-        """Return what Spark's tasks do: they compact, unless events are needed one by one."""
+    def _compaction(self) -> Compaction:
+        """Return how Spark's tasks compact: not if events are needed one by one."""
         target = self._config.target
-        tasks = isinstance(self._until, ToSeqno | None)
         return Compaction(
-            tasks, tuple(target.metadata_columns.items()), target.audit, partitions > 1, self._relay is not None
+            compact=isinstance(self._until, ToSeqno | None),
+            columns=metadata_columns(target.metadata_columns.items()),
+            events=target.audit,
+            records=self._relay is not None,
         )
 
     def _largest_message(self) -> int:

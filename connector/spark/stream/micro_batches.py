@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,6 @@ from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, SparkGone
 from connector.kafka.range_reader import RangeReader
-from connector.log.compact.metadata_columns import metadata_columns
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering, gone, root_cause
@@ -31,7 +30,7 @@ from connector.spark.stream.batch_sizer import MOST, BatchSizer
 from connector.spark.stream.kafka_source import offsets_stream, task_ranges
 from connector.spark.stream.parts import Batch
 from connector.spark.stream.python_workers import PythonWorkers
-from connector.spark.stream.range_task import JVM_BYTES, RangeTask, TaskRange, shared
+from connector.spark.stream.range_task import JVM_BYTES, Compaction, RangeTask, TaskRange, shared
 from connector.spark.stream.task_result import FAILED, ResultPiece, deserialized, failure_of, joined_pieces
 
 QUEUE_BYTES: Final = 64 << 20  # maximum bytes of queued batches
@@ -46,28 +45,6 @@ class Reported(Exception):
     """Raised to end a query whose error the applier already has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """How tasks compact, if they do.
-
-    Args:
-        tasks: false: the applier needs each event by itself.
-        columns: the target's metadata columns, as pairs of a value and a name.
-        events: true: the target gets each event, to write it down.
-        interleaved: true: the log has several partitions.
-        records: true: the applier gets the messages of what is compacted, too, as records of the relay.
-    """
-
-    tasks: bool = False
-    columns: tuple[tuple[str, str], ...] = ()
-    events: bool = False
-    interleaved: bool = False
-    records: bool = False
-
-
-MESSAGES: Final = Compaction()  # tasks compact nothing
-
-
 class MicroBatches:
     """Reads the messages of one topic from given offsets on, batch by batch, each partition in its order.
 
@@ -78,7 +55,8 @@ class MicroBatches:
         offsets: partition → first offset, for every partition to read; EARLIEST for its beginning.
         sizer: decides how much is read at once; outlives this reader.
         queue_batches: maximum number of batches that wait for the applier.
-        compaction: what tasks do.
+        interleaved: true: the log has several partitions.
+        compaction: how tasks compact.
 
     Raises:
         ConfigError: Spark refuses the query.
@@ -94,24 +72,17 @@ class MicroBatches:
         offsets: Mapping[int, int],
         sizer: BatchSizer,
         queue_batches: int,
+        interleaved: bool,
         compaction: Compaction,
     ) -> None:
         self._session = session
         self._sizer = sizer
-        self._interleaved = compaction.interleaved
+        self._interleaved = interleaved
         self._begun: set[int] = set()  # partitions of which something was read
         self._queue = BatchQueue(queue_batches, QUEUE_BYTES)
         # Executors on other machines do not see this one's files.
         self._folder = Path(tempfile.mkdtemp(dir=session.folder)) if session.slots else None
-        self._task = RangeTask(
-            kafka,
-            topic,
-            compaction.tasks,
-            metadata_columns(compaction.columns),
-            compaction.events,
-            self._folder,
-            compaction.records,
-        )
+        self._task = RangeTask(kafka=kafka, topic=topic, compaction=compaction, spool=self._folder)
         with answering():
             options = {"maxOffsetsPerTrigger": str(MOST)}
             frame = offsets_stream(session, kafka, topic=topic, offsets=offsets, options=options)

@@ -71,27 +71,41 @@ class TaskRange:
         return replace(self, begin=begin, end=until, first=self.first and first == 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """How tasks compact, if they do.
+
+    Args:
+        compact: false: all messages stay messages, because the applier needs each event by itself.
+        columns: the target's metadata columns; None if it has none.
+        events: true: segments have their events one by one, which the target writes down.
+        records: true: segments have their messages as records of the relay. Needs a folder of results' files.
+    """
+
+    compact: bool = False
+    columns: MetadataColumns | None = None
+    events: bool = False
+    records: bool = False
+
+
+MESSAGES: Final = Compaction()  # tasks compact nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RangeTask:
     """Reads ranges of one log; pickled on its way to the workers.
 
     Args:
         kafka: the brokers and their properties.
         topic: the event topic.
-        compact: false: all messages stay messages.
-        columns: the target's metadata columns; None if it has none.
-        events: true: segments have their events one by one.
+        compaction: what it makes of them.
         spool: the folder of results' files; None: results go through Spark.
-        records: true: segments have their messages as records of the relay. Needs a folder.
     """
 
     kafka: Kafka
     topic: str
-    compact: bool
-    columns: MetadataColumns | None
-    events: bool
+    compaction: Compaction
     spool: Path | None
-    records: bool = False
 
     def __call__(self, tasks: Iterable[Sequence[TaskRange]]) -> Iterator[ResultPiece]:
         """Yield the pieces of the results of some tasks, an error among them; called by Spark in a worker."""
@@ -125,7 +139,7 @@ class RangeTask:
         if self.spool is None:
             return in_pieces(self.parts(bounds, reader))
         try:
-            if not self.records:
+            if not self.compaction.records:
                 return (written(self.spool, self.parts(bounds, reader)),)
             with RecordSpool(self.spool) as records:
                 return (written(self.spool, self.parts(bounds, reader, records)),)
@@ -157,8 +171,8 @@ class RangeTask:
         builder = SegmentBuilder(
             self.topic,
             bounds.partition,
-            self.columns,
-            events=self.events,
+            self.compaction.columns,
+            events=self.compaction.events,
             records=records,
             interval=bounds.interval,
         )
@@ -169,7 +183,7 @@ class RangeTask:
                 yield from builder.finish()
                 raise _Enough
             size += size_of(batch)
-            if not self.compact:
+            if not self.compaction.compact:
                 yield batch
                 continue
             builder.add(batch, alone=alone)
