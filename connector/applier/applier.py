@@ -19,7 +19,7 @@ from typing import Final
 
 from connector import failpoints as faults
 from connector.applier.core import ApplyCore
-from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.opening import open_core, warn_of_intent
 from connector.applier.quarantine import Quarantine
 from connector.applier.rewind import rewind, seqno_of
 from connector.applier.skips import ExcludedTables, Skips
@@ -33,17 +33,12 @@ from connector.kafka.range_reader import RangeReader
 from connector.kafka.tails import TailWatch
 from connector.kafka.topics import MESSAGE_BYTES, Topics
 from connector.log.compact.metadata_columns import metadata_columns
-from connector.log.compact.scan import Messages
-from connector.log.compact.segment import Segment
-from connector.log.format.message import Message
 from connector.log.ids import Seqno
-from connector.log.reading.event_sequencer import EventSequencer
-from connector.log.transaction.position import Intent, SourcePosition, TargetPosition
+from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.relay.writer import RelayWriter
 from connector.retrying import Stopped, retry
 from connector.spark.executors import Executors
 from connector.spark.session import SparkRun
-from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.load_monitor import LoadMonitor
 from connector.spark.stream.range_task import Compaction
 from connector.spark.stream.stream import LogStream
@@ -174,7 +169,7 @@ class Applier:
                 if intent is None:
                     claimed = self._position = self._first_position(target, signals, claimed)
                 else:
-                    self._warn_of_intent(intent)
+                    warn_of_intent(self._config.service, intent)
                 core, offsets = self._handshake(target, claimed, large, ranges)
                 self._quarantine.begin(target, claimed)
                 if self._excluded is not None and intent is None:  # last: all other options are accepted by now
@@ -205,18 +200,6 @@ class Applier:
             self._check_skips(signals, position)
             self._first_attempt = False
         return position
-
-    def _warn_of_intent(self, intent: Intent) -> None:
-        """Log that this attempt finishes a commit, and does nothing else: all options count afterwards."""
-        LOG.warning(
-            "an applier ended within a commit of several writers: finishing it",
-            extra={
-                "service": self._config.service,
-                "seqno": f"{intent.first}..{intent.last}",
-                "writers": intent.writers,
-                "committed": sorted(intent.committed),
-            },
-        )
 
     def _check_skips(self, signals: SignalTable, position: TargetPosition) -> None:
         """Refuse to skip an event that is applied; an event that was skipped before may be named again."""
@@ -253,28 +236,22 @@ class Applier:
         faults.point("apply.after_handshake")
         if self._relay is not None:
             self._relay.begin(position, agreed.history, agreed.gtid_set, target.token)
-        core = ApplyCore(
+        core = open_core(
+            self._config,
             target,
             position,
-            EventSequencer[Message, Messages | Segment](
-                topic=self._config.topic, partitions=agreed.partitions, position=position, history=agreed.history
-            ),
-            PartitionBuffers(self._config.topic, large, ranges),
-            log_id=agreed.history.log_id,
-            gtid_set=agreed.gtid_set,
-            topic=self._config.topic,
+            agreed,
+            large=large,
+            ranges=ranges,
             clock=self._clock,
             until=self._until,
             skips=self._skips,
-            columns=metadata_columns(self._config.target.metadata_columns.items()),
             relay=self._relay,
             quarantine=self._quarantine,
-            target_id=self._config.target.id,
         )
-        offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}
         LOG.info("applying", extra=fields)
-        return core, offsets
+        return core, agreed.start_offsets
 
     def _follow(self, core: ApplyCore, offsets: dict[int, int], signals: SignalTable) -> None:
         """Apply the stream's messages until stopped."""

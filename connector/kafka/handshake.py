@@ -20,6 +20,7 @@ from connector.log.writing.tail import REPARTITIONED, lost_tails
 
 LOG: Final = logging.getLogger(__name__)
 
+EARLIEST: Final = -2  # the number of librdkafka, and of Spark, for a partition's first offset
 QUICK: Final = 5.0  # seconds for an answer that decides how to go on, or that only a warning needs
 
 
@@ -38,6 +39,11 @@ class Agreement:
     partitions: int
     offsets: Mapping[int, int]
     gtid_set: str | None
+
+    @property
+    def start_offsets(self) -> dict[int, int]:
+        """The offset to read on from in every partition; EARLIEST for its beginning."""
+        return {number: self.offsets.get(number, EARLIEST) for number in range(self.partitions)}
 
 
 def handshake(config: Config, position: TargetPosition, chosen: Collection[int] | None = None) -> Agreement:

@@ -82,9 +82,7 @@ class RelayWriter:
         self._lock.close()
 
     def begin(self, position: TargetPosition, history: History, gtid_set: str | None, token: int) -> None:
-        """Continue after a target's position: later events are cut off, but for those of its intent.
-
-        From the first event on that is not in the log's history, everything is cut off: the log has forked since.
+        """Continue after a target's position; `cut_back` says which events are cut off.
 
         Args:
             position: the position.
