@@ -1,4 +1,4 @@
-"""Applies a relay to a target, without Kafka and without Spark: an archive, or the rest of a commit of several writers.
+"""Applies a relay to a target, without Kafka and Spark: one with retention, or the rest of a commit of several writers.
 
     Relay (the next messages) ─► ApplyCore (applies them) ─► target
 
@@ -35,7 +35,7 @@ from connector.log.reading.relay_sequencer import RelaySequencer
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay.folder import Lock
 from connector.relay.frames import RelayFragment
-from connector.relay.reader import PassedOver, RelayReader, WholeEvent
+from connector.relay.reader import RelayReader, TrappedEvents, WholeEvent
 from connector.retrying import Stopped, retry
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.target import TargetDatabase
@@ -263,11 +263,11 @@ def _batches(
     waiting: list[RelayFragment] = []
     size = 0
     for found in relay.fragments(Seqno(position.seqno + 1), last):
-        if isinstance(found, PassedOver) or size >= most:
+        if isinstance(found, TrappedEvents) or size >= most:
             if waiting:
                 yield _batch(waiting)
             waiting, size = [], 0
-        if isinstance(found, PassedOver):
+        if isinstance(found, TrappedEvents):
             order.pass_over(found.last)
             continue
         waiting.append(found.fragment)

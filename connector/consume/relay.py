@@ -13,7 +13,7 @@ from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import ConfigError, HistoriesDiffer
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
-from connector.relay.reader import PassedOver, RelayReader
+from connector.relay.reader import RelayReader, TrappedEvents
 
 EVENT_BYTES: Final = 8 << 20
 
@@ -102,7 +102,7 @@ class RelayConsumer:
     def _read(self) -> Iterator[Event]:
         offsets = dict(self.position.offsets)
         for found in self._relay.events(Seqno(self.position.seqno + 1)):
-            if isinstance(found, PassedOver):
+            if isinstance(found, TrappedEvents):
                 continue
             last = found.last
             fragments = Fragments(last.partition, found.first.offset, self._event_bytes)

@@ -35,7 +35,7 @@ class SemiSyncMonitor:
         self._config = config
         self._known: str | None = None  # the last problem; "": commits wait; None: no state was read yet
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Read the state once."""
         service = self._config.service
         on, not_waited = metrics.semi_sync_on.labels(service), metrics.semi_sync_not_waited.labels(service)
@@ -71,7 +71,7 @@ def watched_semi_sync(config: Config) -> Iterator[None]:
 
     def at_intervals(ended: Event) -> None:
         while not ended.wait(EVERY):
-            monitor.look()
+            monitor.probe()
 
     with in_background("semi-sync", at_intervals):
         yield

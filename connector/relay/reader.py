@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, NamedTuple
 from connector.errors import ConfigError, LogDamaged
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.relay.folder import OPTION, RelayFile, damaged, locked, relay_files, warn_of_checksum
-from connector.relay.frames import FRAGMENT, PASSED_OVER, Broken, Frame, RelayFragment, fragment_of, frames, passed_over
+from connector.relay.frames import FRAGMENT, TRAPPED, Broken, Frame, RelayFragment, fragment_of, frames, trapped
 
 BUFFER: Final = 1 << 20  # bytes
 
@@ -26,7 +26,7 @@ class LocatedFragment(NamedTuple):
     fragment: RelayFragment
 
 
-class PassedOver(NamedTuple):
+class TrappedEvents(NamedTuple):
     """Events that the log passes over, because they are trapped; both included."""
 
     first: Seqno
@@ -100,10 +100,10 @@ class RelayReader:
     @property
     def newest(self) -> Seqno:
         """The last whole event; the one before the last file if that has none."""
-        found = (one.last if isinstance(one, PassedOver) else one.last.seqno for one in self.of_file(self.files[-1]))
+        found = (one.last if isinstance(one, TrappedEvents) else one.last.seqno for one in self.of_file(self.files[-1]))
         return max(found, default=self.files[-1].head.seqno)
 
-    def events(self, first: Seqno, last: Seqno | None = None) -> Iterator[WholeEvent | PassedOver]:
+    def events(self, first: Seqno, last: Seqno | None = None) -> Iterator[WholeEvent | TrappedEvents]:
         """Yield whole events, without their messages, from one on.
 
         Args:
@@ -121,7 +121,7 @@ class RelayReader:
             if file.first > following:
                 raise self._missing(following, Seqno(file.head.seqno), file)
             for found in self.of_file(file):
-                if isinstance(found, PassedOver):
+                if isinstance(found, TrappedEvents):
                     following = max(following, Seqno(found.last + 1))
                 elif found.last.seqno < first:
                     continue
@@ -131,10 +131,10 @@ class RelayReader:
                     following = Seqno(found.last.seqno + 1)
                 yield found
 
-    def fragments(self, first: Seqno, last: Seqno | None = None) -> Iterator[LocatedFragment | PassedOver]:
+    def fragments(self, first: Seqno, last: Seqno | None = None) -> Iterator[LocatedFragment | TrappedEvents]:
         """Yield the fragments of whole events, one after the other in memory; arguments and errors as of `events`."""
         for found in self.events(first, last):
-            if isinstance(found, PassedOver):
+            if isinstance(found, TrappedEvents):
                 yield found
             else:
                 yield from self.of_event(found)
@@ -186,7 +186,7 @@ class RelayReader:
             file=str(file.path),
         )
 
-    def of_file(self, file: RelayFile) -> Iterator[WholeEvent | PassedOver]:
+    def of_file(self, file: RelayFile) -> Iterator[WholeEvent | TrappedEvents]:
         """Yield what one file has; errors as those of `events`."""
         scan = FileScan(file, checksums=self._checksums)
         try:
@@ -220,7 +220,7 @@ class FileScan:
         self.epoch = file.head.epoch
         self.begin = self.end = 0
 
-    def events(self, opened: BinaryIO) -> Iterator[WholeEvent | PassedOver]:
+    def events(self, opened: BinaryIO) -> Iterator[WholeEvent | TrappedEvents]:
         """Yield what the file has, to its last whole event.
 
         Raises:
@@ -232,8 +232,8 @@ class FileScan:
         fragno = 0
         wrong: list[int] = []
         for frame in records:
-            if frame.kind == PASSED_OVER and first is None:
-                found = PassedOver(*passed_over(frame))
+            if frame.kind == TRAPPED and first is None:
+                found = TrappedEvents(*trapped(frame))
                 if found.first != self.seqno + 1 or found.last < found.first:
                     raise Broken(frame.begin, f"event {self.seqno + 1} does not come next")
                 self.seqno, self.end = found.last, frame.end

@@ -28,7 +28,7 @@ from connector.log.transaction.position import TargetPosition
 from connector.relay.appending import AppendedFile, Appending, aligned
 from connector.relay.cut_back import cut_back
 from connector.relay.folder import OPTION, Lock, path_of, sync_folder
-from connector.relay.frames import FileHead, file_head_record, passed_over_record
+from connector.relay.frames import FileHead, file_head_record, trapped_record
 from connector.relay.record import add_record, add_records
 
 WRITE_BYTES: Final = 1 << 20  # bytes of records that are gathered in memory
@@ -187,7 +187,7 @@ class RelayWriter:
             self._begin_file()
         if seqno != self._last + 1:
             # The sequencer passes over trapped events alone.
-            self._write(memoryview(passed_over_record(Seqno(self._last + 1), Seqno(seqno - 1))))
+            self._write(memoryview(trapped_record(Seqno(self._last + 1), Seqno(seqno - 1))))
             self._last, self._events_end = Seqno(seqno - 1), self._size
 
     def _begin_file(self) -> None:

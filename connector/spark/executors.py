@@ -34,10 +34,10 @@ LIBRARIES: Final[Mapping[str, str]] = {
 }
 # What tasks run, for the applier and for the DataFrame source: these import every compiled module that tasks use.
 MODULES: Final = ("connector.spark.stream.range_task", "connector.spark.source.task")
-WAIT: Final = 0.2  # seconds between two looks at the executors at start
+WAIT: Final = 0.2  # seconds between two queries at start
 STEADY_SECONDS: Final = 1.0  # without a new executor, after which the probe begins
 PROBE_SECONDS: Final = 60.0  # at least, for the probe: the first Python of an executor may start slowly
-CHECK_SECONDS: Final = 1.0  # between two looks while the applier runs
+CHECK_SECONDS: Final = 1.0  # between two queries while the applier runs
 _ROUNDS: Final = 3  # of the probe, until each executor has answered
 _GROUP: Final = "thl-probe"
 _NO_PROGRAM: Final = re.compile(r'Cannot run program "[^"]*": [^\n]*')

@@ -124,10 +124,10 @@ class MicroBatches:
             # character: a long text overflows the stack, and prints a thousand lines on the terminal.
             raise Reported from None
 
-    def _joined(self, bounds: list[TaskRange]) -> list[TaskRange]:
+    def _joined(self, ranges: list[TaskRange]) -> list[TaskRange]:
         """Return a batch's ranges, one for each partition."""
         found: dict[int, TaskRange] = {}
-        for one in sorted(bounds, key=lambda one: one.begin):
+        for one in sorted(ranges, key=lambda one: one.begin):
             first = found.setdefault(one.partition, replace(one, first=one.partition not in self._begun))
             found[one.partition] = replace(first, end=one.end)
         self._begun |= found.keys()
@@ -151,13 +151,13 @@ class MicroBatches:
             rest = [after for _, after in cut if len(after)]
             yield batch
 
-    def _read(self, bounds: list[TaskRange]) -> list[ResultPiece]:
+    def _read(self, ranges: list[TaskRange]) -> list[ResultPiece]:
         """Have tasks read ranges; while workers start, read them here."""
-        offsets = sum(map(len, bounds))
+        offsets = sum(map(len, ranges))
         most = max(-(-offsets // self._session.tasks), self._sizer.messages // SHARES)
         if self._folder is None:
             most = min(most, self._sizer.fitting(JVM_BYTES))
-        tasks = shared(bounds, most)
+        tasks = shared(ranges, most)
         if self._workers.starting:
             return self._read_here(tasks)
         context = self._session.spark.sparkContext
@@ -176,7 +176,7 @@ class MicroBatches:
         """Do what tasks would do; the first error ends it."""
         kafka, topic = self._task.kafka, self._task.topic
         with closing(RangeReader(kafka, topic, SystemClock(), lambda: self._queue.closed)) as reader:
-            return [piece for task in tasks for bounds in task for piece in self._task.pieces(bounds, reader)]
+            return [piece for task in tasks for task_range in task for piece in self._task.pieces(task_range, reader)]
 
 
 def _failure(error: BaseException) -> BaseException:

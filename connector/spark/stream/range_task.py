@@ -110,39 +110,39 @@ class RangeTask:
     def __call__(self, tasks: Iterable[Sequence[TaskRange]]) -> Iterator[ResultPiece]:
         """Yield the pieces of the results of some tasks, an error among them; called by Spark in a worker."""
         worker.prepare()
-        for bounds in (bounds for task in tasks for bounds in task):
+        for task_range in (task_range for task in tasks for task_range in task):
             try:
-                yield from self.pieces(bounds, self._reader())
+                yield from self.pieces(task_range, self._reader())
             except ConnectorError as error:
                 self._forget_reader()
-                yield ResultPiece(bounds.partition, bounds.begin, FAILED, failure_as_bytes(error))
+                yield ResultPiece(task_range.partition, task_range.begin, FAILED, failure_as_bytes(error))
             except BaseException:
                 self._forget_reader()
                 raise
 
-    def pieces(self, bounds: TaskRange, reader: RangeReader) -> Iterator[ResultPiece]:
+    def pieces(self, task_range: TaskRange, reader: RangeReader) -> Iterator[ResultPiece]:
         """Yield the pieces of a range's result.
 
         Args:
-            bounds: the range.
+            task_range: the range.
             reader: reads it; whatever has happened to it after an error, it cannot be used again.
 
         Raises:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
             ConfigError: the result cannot be stored.
         """
-        for number, content in enumerate(self._contents(bounds, reader)):
-            yield ResultPiece(bounds.partition, bounds.begin, number, content)
+        for number, content in enumerate(self._contents(task_range, reader)):
+            yield ResultPiece(task_range.partition, task_range.begin, number, content)
 
-    def _contents(self, bounds: TaskRange, reader: RangeReader) -> Iterable[bytes]:
+    def _contents(self, task_range: TaskRange, reader: RangeReader) -> Iterable[bytes]:
         """Return a result's pieces, or the path of its file."""
         if self.spool is None:
-            return in_pieces(self.parts(bounds, reader))
+            return in_pieces(self.parts(task_range, reader))
         try:
             if not self.compaction.records:
-                return (written(self.spool, self.parts(bounds, reader)),)
+                return (written(self.spool, self.parts(task_range, reader)),)
             with RecordSpool(self.spool) as records:
-                return (written(self.spool, self.parts(bounds, reader, records)),)
+                return (written(self.spool, self.parts(task_range, reader, records)),)
         except OSError as error:
             raise ConfigError(
                 f"what Spark's workers have read cannot be stored: {error.strerror}",
@@ -150,18 +150,18 @@ class RangeTask:
                 folder=str(self.spool),
             ) from error
 
-    def parts(self, bounds: TaskRange, reader: RangeReader, records: RecordSpool | None = None) -> Iterator[Part]:
+    def parts(self, task_range: TaskRange, reader: RangeReader, records: RecordSpool | None = None) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets; arguments and errors as those of `pieces`."""
-        made = bounds.begin  # the offset after the last part
+        made = task_range.begin  # the offset after the last part
         try:
-            for part in self._read(bounds, reader, records):
+            for part in self._read(task_range, reader, records):
                 made = end_of(part)
                 yield part
         except (_Enough, LogDamaged):
             # The driver reads the rest itself, and says what is wrong with it.
-            yield Unread(bounds.partition, made, bounds.end, 0, 0)
+            yield Unread(task_range.partition, made, task_range.end, 0, 0)
 
-    def _read(self, bounds: TaskRange, reader: RangeReader, records: RecordSpool | None) -> Iterator[Part]:
+    def _read(self, task_range: TaskRange, reader: RangeReader, records: RecordSpool | None) -> Iterator[Part]:
         """Yield the parts of a range.
 
         Raises:
@@ -170,15 +170,15 @@ class RangeTask:
         """
         builder = SegmentBuilder(
             self.topic,
-            bounds.partition,
+            task_range.partition,
             self.compaction.columns,
             events=self.compaction.events,
             records=records,
-            interval=bounds.interval,
+            interval=task_range.interval,
         )
-        alone = bounds.first
+        alone = task_range.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
-        for batch in reader.batches(bounds.partition, bounds.begin, bounds.end, large=bounds.large):
+        for batch in reader.batches(task_range.partition, task_range.begin, task_range.end, large=task_range.large):
             if size > most:
                 yield from builder.finish()
                 raise _Enough
@@ -207,11 +207,11 @@ class RangeTask:
             reader.close()
 
 
-def shared(bounds: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:
+def shared(ranges: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:
     """Share ranges among tasks.
 
     Args:
-        bounds: the ranges; those of a partition in order.
+        ranges: the ranges; those of a partition in order.
         most: maximum number of offsets of a task.
 
     Returns:
@@ -219,7 +219,7 @@ def shared(bounds: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:
     """
     tasks: list[list[TaskRange]] = []
     room = 0
-    for one in bounds:
+    for one in ranges:
         for part in one.divided(-(-len(one) // most) or 1):
             if not len(part):
                 continue

@@ -307,8 +307,8 @@ def ensure_bookkeeping(connection: psycopg.Connection) -> set[str]:
         wanted += _FUNCTIONS
     return {
         name
-        for name, look, values, statement in wanted
-        if not _exists(connection, look, *values) and not _made(connection, name, statement)
+        for name, query, values, statement in wanted
+        if not _exists(connection, query, *values) and not _made(connection, name, statement)
     }
 
 

@@ -173,7 +173,7 @@ class DividedCommit:
         """True until the intent of an earlier applier is finished: everything is staged here."""
         return self._intent is not None
 
-    def takes(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
+    def accepts(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
         """Return whether the first changes of a commit of rows alone are to be divided."""
         if self._writers is None or self._count == 1:
             return False

@@ -223,7 +223,7 @@ class PostgresTarget:
         """True if several writers stage these changes: a commit is divided or not as its first changes are."""
         if self._divided.staged or self._divided.finishing:
             return True
-        return not (self._pending or self._schema.has_changed) and self._divided.takes(changes, last=last)
+        return not (self._pending or self._schema.has_changed) and self._divided.accepts(changes, last=last)
 
     def ddl(self, ddl: Ddl) -> None:
         """Plan the statements' operations; the commit applies them."""

@@ -198,5 +198,5 @@ def test_monitor_counts_another_replica_while_the_producer_is_not_connected(
     monkeypatch.setattr(semi_sync_monitor, "session", lambda _: nullcontext())
     monkeypatch.setattr(semi_sync_monitor, "read_state", lambda _: SemiSyncState(**USUAL))
     monkeypatch.setattr(semi_sync_monitor, "is_read", lambda _, server_id: connected, raising=False)
-    semi_sync_monitor.SemiSyncMonitor(config).look()
+    semi_sync_monitor.SemiSyncMonitor(config).probe()
     assert REGISTRY.get_sample_value("thl_semi_sync_on", {"service": config.service}) == on
