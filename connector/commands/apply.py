@@ -10,7 +10,7 @@ import click
 from connector.commands.grammar.bounds import BEGIN, END, TIME, gtid, position, tables, timestamp
 from connector.commands.grammar.command import command, option
 from connector.commands.grammar.ending import echo_request, stop_at_signals
-from connector.commands.grammar.options import configured, reason_option, who
+from connector.commands.grammar.options import configured, reason_option, relay_folder, relay_option, who
 
 if TYPE_CHECKING:
     from connector.applier.skips import ExcludedTables, Skips
@@ -31,6 +31,7 @@ EXCEPTIONS = "What is not applied"
         "--until-heartbeat": "--to-heartbeat",
         "--without": "--exclude-table",
         "--because": "--reason",
+        "--from-relay": "--relay",
     },
     examples={
         "thl apply": "Apply until SIGTERM, SIGINT or `thl offline`.",
@@ -76,13 +77,7 @@ EXCEPTIONS = "What is not applied"
     metavar="FILE:POS",
     help="The same, from the event that ends at this binary log position.",
 )
-@option(
-    "--from-relay",
-    section=BEGIN,
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Apply from a relay to its end, without Kafka and Spark.",
-)
+@relay_option("Apply from a relay to its end, without Kafka and Spark.", BEGIN)
 @option(
     "--skip-seqno",
     "skip_seqnos",
@@ -121,7 +116,7 @@ def apply(
     to_heartbeat: str | None,
     from_seqno: int | None,
     from_event: SourcePosition | None,
-    from_relay: Path | None,
+    relay: Path | None,
     skip_seqnos: tuple[int, ...],
     done_seqno: int | None,
     excluded_tables: tuple[TableName, ...],
@@ -155,12 +150,12 @@ def apply(
         raise click.UsageError("only one of --from-seqno, --from-event can be given")
     first = from_event if from_seqno is None else Seqno(from_seqno)
     skips, excluded = _exceptions(skip_seqnos, done_seqno, excluded_tables, reason)
-    if from_relay is not None and (first is not None or skips or excluded or submitted):
-        raise click.UsageError("--from-relay goes with the options --to-… alone")
+    if relay is not None and (first is not None or skips or excluded or submitted):
+        raise click.UsageError("--relay goes with the options --to-… alone")
     metrics.serve(config.metrics)
     clock = SystemClock()
-    if from_relay is not None:
-        position = RelayApplier(config, from_relay, clock, stop_at_signals(), until=until).run()
+    if relay is not None:
+        position = RelayApplier(config, relay_folder(config, relay), clock, stop_at_signals(), until=until).run()
         click.echo(_ended(config, position), err=True)
         return
     with suppress(TargetUnavailable):  # which the applier tries again

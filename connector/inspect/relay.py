@@ -1,4 +1,4 @@
-"""Lists the events of a relay, for `thl list --file` and `thl index --file`."""
+"""Lists the events of a relay, for `thl list --relay` and `thl index --relay`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def relay_events(folder: Path, topic: str, choice: Choice, *, checksums: bool = 
             return
     if choice.one and not found:
         raise ConfigError(
-            "the relay does not have the event", hint="thl index --file shows its seqnos", folder=str(folder)
+            "the relay does not have the event", hint="thl index --relay shows its seqnos", folder=str(folder)
         )
 
 

@@ -92,7 +92,7 @@ def _control(config: Config, log: LogReader, position: TargetPosition) -> Contro
         raise HistoriesDiffer(
             f"{REFUSED}the log that the target follows does not exist: the brokers have no such topics",
             hint="set kafka.bootstrap to the brokers that have it; if it is lost, load an empty target from a new log"
-            + ("; thl apply --from-relay finishes the commit that the target is within" if position.intent else ""),
+            + ("; thl apply --relay finishes the commit that the target is within" if position.intent else ""),
             service=config.service,
             topic=config.topic,
             log_id=position.log_id,

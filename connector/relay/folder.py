@@ -247,7 +247,7 @@ def damaged(path: Path, error: Broken, seqno: int | None = None, epoch: int | No
     return LogDamaged(
         f"the relay is damaged ({error}){after}",
         hint="where Kafka has these events, let relay.dir name an empty folder, or delete them with thl purge "
-        "--from-seqno; thl list --file --no-checksum prints a record whose checksum is wrong",
+        "--from-seqno; thl list --relay --no-checksum prints a record whose checksum is wrong",
         file=str(path),
         last_whole=seqno,
         epoch=epoch,

@@ -17,7 +17,7 @@ from connector.log.reading.event_sequencer import Release, Voided
 from connector.log.reading.sequenced_partition import B
 from connector.log.transaction.position import TargetPosition
 
-_HINT: Final = "apply these events from Kafka: thl apply without --from-relay, where a broker answers"
+_HINT: Final = "apply these events from Kafka: thl apply without --relay, where a broker answers"
 
 
 class RelaySequencer(Generic[B, R]):
