@@ -258,7 +258,7 @@ class _Nothing:
 def _batches(
     relay: RelayReader, position: TargetPosition, order: RelaySequencer[Message, Messages | Segment], most: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the messages after a position, in batches of about so many bytes."""
+    """Yield the messages after a position, in batches of about `most` bytes."""
     last = None if position.intent is None else position.intent.last
     waiting: list[RelayFragment] = []
     size = 0

@@ -28,7 +28,7 @@ from connector.targets.target_schema import QUARANTINED, Excluded
 
 LOG: Final = logging.getLogger(__name__)
 
-DIVISOR: Final = 64  # a refused commit is repeated in so many smaller ones
+DIVISOR: Final = 64  # the number of smaller commits in which a refused one is repeated
 BY: Final = "thl apply"
 REASON_CHARACTERS: Final = 2000
 HINT: Final = (
@@ -94,7 +94,7 @@ class Quarantine:
         return max(1, min(self._most - events, self.upto + 1 - seqno))
 
     def ends(self, last: Seqno, events: int) -> bool:
-        """True if a commit of so many events is to end with this one."""
+        """True if a commit of `events` events is to end with `last`."""
         return last <= self.upto and (events >= self._most or last == self.upto)
 
     def accepts(self, service: str, refused: RefusedCommit | None, error: ConnectorError) -> bool:

@@ -112,7 +112,7 @@ class AppendedFile:
         return self._direct is not None and not AppendedFile._refused
 
     def _write(self, piece: memoryview) -> None:
-        """Write whole blocks at the end, which is one's beginning."""
+        """Write whole blocks at the file's end, which is block-aligned."""
         if AppendedFile._refused or self._direct is None:
             self.append(piece)
             return

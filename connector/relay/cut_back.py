@@ -117,9 +117,10 @@ def _check_target(files: Sequence[RelayFile], position: TargetPosition, token: i
 
 
 def _last_of_history(files: Sequence[RelayFile], history: History, applied: Seqno, upto: Seqno) -> Seqno:
-    """Return the last event, up to one, before any that is trapped or, where none is applied, of another epoch.
+    """Return the last event to keep.
 
-    This reads the files that may have such events alone: a relay with retention is as large as its disk.
+    It is at most `upto`, before the first trapped event, and before the first event after `applied` whose epoch is not
+    the one in the history. Only files that may have such events are read: a relay with retention may fill its disk.
     """
     trapped = history.trapped
     for at, file in enumerate(files):

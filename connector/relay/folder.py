@@ -140,7 +140,7 @@ def locked(folder: Path) -> bool:
 
 
 def relay_files(folder: Path, *, torn: bool = False, checksums: bool = True) -> list[RelayFile]:
-    """Return the files of a relay in their order, those left out to which nothing was written.
+    """Return the files of a relay in order, without empty files.
 
     Args:
         folder: the folder.

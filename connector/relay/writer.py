@@ -265,7 +265,7 @@ class RelayWriter:
             sync_folder(self._folder)
 
     def committed(self, upto: Seqno) -> None:
-        """Delete the files that are not needed any more: not the last one, and those within the retention neither.
+        """Delete files whose events the target has committed, but the newest file and files younger than `retention`.
 
         Args:
             upto: the last event that the target has committed.

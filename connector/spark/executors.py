@@ -172,7 +172,7 @@ class Executors:
             return len(context.statusTracker().getExecutorInfos()) - 1
 
     def _run(self, tasks: int, stop: Event) -> list[dict[str, Any]]:
-        """Describe the Python of so many tasks, in bounded time."""
+        """Run `tasks` tasks that describe their Python, in bounded time."""
         context = self._session.spark.sparkContext
         describe = probe.task(MODULES, LIBRARIES, as_options(self._config))
         answer: Future[list[dict[str, Any]]] = Future()

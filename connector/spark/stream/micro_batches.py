@@ -34,7 +34,7 @@ from connector.spark.stream.range_task import JVM_BYTES, Compaction, RangeTask, 
 from connector.spark.stream.task_result import FAILED, ResultPiece, deserialized, failure_of, joined_pieces
 
 QUEUE_BYTES: Final = 64 << 20  # maximum bytes of queued batches
-SHARES: Final = 16  # of what is read at once: below one a further task does not pay
+SHARES: Final = 16  # a task reads at least 1/16 of what is read at once; a smaller share costs more than it saves
 
 
 class TooLarge(Exception):

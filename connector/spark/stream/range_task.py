@@ -58,15 +58,15 @@ class TaskRange:
         return self.end - self.begin
 
     def cut(self, count: int) -> tuple[TaskRange, TaskRange]:
-        """Split off the first of so many ranges of about equal length, which is only empty if this one is."""
+        """Split into the first of `count` about equal parts and the rest; the first is empty only if the range is."""
         return self._part(0, 1, count), self._part(1, count, count)
 
     def divided(self, count: int) -> Iterator[TaskRange]:
-        """Yield the range in so many parts of about equal length; some may be empty, but the first only if all are."""
+        """Yield the range in `count` about equal parts; some may be empty, but the first only if the range is."""
         return (self._part(number, number + 1, count) for number in range(count))
 
     def _part(self, first: int, end: int, count: int) -> TaskRange:
-        """Return the parts from `first` to before `end` of so many, as one range."""
+        """Return the parts from `first` to before `end` of `count`, as one range."""
         begin, until = (self.begin + -(-len(self) * number // count) for number in (first, end))
         return replace(self, begin=begin, end=until, first=self.first and first == 0)
 

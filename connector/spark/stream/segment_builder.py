@@ -81,8 +81,8 @@ class SegmentBuilder:
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
         records: gets the messages of segments as records of the relay; None: there is no relay.
-        interval: other partitions have events of the log, too: a segment ends with an interval of so many seqnos, so
-            that those of all partitions end together; 0: there are no others.
+        interval: other partitions have events of the log, too: a segment ends with each interval of this many
+            seqnos, so that those of all partitions end together; 0: there are no others.
     """
 
     def __init__(

@@ -189,7 +189,7 @@ class SnapshotExporter:
         return published.rowcount == 1
 
     def _end_oldest(self, most: int) -> None:
-        """End the oldest snapshot if more than so many live."""
+        """End the oldest snapshot if more than `most` live."""
         if len(self._living) > most:
             oldest = self._living.popleft()
             oldest.execute("COMMIT")
