@@ -90,8 +90,7 @@ class Applier:
         self._first = first
         self._skips = skips or Skips()
         self._excluded = excluded
-        stops = config.target.on_error == "stop"
-        self._quarantine = Quarantine(clock, partial(tables_loaded_after, config) if stops else None)
+        self._quarantine = Quarantine(clock, config.target.on_error, partial(tables_loaded_after, config))
         self._relay: RelayWriter | None = None
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._load = LoadMonitor(clock.monotonic())

@@ -90,7 +90,7 @@ class ApplyCore:
         target_id: str = "",
     ) -> None:
         self._relay = NoRelay() if relay is None else relay
-        self._quarantine = quarantine or Quarantine()
+        self._quarantine = quarantine or Quarantine(clock)
         self._target_id = target_id
         self._least = NO_SEQNO
         if position.intent is not None:

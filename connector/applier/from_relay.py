@@ -79,7 +79,7 @@ class RelayApplier:
         self._stop = stop
         self._until = until
         self._opened = opened or (lambda: open_target(config.target, clock))
-        self._quarantine = Quarantine(clock if config.target.on_error == "quarantine" else None)
+        self._quarantine = Quarantine(clock, config.target.on_error)
         self._token = 0
         self._position: TargetPosition | None = None
         self._done = False

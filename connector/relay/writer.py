@@ -25,7 +25,7 @@ from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
-from connector.relay.appending import AppendedFile, Appending, aligned
+from connector.relay.appending import AppendedFile, Appending, DirectWrites, aligned
 from connector.relay.cut_back import cut_back
 from connector.relay.folder import OPTION, Lock, path_of, sync_folder
 from connector.relay.frames import FileHead, file_head_record, trapped_record
@@ -56,6 +56,7 @@ class RelayWriter:
         self._clock = clock
         self._lock = Lock(self._folder, clock)
         self._appending = Appending()
+        self._direct = DirectWrites()
         self._files: deque[tuple[int, Seqno]] = deque()  # number and first event of each file
         self._file: AppendedFile | None = None
         self._unsynced: list[AppendedFile] = []
@@ -103,7 +104,7 @@ class RelayWriter:
             self._files = deque((file.number, file.first) for file in end.files)
             self._last, self._epoch = end.seqno, end.epoch
             if end.offset is not None:
-                self._file = AppendedFile(end.files[-1].path)
+                self._file = AppendedFile(end.files[-1].path, self._direct)
                 self._unsynced.append(self._file)
                 self._size = self._events_end = end.offset
             self._lock.claim(token)
@@ -194,7 +195,7 @@ class RelayWriter:
         continues = self._file is not None
         self._flush()
         number = self._files[-1][0] + 1 if self._files else 1
-        self._file = AppendedFile(path_of(self._folder, number))
+        self._file = AppendedFile(path_of(self._folder, number), self._direct)
         self._unsynced.append(self._file)
         self._new_name = True
         self._files.append((number, Seqno(self._last + 1)))
