@@ -92,11 +92,11 @@ class ApplyCore:
         self._relay = NoRelay() if relay is None else relay
         self._quarantine = quarantine or Quarantine(clock)
         self._target_id = target_id
-        self._least = NO_SEQNO
+        self._intent_last = NO_SEQNO
         if position.intent is not None:
             # An earlier applier has made this commit in part: it is finished, with all of its events and no others.
-            self._least = position.intent.last
-            until, skips = ToSeqno(self._least), None
+            self._intent_last = position.intent.last
+            until, skips = ToSeqno(self._intent_last), None
         self._next = NextPosition(position, log_id, gtid_set)
         self._target = target
         self._sequencer = sequencer
@@ -255,7 +255,7 @@ class ApplyCore:
         meant = load is None or load.is_for(self._target_id)
         edge = load if load is not None and load.edge and meant else None
         own_commit = header.kind is Kind.DDL or _begins_snapshot(header) or edge is not None
-        if own_commit and header.seqno <= self._least:
+        if own_commit and header.seqno <= self._intent_last:
             raise self._changed(header.kind.name)
         if release.first and (own_commit or not release.complete):
             self._commit()
@@ -332,7 +332,7 @@ class ApplyCore:
         """Commit all collected whole events; do nothing if there are none."""
         events = self._open.events
         header = events.last
-        if header is None or header.seqno < self._least:
+        if header is None or header.seqno < self._intent_last:
             return
         self._relay.sync_soon()  # while the target stages
         self._open.stage(last=True)
@@ -360,7 +360,7 @@ class ApplyCore:
             f"the events of a commit that was made in part are not as they were: {what}",
             hint="load the target again",
             service=self.position.service,
-            seqno=f"{self.position.seqno + 1}..{self._least}",
+            seqno=f"{self.position.seqno + 1}..{self._intent_last}",
         )
 
     def _count(self, events: CommitBatch) -> None:
