@@ -14,7 +14,8 @@
 - `skips`: events and tables that an operator leaves out.
 - `rewind`: `--from-seqno`: applies a part of the log again.
 - `replay_check`: checks that a part of the log can be applied again.
-- `finish_intent`: makes a commit of several writers whole, for commands other than `thl apply`.
+- `opening`: the core of a claimed target, on Kafka's log.
+- `finish_intent`: finishes a commit of several writers, for commands other than `thl apply`.
 - `undo`: `thl undo`: takes a target's data back to an earlier event.
 - `invert`: the inverse of an event.
 """

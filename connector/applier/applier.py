@@ -3,7 +3,7 @@
     Kafka ─► Spark ─► LogStream (the next messages) ─► ApplyCore (applies them) ─► target
 
 An attempt is a claim, a handshake and a stream; it ends with a stop or an error. Where an applier was ended within a
-commit of several writers, the first attempt makes that commit whole and does nothing else. After a retryable error (the
+commit of several writers, the first attempt finishes that commit and does nothing else. After a retryable error (the
 target or the brokers do not answer) the outcome of a commit may be unknown, so the next attempt claims the target again
 and continues from the target's position. The run ends with the error after `retries` attempts without progress.
 """
@@ -19,7 +19,7 @@ from typing import Final
 
 from connector import failpoints as faults
 from connector.applier.core import ApplyCore
-from connector.applier.partition_buffers import PartitionBuffers
+from connector.applier.opening import open_core, warn_of_intent
 from connector.applier.quarantine import Quarantine
 from connector.applier.rewind import rewind, seqno_of
 from connector.applier.skips import ExcludedTables, Skips
@@ -33,19 +33,14 @@ from connector.kafka.range_reader import RangeReader
 from connector.kafka.tails import TailWatch
 from connector.kafka.topics import MESSAGE_BYTES, Topics
 from connector.log.compact.metadata_columns import metadata_columns
-from connector.log.compact.scan import Messages
-from connector.log.compact.segment import Segment
-from connector.log.format.message import Message
 from connector.log.ids import Seqno
-from connector.log.reading.event_sequencer import EventSequencer
-from connector.log.transaction.position import Intent, SourcePosition, TargetPosition
+from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.relay.writer import RelayWriter
 from connector.retrying import Stopped, retry
 from connector.spark.executors import Executors
 from connector.spark.session import SparkRun
-from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.load_monitor import LoadMonitor
-from connector.spark.stream.micro_batches import Compaction
+from connector.spark.stream.range_task import Compaction
 from connector.spark.stream.stream import LogStream
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.signal_table import Request, SignalTable
@@ -95,8 +90,7 @@ class Applier:
         self._first = first
         self._skips = skips or Skips()
         self._excluded = excluded
-        stops = config.target.on_error == "stop"
-        self._quarantine = Quarantine(clock, partial(tables_loaded_after, config) if stops else None)
+        self._quarantine = Quarantine(clock, config.target.on_error, partial(tables_loaded_after, config))
         self._relay: RelayWriter | None = None
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._load = LoadMonitor(clock.monotonic())
@@ -145,7 +139,7 @@ class Applier:
             return None
         if not self._session.slots:
             raise ConfigError(
-                "relay.dir: on a cluster there is no relay", hint="set apply.master: local[N], or relay.dir to nothing"
+                "relay.dir: on a cluster there is no relay", hint="set apply.master: local[N], or remove relay.dir"
             )
         return RelayWriter(relay.dir, max_file_bytes=relay.max_file_bytes, retention=relay.retention, clock=self._clock)
 
@@ -172,9 +166,9 @@ class Applier:
                     signals.forget_request(self._config.service)
                 intent = claimed.intent
                 if intent is None:
-                    claimed = self._position = self._begun(target, signals, claimed)
+                    claimed = self._position = self._first_position(target, signals, claimed)
                 else:
-                    self._warn_of_intent(intent)
+                    warn_of_intent(self._config.service, intent)
                 core, offsets = self._handshake(target, claimed, large, ranges)
                 self._quarantine.begin(target, claimed)
                 if self._excluded is not None and intent is None:  # last: all other options are accepted by now
@@ -196,7 +190,7 @@ class Applier:
         finally:
             target.close()
 
-    def _begun(self, target: TargetDatabase, signals: SignalTable, position: TargetPosition) -> TargetPosition:
+    def _first_position(self, target: TargetDatabase, signals: SignalTable, position: TargetPosition) -> TargetPosition:
         """Do what the first attempt alone does; return the position before the first event to apply."""
         if self._first is not None:
             position = self._rewound(target, signals, position, self._first)
@@ -205,18 +199,6 @@ class Applier:
             self._check_skips(signals, position)
             self._first_attempt = False
         return position
-
-    def _warn_of_intent(self, intent: Intent) -> None:
-        """Log that this attempt makes a commit whole, and nothing else: all options count afterwards."""
-        LOG.warning(
-            "an applier was ended within a commit of several writers: making it whole",
-            extra={
-                "service": self._config.service,
-                "seqno": f"{intent.first}..{intent.last}",
-                "writers": intent.writers,
-                "committed": sorted(intent.committed),
-            },
-        )
 
     def _check_skips(self, signals: SignalTable, position: TargetPosition) -> None:
         """Refuse to skip an event that is applied; an event that was skipped before may be named again."""
@@ -253,28 +235,22 @@ class Applier:
         faults.point("apply.after_handshake")
         if self._relay is not None:
             self._relay.begin(position, agreed.history, agreed.gtid_set, target.token)
-        core = ApplyCore(
+        core = open_core(
+            self._config,
             target,
             position,
-            EventSequencer[Message, Messages | Segment](
-                topic=self._config.topic, partitions=agreed.partitions, position=position, history=agreed.history
-            ),
-            PartitionBuffers(self._config.topic, large, ranges),
-            log_id=agreed.history.log_id,
-            gtid_set=agreed.gtid_set,
-            topic=self._config.topic,
+            agreed,
+            large=large,
+            ranges=ranges,
             clock=self._clock,
             until=self._until,
             skips=self._skips,
-            columns=metadata_columns(self._config.target.metadata_columns.items()),
             relay=self._relay,
             quarantine=self._quarantine,
-            target_id=self._config.target.id,
         )
-        offsets = {number: agreed.offsets.get(number, EARLIEST) for number in range(agreed.partitions)}
         fields = {"service": position.service, "from_seqno": position.seqno + 1, "offsets": dict(position.offsets)}
         LOG.info("applying", extra=fields)
-        return core, offsets
+        return core, agreed.start_offsets
 
     def _follow(self, core: ApplyCore, offsets: dict[int, int], signals: SignalTable) -> None:
         """Apply the stream's messages until stopped."""
@@ -286,7 +262,7 @@ class Applier:
             self._clock,
             self._load,
             largest=self._largest_message(),
-            compaction=self._compaction(len(offsets)),
+            compaction=self._compaction(),
         ) as stream:
             while not (self._stop.is_set() or core.done or self._requested(signals)):
                 batch = stream.next(WAKE_SECONDS)
@@ -301,12 +277,14 @@ class Applier:
                 if self._ended(core):
                     break
 
-    def _compaction(self, partitions: int) -> Compaction:
-        """Return what Spark's tasks do: they compact, unless events are needed one by one."""
+    def _compaction(self) -> Compaction:
+        """Return how Spark's tasks compact: not if events are needed one by one."""
         target = self._config.target
-        tasks = isinstance(self._until, ToSeqno | None)
         return Compaction(
-            tasks, tuple(target.metadata_columns.items()), target.audit, partitions > 1, self._relay is not None
+            compact=isinstance(self._until, ToSeqno | None),
+            columns=metadata_columns(target.metadata_columns.items()),
+            events=target.audit,
+            records=self._relay is not None,
         )
 
     def _largest_message(self) -> int:

@@ -34,9 +34,9 @@ from connector.log.compact.segment import Segment
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Kind, LogId, Outcome, Seqno
+from connector.log.reading.event_order import EventOrder
 from connector.log.reading.event_range import EventRange
-from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
-from connector.log.reading.stored_order import StoredOrder
+from connector.log.reading.event_sequencer import Release, Voided
 from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.load import Part as LoadPart
 from connector.log.transaction.position import TargetPosition
@@ -55,8 +55,8 @@ class ApplyCore:
 
     Args:
         target: the claimed target.
-        position: the target's position, which the claim returned. Where it has an intent, the core makes that commit
-            whole, and is done.
+        position: the target's position, which the claim returned. Where it has an intent, the core finishes that
+            commit, and is done.
         sequencer: the sequencer for that position.
         buffers: the buffers of the messages that were read.
         log_id: the ID of the log.
@@ -75,7 +75,7 @@ class ApplyCore:
         self,
         target: TargetDatabase,
         position: TargetPosition,
-        sequencer: EventSequencer[Message, Messages | Segment] | StoredOrder[Message, Messages | Segment],
+        sequencer: EventOrder[Message, Messages | Segment],
         buffers: PartitionBuffers,
         *,
         log_id: LogId,
@@ -90,13 +90,13 @@ class ApplyCore:
         target_id: str = "",
     ) -> None:
         self._relay = NoRelay() if relay is None else relay
-        self._quarantine = quarantine or Quarantine()
+        self._quarantine = quarantine or Quarantine(clock)
         self._target_id = target_id
-        self._least = NO_SEQNO
+        self._intent_last = NO_SEQNO
         if position.intent is not None:
-            # An earlier applier has made this commit in part: it is made whole, with all of its events and no others.
-            self._least = position.intent.last
-            until, skips = ToSeqno(self._least), None
+            # An earlier applier has made this commit in part: it is finished, with all of its events and no others.
+            self._intent_last = position.intent.last
+            until, skips = ToSeqno(self._intent_last), None
         self._next = NextPosition(position, log_id, gtid_set)
         self._target = target
         self._sequencer = sequencer
@@ -255,7 +255,7 @@ class ApplyCore:
         meant = load is None or load.is_for(self._target_id)
         edge = load if load is not None and load.edge and meant else None
         own_commit = header.kind is Kind.DDL or _begins_snapshot(header) or edge is not None
-        if own_commit and header.seqno <= self._least:
+        if own_commit and header.seqno <= self._intent_last:
             raise self._changed(header.kind.name)
         if release.first and (own_commit or not release.complete):
             self._commit()
@@ -332,7 +332,7 @@ class ApplyCore:
         """Commit all collected whole events; do nothing if there are none."""
         events = self._open.events
         header = events.last
-        if header is None or header.seqno < self._least:
+        if header is None or header.seqno < self._intent_last:
             return
         self._relay.sync_soon()  # while the target stages
         self._open.stage(last=True)
@@ -355,12 +355,12 @@ class ApplyCore:
         self._open.drop()
 
     def _changed(self, what: str) -> LogDamaged:
-        """The error of a commit that cannot be made whole, because its events are not those of its first part."""
+        """The error of a commit that cannot be finished, because its events are not those of its first part."""
         return LogDamaged(
             f"the events of a commit that was made in part are not as they were: {what}",
             hint="load the target again",
             service=self.position.service,
-            seqno=f"{self.position.seqno + 1}..{self._least}",
+            seqno=f"{self.position.seqno + 1}..{self._intent_last}",
         )
 
     def _count(self, events: CommitBatch) -> None:

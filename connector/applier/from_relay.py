@@ -1,4 +1,4 @@
-"""Applies a relay to a target, without Kafka and without Spark: an archive, or the rest of a commit of several writers.
+"""Applies a relay to a target, without Kafka and Spark: one with retention, or the rest of a commit of several writers.
 
     Relay (the next messages) ─► ApplyCore (applies them) ─► target
 
@@ -31,11 +31,11 @@ from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Seqno
-from connector.log.reading.stored_order import StoredOrder
+from connector.log.reading.relay_sequencer import RelaySequencer
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay.folder import Lock
 from connector.relay.frames import RelayFragment
-from connector.relay.reader import PassedOver, RelayReader, WholeEvent
+from connector.relay.reader import RelayReader, TrappedEvents, WholeEvent
 from connector.retrying import Stopped, retry
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.target import TargetDatabase
@@ -79,7 +79,7 @@ class RelayApplier:
         self._stop = stop
         self._until = until
         self._opened = opened or (lambda: open_target(config.target, clock))
-        self._quarantine = Quarantine(clock if config.target.on_error == "quarantine" else None)
+        self._quarantine = Quarantine(clock, config.target.on_error)
         self._token = 0
         self._position: TargetPosition | None = None
         self._done = False
@@ -88,7 +88,7 @@ class RelayApplier:
         """Apply until the relay's end, or until asked to stop.
 
         Args:
-            intent_alone: make the target's intent whole, and apply nothing else.
+            intent_alone: finish the target's intent, and apply nothing else.
 
         Returns:
             The target's position; None when the run was stopped before the claim.
@@ -115,7 +115,7 @@ class RelayApplier:
         return self._position
 
     def _attempt(self, *, intent_alone: bool) -> None:
-        """Claim, verify the position, and apply; an intent is made whole in an attempt of its own."""
+        """Claim, verify the position, and apply; an intent is finished in an attempt of its own."""
         with closing(self._opened()) as target:
             position = self._position = target.claim(self._config.service, self._token)
             self._token = target.token
@@ -124,15 +124,15 @@ class RelayApplier:
             if intent is None and intent_alone:
                 self._done = True
                 return
-            order = StoredOrder[Message, Messages | Segment](topic=str(self._folder), position=position)
+            order = RelaySequencer[Message, Messages | Segment](folder=str(self._folder), position=position)
             core = ApplyCore(
                 target,
                 position,
                 order,
-                PartitionBuffers(str(self._folder), _Nothing(), _Nothing()),
+                PartitionBuffers(self._config.topic, _Nothing(), _Nothing()),
                 log_id=relay.log_id,
                 gtid_set=relay.files[0].head.gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
-                topic=str(self._folder),
+                topic=self._config.topic,
                 clock=self._clock,
                 until=self._until,
                 columns=metadata_columns(self._config.target.metadata_columns.items()),
@@ -147,6 +147,7 @@ class RelayApplier:
                         break
             except ConnectorError as error:
                 if not self._quarantine.accepts(self._config.service, core.refused, error):
+                    error.where = {"folder": str(self._folder), **error.where}
                     raise
                 return
             finally:
@@ -201,7 +202,7 @@ def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Ev
 
     Returns:
         The position after that commit; None if there is nothing to do here: the target is not within a commit, or a
-        broker answers, so that the applier makes it whole as always.
+        broker answers, so that the applier finishes it as always.
 
     Raises:
         ConnectorError: the relay lacks what is needed; nothing was changed. Or as `RelayApplier.run`.
@@ -217,7 +218,7 @@ def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Ev
         return None
     fields = {"service": config.service, "needed": intent.span}
     why = {"why": error.message}
-    LOG.warning("the target is within a commit, and no broker answers: the relay makes it whole", extra=fields | why)
+    LOG.warning("the target is within a commit, and no broker answers: the relay finishes it", extra=fields | why)
     try:
         with closing(Lock(config.relay.dir, clock)):
             return RelayApplier(config, config.relay.dir, clock, stop()).run(intent_alone=True)
@@ -255,18 +256,18 @@ class _Nothing:
 
 
 def _batches(
-    relay: RelayReader, position: TargetPosition, order: StoredOrder[Message, Messages | Segment], most: int
+    relay: RelayReader, position: TargetPosition, order: RelaySequencer[Message, Messages | Segment], most: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the messages after a position, in batches of about so many bytes."""
+    """Yield the messages after a position, in batches of about `most` bytes."""
     last = None if position.intent is None else position.intent.last
     waiting: list[RelayFragment] = []
     size = 0
     for found in relay.fragments(Seqno(position.seqno + 1), last):
-        if isinstance(found, PassedOver) or size >= most:
+        if isinstance(found, TrappedEvents) or size >= most:
             if waiting:
                 yield _batch(waiting)
             waiting, size = [], 0
-        if isinstance(found, PassedOver):
+        if isinstance(found, TrappedEvents):
             order.pass_over(found.last)
             continue
         waiting.append(found.fragment)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from connector import failpoints as faults
 from connector.clock import Clock
@@ -28,7 +28,7 @@ from connector.targets.target_schema import QUARANTINED, Excluded
 
 LOG: Final = logging.getLogger(__name__)
 
-DIVISOR: Final = 64  # a refused commit is repeated in so many smaller ones
+DIVISOR: Final = 64  # the number of smaller commits in which a refused one is repeated
 BY: Final = "thl apply"
 REASON_CHARACTERS: Final = 2000
 HINT: Final = (
@@ -57,18 +57,23 @@ class Quarantine:
     """The search for what a target refuses, over several attempts of one applier.
 
     Args:
-        clock: the clock for the time of the exclusion; None: nothing is quarantined.
-        loaded_after: returns the tables that a load makes whole after an event: no others are quarantined. None: any
-            may be.
+        clock: the clock for the time of the exclusion.
+        on_error: `target.on_error`. quarantine: any table may be excluded.
+        loaded_after: with stop, returns the tables that a load makes whole after an event, which alone may be excluded;
+            None: none may.
 
     Attributes:
         upto: the last event of the refused commit: up to it commits are small.
     """
 
     def __init__(
-        self, clock: Clock | None = None, loaded_after: Callable[[Seqno], Collection[TableName]] | None = None
+        self,
+        clock: Clock,
+        on_error: Literal["stop", "quarantine"] = "stop",
+        loaded_after: Callable[[Seqno], Collection[TableName]] | None = None,
     ) -> None:
         self._clock = clock
+        self._stops = on_error == "stop"
         self._loaded_after = loaded_after
         self._most = 1  # events in a commit
         self._tables: dict[TableName, Excluded] = {}
@@ -94,7 +99,7 @@ class Quarantine:
         return max(1, min(self._most - events, self.upto + 1 - seqno))
 
     def ends(self, last: Seqno, events: int) -> bool:
-        """True if a commit of so many events is to end with this one."""
+        """True if a commit of `events` events is to end with `last`."""
         return last <= self.upto and (events >= self._most or last == self.upto)
 
     def accepts(self, service: str, refused: RefusedCommit | None, error: ConnectorError) -> bool:
@@ -108,10 +113,10 @@ class Quarantine:
         Raises:
             ConnectorError: it is not known which tables are loaded.
         """
-        if self._clock is None or refused is None or refused.error is not error or not error.tables:
+        if refused is None or refused.error is not error or not error.tables:
             return False
         names = [TableName(*one) for one in error.tables]
-        if self._loaded_after is not None and not set(names) <= set(self._loaded_after(refused.last)):
+        if self._stops and (self._loaded_after is None or not set(names) <= set(self._loaded_after(refused.last))):
             return False
         if refused.last > self.upto:
             self._tables.clear()
@@ -133,7 +138,7 @@ class Quarantine:
         reason = f"{QUARANTINED}{error.located}"[:REASON_CHARACTERS]
         entry = Excluded(since=refused.last, at=self._clock.now(), by=BY, reason=reason)
         self._tables |= dict.fromkeys(new, entry)
-        way_out = HINT if self._loaded_after is None else LOAD_HINT
+        way_out = LOAD_HINT if self._stops else HINT
         for name in new:
             why = {"why": error.located, "hint": f"{error.hint}; {way_out}" if error.hint else way_out}
             LOG.error("a table is quarantined: it stays as it is", extra={**fields, "table": name, **why})

@@ -14,8 +14,7 @@ from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
 from connector.log.ids import Seqno
-from connector.log.reading.event_sequencer import EventSequencer
-from connector.log.reading.stored_order import StoredOrder
+from connector.log.reading.event_order import EventOrder
 
 
 class SequencerFeed:
@@ -29,7 +28,7 @@ class SequencerFeed:
 
     def __init__(
         self,
-        sequencer: EventSequencer[Message, Messages | Segment] | StoredOrder[Message, Messages | Segment],
+        sequencer: EventOrder[Message, Messages | Segment],
         buffers: PartitionBuffers,
         one_by_one: Callable[[Segment], bool],
     ) -> None:

@@ -52,7 +52,7 @@ Step = tuple[FragmentHeader, FragmentHeader]  # the event to go back to, and the
 def undo(config: Config, target: TargetDatabase, signals: SignalTable, to: Seqno, clock: Clock) -> TargetPosition:
     """Take a target back to the state of the source after an event.
 
-    A commit of several writers that an applier has made in part is made whole first.
+    A commit of several writers that an applier has made in part is finished first.
 
     Args:
         config: names the log.

@@ -10,7 +10,7 @@ import click
 from connector.commands.grammar.bounds import BEGIN, END, TIME, gtid, position, tables, timestamp
 from connector.commands.grammar.command import command, option
 from connector.commands.grammar.ending import echo_request, stop_at_signals
-from connector.commands.grammar.options import configured, reason_option, who
+from connector.commands.grammar.options import configured, reason_option, relay_folder, relay_option, who
 
 if TYPE_CHECKING:
     from connector.applier.skips import ExcludedTables, Skips
@@ -31,6 +31,7 @@ EXCEPTIONS = "What is not applied"
         "--until-heartbeat": "--to-heartbeat",
         "--without": "--exclude-table",
         "--because": "--reason",
+        "--from-relay": "--relay",
     },
     examples={
         "thl apply": "Apply until SIGTERM, SIGINT or `thl offline`.",
@@ -76,13 +77,7 @@ EXCEPTIONS = "What is not applied"
     metavar="FILE:POS",
     help="The same, from the event that ends at this binary log position.",
 )
-@option(
-    "--from-relay",
-    section=BEGIN,
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Apply from a relay to its end, without Kafka and Spark.",
-)
+@relay_option("Apply from a relay to its end, without Kafka and Spark.", BEGIN)
 @option(
     "--skip-seqno",
     "skip_seqnos",
@@ -121,7 +116,7 @@ def apply(
     to_heartbeat: str | None,
     from_seqno: int | None,
     from_event: SourcePosition | None,
-    from_relay: Path | None,
+    relay: Path | None,
     skip_seqnos: tuple[int, ...],
     done_seqno: int | None,
     excluded_tables: tuple[TableName, ...],
@@ -155,12 +150,12 @@ def apply(
         raise click.UsageError("only one of --from-seqno, --from-event can be given")
     first = from_event if from_seqno is None else Seqno(from_seqno)
     skips, excluded = _exceptions(skip_seqnos, done_seqno, excluded_tables, reason)
-    if from_relay is not None and (first is not None or skips or excluded or submitted):
-        raise click.UsageError("--from-relay goes with the options --to-… alone")
+    if relay is not None and (first is not None or skips or excluded or submitted):
+        raise click.UsageError("--relay goes with the options --to-… alone")
     metrics.serve(config.metrics)
     clock = SystemClock()
-    if from_relay is not None:
-        position = RelayApplier(config, from_relay, clock, stop_at_signals(), until=until).run()
+    if relay is not None:
+        position = RelayApplier(config, relay_folder(config, relay), clock, stop_at_signals(), until=until).run()
         click.echo(_ended(config, position), err=True)
         return
     with suppress(TargetUnavailable):  # which the applier tries again
@@ -243,21 +238,27 @@ def _loading(config: Config) -> str:
 
 
 def _finished(config: Config, position: TargetPosition) -> str:
-    """The line after a commit was made whole from the relay."""
+    """The line after a commit was finished from the relay."""
     from connector.applier.from_relay import CAUSES, causes_left
 
-    place = f"event {position.seqno} of service {config.service}"
     if position.intent is not None:
-        return f"stopped before the commit after {place} was whole"
+        return _stopped(position)
+    place = f"event {position.seqno} of service {config.service}"
     causes = "; ".join(f"{cause}: {CAUSES[cause]}" for cause in causes_left(config, position))
-    consistent = "the target is consistent at" if position.consistent else "the commit is whole up to"
-    return f"no broker answers; made whole from the relay: {consistent} {place}" + (f" ({causes})" if causes else "")
+    consistent = "the target is consistent at" if position.consistent else "the commit is complete up to"
+    line = f"no broker answers; finished a commit from the relay: {consistent} {place}"
+    return f"{line} ({causes})" if causes else line
 
 
 def _stopped(position: TargetPosition) -> str:
     """The end of a run in words."""
     from connector.log.ids import NO_SEQNO
 
+    if position.intent is not None:
+        return (
+            f"stopped within the commit of events {position.intent.span} of service {position.service}: the target is "
+            "not consistent; thl apply finishes the commit"
+        )
     if position.seqno == NO_SEQNO:
         return f"stopped before the first event of service {position.service}"
     ids = ", ".join(filter(None, (position.event_id, position.gtid_set and f"GTIDs {position.gtid_set}")))
@@ -269,7 +270,7 @@ def _stopped(position: TargetPosition) -> str:
 
 
 def _inconsistency(position: TargetPosition) -> str:
-    """The reason why a position is not consistent."""
+    """The reason why a position without an intent is not consistent; a load of single tables is none (`_loading`)."""
     if position.rewound_from > position.seqno:
         return f"the target is consistent again after event {position.rewound_from}"
     return "the initial load is not complete"

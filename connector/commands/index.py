@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from connector.commands.grammar.command import JSON, OPTIONS, command, option
-from connector.commands.grammar.options import configured, relay_option, text_or_json
+from connector.commands.grammar.options import configured, relay_folder, relay_option, text_or_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @command(
-    earlier={**JSON, "-json": "--format json", "--every": "--segment-size"},
-    examples={"thl index --segment-size 1000": "", "thl index --file /var/lib/thl/relay": ""},
+    earlier={**JSON, "-json": "--format json", "--every": "--segment-size", "--file": "--relay"},
+    examples={"thl index --segment-size 1000": "", "thl index --relay /var/lib/thl/relay": ""},
 )
 @configured("kafka")
 @option(
@@ -40,7 +40,7 @@ def index(config: Config, segment_size: int, as_json: bool, relay: Path | None) 
     from connector.inspect.relay import relay_entries
 
     if relay is not None:
-        for file in relay_entries(relay):
+        for file in relay_entries(relay_folder(config, relay)):
             click.echo(json.dumps(file.as_object()) if as_json else file.as_line())
         return
     for entry in index_entries(config, segment_size):

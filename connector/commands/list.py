@@ -9,7 +9,7 @@ import click
 
 from connector.commands.grammar.bounds import microseconds
 from connector.commands.grammar.command import ByValue, Decorator, command, option
-from connector.commands.grammar.options import VIEW_EARLIER, configured, relay_option, view_options
+from connector.commands.grammar.options import VIEW_EARLIER, configured, relay_folder, relay_option, view_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +63,7 @@ def either(end: str) -> ByValue:
         "-gtid": "--gtid",
         "-by": "--by",
         "-no-checksum": "--no-checksum",
+        "--file": "--relay",
     },
     examples={
         "thl list --last 5": "The last five events.",
@@ -70,7 +71,7 @@ def either(end: str) -> ByValue:
         "thl list --from-time 2026-11-21T06:00 --timezone Europe/Berlin --headers": "A line per fragment since then.",
         "thl list --from-seqno 40 --to-seqno 49 --format avro > part.avro": "Ten events as an Avro file.",
         "thl list --from-seqno 40 --format sql > from-40.sql": "SQL that MySQL executes: the events from 40 on.",
-        "thl list --file /var/lib/thl/relay --last": "The last event of a relay.",
+        "thl list --relay /var/lib/thl/relay --last": "The last event of a relay.",
     },
 )
 @configured("kafka")
@@ -113,7 +114,7 @@ def list_log(
     if relay is None:
         events = LogList(config, checksums=checksums).events(choice)
     else:
-        events = relay_events(relay, config.topic, choice, checksums=checksums)
+        events = relay_events(relay_folder(config, relay), config.topic, choice, checksums=checksums)
     for listed in events:
         printer.show(listed)
     printer.flush()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def undo(config: Config, to_seqno: int) -> None:
     """Take the target back to the state after event N, with the before images in the log.
 
-    An applier that runs is fenced; a commit of several writers that it leaves in part is made whole first. Refused
+    An applier that runs is fenced; a commit of several writers that it leaves in part is finished first. Refused
     before any change if a later event cannot be undone: a DDL that had an effect, an initial load, a partial row
     image. `thl apply` goes forward again.
     """

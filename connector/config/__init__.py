@@ -8,6 +8,7 @@
 - `kafka`: the sections `kafka` and `registry`.
 - `publish`: the section `publish`.
 - `apply`: the sections `target` and `apply`.
+- `relay`: the section `relay`.
 - `target_url`: checks and reads `target.url`.
 - `loading`: reads file, environment and `--set`, and remembers the origin of each value.
 - `yaml_text`: parses YAML.
@@ -23,10 +24,11 @@ from connector.config.kafka import Kafka, Registry
 from connector.config.loading import load
 from connector.config.model import Config, Metrics
 from connector.config.publish import Publish, Shard
+from connector.config.relay import Relay
 from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
 
 __all__ = [
-    "Apply", "Config", "Filters", "InitialLoad", "Kafka", "Mask", "Metrics", "Publish", "Registry", "Shard", "Source",
-    "TableRule", "Target", "load",
+    "Apply", "Config", "Filters", "InitialLoad", "Kafka", "Mask", "Metrics", "Publish", "Registry", "Relay", "Shard",
+    "Source", "TableRule", "Target", "load",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from connector.config.section import Bytes, Properties, Seconds, Section, read_secret_files
 from connector.config.target_url import TargetUrl
@@ -89,33 +89,6 @@ class Apply(Section):
     )
 
 
-class Relay(Section):
-    """The relay: what is about to be applied, on this machine's disk, in THL's files. Needs master local[N]."""
-
-    dir: Path | None = Field(
-        None,
-        description="Folder of the relay; none: there is no relay. Every commit on the target waits until its events "
-        "are on the disk here. With `target.writers` above 1 a target whose applier died between the parts of a commit "
-        "can then be made consistent without Kafka. A folder that other users can write to is refused; each applier "
-        "needs its own.",
-    )
-    max_file_bytes: Bytes = Field(
-        10_485_760, description="Bytes from which on the next event begins another file; an event is never divided."
-    )
-    retention: float = Field(
-        0.0,
-        ge=0,
-        allow_inf_nan=False,
-        description="Seconds for which files are kept after their last write, though the target has committed all of "
-        "their events; 0: they are deleted at once. The newest file always stays.",
-    )
-
-    @field_validator("dir", mode="before")
-    @classmethod
-    def _none_if_empty(cls, given: Any) -> Any:
-        return None if given == "" else given
-
-
 class Target(Section):
     """The database that is kept equal to the source."""
 
@@ -155,8 +128,9 @@ class Target(Section):
         "consistent is false in thl_position, and plain readers may see a part of a transaction, or one table before "
         "it and another one after it; readers who need whole transactions read by the snapshot in thl_progress, or "
         "check consistent in the same REPEATABLE READ transaction: docs/target.md. Commits of few rows, and DDL, go by "
-        "one connection; so do all changes of a table without a primary key, or on the target with another one, "
-        "another unique index, a foreign key or a trigger.",
+        "one connection; so do all changes of a table without a primary key or with a float in its key, or on the "
+        "target with a primary key over other columns, another unique index (also one of `target.indexes`), a foreign "
+        "key, a trigger, a rule, partitions or child tables.",
     )
     snapshot_interval: Annotated[float, Field(ge=0, le=3600)] = Field(
         1.0,

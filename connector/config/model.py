@@ -11,9 +11,10 @@ from typing import Final
 
 from pydantic import Field, SecretStr, model_validator
 
-from connector.config.apply import LOCAL, Apply, Relay, Target
+from connector.config.apply import LOCAL, Apply, Target
 from connector.config.kafka import Kafka, Registry
 from connector.config.publish import Publish
+from connector.config.relay import Relay
 from connector.config.section import Name, Section
 from connector.config.source import Source
 from connector.redaction import remember, secrets_of

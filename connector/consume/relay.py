@@ -13,7 +13,7 @@ from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import ConfigError, HistoriesDiffer
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
-from connector.relay.reader import PassedOver, RelayReader
+from connector.relay.reader import RelayReader, TrappedEvents
 
 EVENT_BYTES: Final = 8 << 20
 
@@ -39,7 +39,8 @@ class RelayConsumer:
     Raises:
         ConfigError: the folder has no relay, or the start cannot be found in one.
         HistoriesDiffer: the position belongs to another log, or to another history of it.
-        LogDamaged: the relay lacks events that come next.
+        LogDamaged: the files are of several logs, or one is damaged at its beginning or before the start. What is
+            missing or damaged after the start is raised by the iteration.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class RelayConsumer:
     def _read(self) -> Iterator[Event]:
         offsets = dict(self.position.offsets)
         for found in self._relay.events(Seqno(self.position.seqno + 1)):
-            if isinstance(found, PassedOver):
+            if isinstance(found, TrappedEvents):
                 continue
             last = found.last
             fragments = Fragments(last.partition, found.first.offset, self._event_bytes)

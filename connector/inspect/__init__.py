@@ -6,7 +6,7 @@
 - `info`: `thl info`.
 - `source_files`: `thl info --source`.
 - `index`: `thl index`.
-- `relay`: `thl list --file`, `thl index --file`.
+- `relay`: `thl list --relay`, `thl index --relay`.
 - `trapped`: `thl trapped`.
 - `selection`: the chosen transactions of binary log files (`thl binlog`).
 - `terminal`: standard output, escaped if it is a terminal.

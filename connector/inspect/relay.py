@@ -1,4 +1,4 @@
-"""Lists the events of a relay, for `thl list --file` and `thl index --file`."""
+"""Lists the events of a relay, for `thl list --relay` and `thl index --relay`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from connector.inspect.thl_events.decoding import header_of
 from connector.inspect.thl_events.log import Listed, listed
 from connector.log.ids import Epoch, Seqno
 from connector.relay.folder import warn_of_checksum
-from connector.relay.reader import PassedOver, RelayReader, WholeEvent
+from connector.relay.reader import RelayReader, TrappedEvents, WholeEvent
 
 
 def relay_events(folder: Path, topic: str, choice: Choice, *, checksums: bool = True) -> Iterator[Listed]:
@@ -34,7 +34,7 @@ def relay_events(folder: Path, topic: str, choice: Choice, *, checksums: bool = 
     low, high = choice.bounds(lambda: (relay.oldest, relay.newest))
     found = False
     for event in relay.events(Seqno(max(low or 0, relay.oldest)), None if high is None else Seqno(high)):
-        if isinstance(event, PassedOver) or not choice.includes(attempt := _attempt(event, topic)):
+        if isinstance(event, TrappedEvents) or not choice.includes(attempt := _attempt(event, topic)):
             continue
         found = True
         for at in event.wrong:
@@ -46,7 +46,7 @@ def relay_events(folder: Path, topic: str, choice: Choice, *, checksums: bool = 
             return
     if choice.one and not found:
         raise ConfigError(
-            "the relay does not have the event", hint="thl index --file shows its seqnos", folder=str(folder)
+            "the relay does not have the event", hint="thl index --relay shows its seqnos", folder=str(folder)
         )
 
 

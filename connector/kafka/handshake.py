@@ -20,6 +20,7 @@ from connector.log.writing.tail import REPARTITIONED, lost_tails
 
 LOG: Final = logging.getLogger(__name__)
 
+EARLIEST: Final = -2  # the number of librdkafka, and of Spark, for a partition's first offset
 QUICK: Final = 5.0  # seconds for an answer that decides how to go on, or that only a warning needs
 
 
@@ -38,6 +39,11 @@ class Agreement:
     partitions: int
     offsets: Mapping[int, int]
     gtid_set: str | None
+
+    @property
+    def start_offsets(self) -> dict[int, int]:
+        """The offset to read on from in every partition; EARLIEST for its beginning."""
+        return {number: self.offsets.get(number, EARLIEST) for number in range(self.partitions)}
 
 
 def handshake(config: Config, position: TargetPosition, chosen: Collection[int] | None = None) -> Agreement:
@@ -86,7 +92,7 @@ def _control(config: Config, log: LogReader, position: TargetPosition) -> Contro
         raise HistoriesDiffer(
             f"{REFUSED}the log that the target follows does not exist: the brokers have no such topics",
             hint="set kafka.bootstrap to the brokers that have it; if it is lost, load an empty target from a new log"
-            + ("; thl apply --from-relay makes the commit whole that the target is within" if position.intent else ""),
+            + ("; thl apply --relay finishes the commit that the target is within" if position.intent else ""),
             service=config.service,
             topic=config.topic,
             log_id=position.log_id,

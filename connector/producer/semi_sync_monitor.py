@@ -18,6 +18,7 @@ from connector.config.model import Config
 from connector.errors import ConnectorError
 from connector.mysql.server.connection import session
 from connector.mysql.server.semi_sync import read_state, semi_sync_problem
+from connector.mysql.server.source_state import is_read
 
 LOG: Final = logging.getLogger(__name__)
 EVERY: Final = 5.0  # seconds
@@ -34,18 +35,19 @@ class SemiSyncMonitor:
         self._config = config
         self._known: str | None = None  # the last problem; "": commits wait; None: no state was read yet
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Read the state once."""
         service = self._config.service
         on, not_waited = metrics.semi_sync_on.labels(service), metrics.semi_sync_not_waited.labels(service)
         try:
             with session(self._config.source) as connection:
                 state = read_state(connection)
+                connected = is_read(connection, self._config.source.server_id)
         except ConnectorError as error:
             on.set(math.nan)
             LOG.debug("the source's semi-synchronous state is not known", extra={"service": service, "why": error})
             return
-        problem = semi_sync_problem(state)
+        problem = semi_sync_problem(state, connected=connected)
         on.set(0 if problem else 1)
         if state is not None:
             not_waited.set(state.not_waited)
@@ -69,7 +71,7 @@ def watched_semi_sync(config: Config) -> Iterator[None]:
 
     def at_intervals(ended: Event) -> None:
         while not ended.wait(EVERY):
-            monitor.look()
+            monitor.probe()
 
     with in_background("semi-sync", at_intervals):
         yield

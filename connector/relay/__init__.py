@@ -7,6 +7,7 @@
 - `event_store`: the seam between the apply core and the writer; a store of nothing.
 - `cut_back`: cuts the files back to the target's position, where the writer continues.
 - `appending`: appends records to a file, on a thread.
+- `record_appender`: the newest file, and what is not synced yet.
 - `writer`: writes what is applied next, before it is committed on the target.
 - `reader`: reads whole events in the order of the log.
 - `purge`: `thl purge`: deletes events.

@@ -16,8 +16,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
+from connector.log.compact.segment import Records
 from connector.relay.folder import open_private
-from connector.relay.spool import StoredRecords
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -65,20 +65,31 @@ def aligned() -> memoryview:
     return memoryview(mmap.mmap(-1, PIECE))
 
 
+class DirectWrites:
+    """What is known of the direct writes of a folder's file system; its files share it.
+
+    Attributes:
+        refused: the file system does not have them.
+    """
+
+    def __init__(self) -> None:
+        self.refused = False
+
+
 class AppendedFile:
     """A file of the relay, written at its end.
 
     Args:
         path: its path; it is created if it is missing.
+        direct: what is known of its folder.
 
     Raises:
         OSError: it cannot be written; by all methods.
     """
 
-    _refused = False  # direct writes, by the file system
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, direct: DirectWrites) -> None:
         self.path = path
+        self._writes = direct
         self._file = open_private(path)
         self._end = os.fstat(self._file.fileno()).st_size
         self._direct: int | None = None
@@ -89,7 +100,7 @@ class AppendedFile:
         while records:
             records = records[os.write(self._file.fileno(), records) :]
 
-    def copy(self, records: StoredRecords, buffer: memoryview) -> None:
+    def copy(self, records: Records, buffer: memoryview) -> None:
         """Append what a task has stored, through a buffer of `aligned`."""
         before = min(-self._end % BLOCK, len(records))
         end = before + (len(records) - before) // BLOCK * BLOCK
@@ -104,16 +115,16 @@ class AppendedFile:
 
     def _opened(self) -> bool:
         """Return whether the file can be written directly."""
-        if self._direct is None and not AppendedFile._refused:
+        if self._direct is None and not self._writes.refused:
             try:
                 self._direct = os.open(self.path, os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC | os.O_NOFOLLOW)
             except OSError as error:
                 self._refuse(error)
-        return self._direct is not None and not AppendedFile._refused
+        return self._direct is not None and not self._writes.refused
 
     def _write(self, piece: memoryview) -> None:
-        """Write whole blocks at the end, which is one's beginning."""
-        if AppendedFile._refused or self._direct is None:
+        """Write whole blocks at the file's end, which is block-aligned."""
+        if self._writes.refused or self._direct is None:
             self.append(piece)
             return
         try:
@@ -128,7 +139,7 @@ class AppendedFile:
     def _refuse(self, error: OSError) -> None:
         if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
             raise error
-        AppendedFile._refused = True
+        self._writes.refused = True
         LOG.info("the relay's file system has no direct writes: they cost more CPU", extra={"file": str(self.path)})
 
     def truncate(self, size: int) -> None:

@@ -17,7 +17,7 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
 from connector.relay.folder import OPTION, RelayFile, damaged, gapless, later_paths, relay_files
 from connector.relay.frames import Broken, file_head, frames
-from connector.relay.reader import BUFFER, FileScan, PassedOver
+from connector.relay.reader import BUFFER, FileScan, TrappedEvents
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -117,9 +117,10 @@ def _check_target(files: Sequence[RelayFile], position: TargetPosition, token: i
 
 
 def _last_of_history(files: Sequence[RelayFile], history: History, applied: Seqno, upto: Seqno) -> Seqno:
-    """Return the last event, up to one, before any that is trapped or, where none is applied, of another epoch.
+    """Return the last event to keep.
 
-    This reads the files that may have such events alone: an archive is as large as its disk.
+    It is at most `upto`, before the first trapped event, and before the first event after `applied` whose epoch is not
+    the one in the history. Only files that may have such events are read: a relay with retention may fill its disk.
     """
     trapped = history.trapped
     for at, file in enumerate(files):
@@ -128,7 +129,7 @@ def _last_of_history(files: Sequence[RelayFile], history: History, applied: Seqn
             continue
         with suppress(Broken), file.path.open("rb", buffering=BUFFER) as opened:
             for found in FileScan(file).events(opened):
-                if isinstance(found, PassedOver):
+                if isinstance(found, TrappedEvents):
                     continue
                 seqno, epoch = found.last.seqno, found.last.epoch
                 if seqno > upto:

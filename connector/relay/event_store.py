@@ -14,7 +14,7 @@ from connector.log.ids import Seqno
 class EventStore(Protocol):
     """Stores the events that are applied next, in the order of the log, each before the target commits it.
 
-    Events that it has are passed over.
+    Events that it already has are ignored.
 
     Raises:
         ConfigError: the events cannot be stored; by all methods.

@@ -140,7 +140,7 @@ def locked(folder: Path) -> bool:
 
 
 def relay_files(folder: Path, *, torn: bool = False, checksums: bool = True) -> list[RelayFile]:
-    """Return the files of a relay in their order, those left out to which nothing was written.
+    """Return the files of a relay in order, without empty files.
 
     Args:
         folder: the folder.
@@ -247,7 +247,7 @@ def damaged(path: Path, error: Broken, seqno: int | None = None, epoch: int | No
     return LogDamaged(
         f"the relay is damaged ({error}){after}",
         hint="where Kafka has these events, let relay.dir name an empty folder, or delete them with thl purge "
-        "--from-seqno; thl list --file --no-checksum prints a record whose checksum is wrong",
+        "--from-seqno; thl list --relay --no-checksum prints a record whose checksum is wrong",
         file=str(path),
         last_whole=seqno,
         epoch=epoch,

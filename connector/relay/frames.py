@@ -21,7 +21,7 @@ from connector.relay.record import checksum, framed
 
 FRAGMENT: Final = 0
 FILE: Final = 1
-PASSED_OVER: Final = 2
+TRAPPED: Final = 2
 
 _LENGTH: Final = struct.Struct(">iBi")
 _HEAD: Final = struct.Struct(">qi?q")
@@ -185,7 +185,7 @@ def file_head_record(head: FileHead) -> bytes:
     return framed(FILE, json.dumps(asdict(head)).encode())
 
 
-def passed_over(frame: Frame) -> tuple[Seqno, Seqno]:
+def trapped(frame: Frame) -> tuple[Seqno, Seqno]:
     """Return the first and the last event that the log passes over.
 
     Raises:
@@ -198,6 +198,6 @@ def passed_over(frame: Frame) -> tuple[Seqno, Seqno]:
     return Seqno(first), Seqno(last)
 
 
-def passed_over_record(first: Seqno, last: Seqno) -> bytes:
+def trapped_record(first: Seqno, last: Seqno) -> bytes:
     """Return the record of events that the log passes over."""
-    return framed(PASSED_OVER, _RANGE.pack(first, last))
+    return framed(TRAPPED, _RANGE.pack(first, last))

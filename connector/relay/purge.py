@@ -66,7 +66,10 @@ class Purge:
         self._lock.close()
 
     def deletions(self, low: Seqno | None, high: Seqno | None, needed: Intent | None) -> list[Deletion]:
-        """Return what would be deleted; the newest file is never deleted, but may be cut.
+        """Return what would be deleted, in the order in which an interruption leaves no gap.
+
+        Deletions at the beginning are whole files, and leave the newest one. Deletions at the end cut or delete files:
+        all of them where `low` is the oldest event or before it.
 
         Args:
             low: the first event to delete; None: the oldest.
@@ -84,27 +87,26 @@ class Purge:
                 oldest=self._relay.oldest,
                 newest=newest,
             )
-        if low is None or low <= self._relay.oldest:
-            found = self._at_the_beginning(newest if high is None else high)
-        else:
+        if low is not None and (high is None or low > self._relay.oldest):
             found = self._at_the_end(low, newest)
+        else:
+            found = self._at_the_beginning(newest if high is None else high)
         if needed is not None and any(one.first <= needed.last and needed.first <= one.last for one in found):
             raise ConfigError(
                 "the target needs these events: it is within a commit of several writers",
-                hint="start thl apply once, which makes it whole",
+                hint="start thl apply once, which finishes it",
                 needed=needed.span,
             )
         return found
 
     def delete(self, deletions: list[Deletion]) -> None:
-        """Do them, the last file first where the end is deleted.
+        """Do them, in their order.
 
         Raises:
             ConfigError: the folder refuses it.
         """
         try:
-            end_first = deletions[0].first > self._relay.oldest
-            for one in sorted(deletions, key=lambda one: one.file.number, reverse=end_first):
+            for one in deletions:
                 if one.at is None:
                     one.file.path.unlink()
                 else:

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, NamedTuple
 from connector.errors import ConfigError, LogDamaged
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.relay.folder import OPTION, RelayFile, damaged, locked, relay_files, warn_of_checksum
-from connector.relay.frames import FRAGMENT, PASSED_OVER, Broken, Frame, RelayFragment, fragment_of, frames, passed_over
+from connector.relay.frames import FRAGMENT, TRAPPED, Broken, Frame, RelayFragment, fragment_of, frames, trapped
 
 BUFFER: Final = 1 << 20  # bytes
 
@@ -26,7 +26,7 @@ class LocatedFragment(NamedTuple):
     fragment: RelayFragment
 
 
-class PassedOver(NamedTuple):
+class TrappedEvents(NamedTuple):
     """Events that the log passes over, because they are trapped; both included."""
 
     first: Seqno
@@ -71,8 +71,16 @@ class RelayReader:
                 hint=f"thl apply writes one where {OPTION} names the folder",
                 folder=str(folder),
             )
-        if len({file.head.log_id for file in self.files}) > 1:
-            raise LogDamaged("the relay's files are of several logs", folder=str(folder))
+        other = next((file for file in self.files if file.head.log_id != self.log_id), None)
+        if other is not None:
+            raise LogDamaged(
+                "the relay's files are of several logs",
+                hint="move those of one log into a folder of their own",
+                file=str(other.path),
+                log_id=other.head.log_id,
+                newest_file=str(self.files[-1].path),
+                newest_log_id=self.log_id,
+            )
 
     @property
     def log_id(self) -> LogId:
@@ -92,10 +100,10 @@ class RelayReader:
     @property
     def newest(self) -> Seqno:
         """The last whole event; the one before the last file if that has none."""
-        found = (one.last if isinstance(one, PassedOver) else one.last.seqno for one in self.of_file(self.files[-1]))
+        found = (one.last if isinstance(one, TrappedEvents) else one.last.seqno for one in self.of_file(self.files[-1]))
         return max(found, default=self.files[-1].head.seqno)
 
-    def events(self, first: Seqno, last: Seqno | None = None) -> Iterator[WholeEvent | PassedOver]:
+    def events(self, first: Seqno, last: Seqno | None = None) -> Iterator[WholeEvent | TrappedEvents]:
         """Yield whole events, without their messages, from one on.
 
         Args:
@@ -113,7 +121,7 @@ class RelayReader:
             if file.first > following:
                 raise self._missing(following, Seqno(file.head.seqno), file)
             for found in self.of_file(file):
-                if isinstance(found, PassedOver):
+                if isinstance(found, TrappedEvents):
                     following = max(following, Seqno(found.last + 1))
                 elif found.last.seqno < first:
                     continue
@@ -123,10 +131,10 @@ class RelayReader:
                     following = Seqno(found.last.seqno + 1)
                 yield found
 
-    def fragments(self, first: Seqno, last: Seqno | None = None) -> Iterator[LocatedFragment | PassedOver]:
+    def fragments(self, first: Seqno, last: Seqno | None = None) -> Iterator[LocatedFragment | TrappedEvents]:
         """Yield the fragments of whole events, one after the other in memory; arguments and errors as of `events`."""
         for found in self.events(first, last):
-            if isinstance(found, PassedOver):
+            if isinstance(found, TrappedEvents):
                 yield found
             else:
                 yield from self.of_event(found)
@@ -168,15 +176,17 @@ class RelayReader:
         return None
 
     def _missing(self, first: Seqno, last: Seqno, file: RelayFile) -> LogDamaged:
+        oldest = " (Start.oldest())" if file is self.files[0] else ""
         return LogDamaged(
             f"the relay lacks events {first}..{last}",
-            hint="they were deleted, or the relay was off when they were applied",
+            hint="they were deleted, or the relay was off when they were applied: begin at event "
+            f"{file.first}{oldest}, or read or apply these events from Kafka; relay.retention keeps files for longer",
             seqno=f"{first}..{last}",
             oldest=self.oldest,
             file=str(file.path),
         )
 
-    def of_file(self, file: RelayFile) -> Iterator[WholeEvent | PassedOver]:
+    def of_file(self, file: RelayFile) -> Iterator[WholeEvent | TrappedEvents]:
         """Yield what one file has; errors as those of `events`."""
         scan = FileScan(file, checksums=self._checksums)
         try:
@@ -210,7 +220,7 @@ class FileScan:
         self.epoch = file.head.epoch
         self.begin = self.end = 0
 
-    def events(self, opened: BinaryIO) -> Iterator[WholeEvent | PassedOver]:
+    def events(self, opened: BinaryIO) -> Iterator[WholeEvent | TrappedEvents]:
         """Yield what the file has, to its last whole event.
 
         Raises:
@@ -222,8 +232,8 @@ class FileScan:
         fragno = 0
         wrong: list[int] = []
         for frame in records:
-            if frame.kind == PASSED_OVER and first is None:
-                found = PassedOver(*passed_over(frame))
+            if frame.kind == TRAPPED and first is None:
+                found = TrappedEvents(*trapped(frame))
                 if found.first != self.seqno + 1 or found.last < found.first:
                     raise Broken(frame.begin, f"event {self.seqno + 1} does not come next")
                 self.seqno, self.end = found.last, frame.end

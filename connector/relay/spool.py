@@ -14,12 +14,12 @@ import weakref
 from array import array
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from connector.log.compact.scan import Messages
-from connector.log.compact.segment import SpooledRecords
 from connector.log.format.message import Message
 from connector.relay.record import add_record, add_records
 
@@ -41,6 +41,7 @@ class RecordSpool:
         number, self._path = _taken(folder) or _made(folder)
         self._file = os.fdopen(number, "wb", buffering=0)
         self.size = 0  # bytes of all records
+        self._referred = False  # a segment has records here
 
     def __enter__(self) -> Self:
         return self
@@ -48,10 +49,10 @@ class RecordSpool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the file; an empty one is deleted."""
+        """End the file; delete it if the task has failed, or if no segment refers to it."""
         self._file.close()
-        if not self.size:
-            self._path.unlink()
+        if kind is not None or not self._referred:
+            self._path.unlink(missing_ok=True)  # the session may have ended
 
     def add_range(self, begin: int, ends: array[int], messages: Messages, first: int, end: int) -> None:
         """Store the records of messages, each a whole event.
@@ -77,7 +78,8 @@ class RecordSpool:
         self._write(record)
 
     def since(self, begin: int) -> SpooledRecords:
-        """Return the place of the records from `begin` on."""
+        """Return the place of the records from `begin` on, for a segment."""
+        self._referred = True
         return SpooledRecords(os.fsencode(self._path), begin, self.size)
 
     def _write(self, records: bytearray) -> None:
@@ -102,50 +104,65 @@ class SpoolFile:
         weakref.finalize(self, _release, self.number, Path(os.fsdecode(path))).atexit = False
 
 
-class StoredRecords:
-    """Records of one segment that follow each other in a task's file.
+@dataclass(frozen=True, slots=True)
+class SpooledRecords:
+    """Records of one segment that follow each other in a task's file; the `Records` of `connector.log.compact.segment`.
+
+    In the task, and on their way to the driver, only their place is known: they are read after `opened`.
 
     Args:
-        file: the file.
+        path: of the file.
         begin, end: their first byte and the one after them.
+        file: the file, open in the driver.
     """
 
-    def __init__(self, file: SpoolFile, begin: int, end: int) -> None:
-        self._file = file
-        self._begin = begin
-        self._end = end
+    path: bytes
+    begin: int
+    end: int
+    file: SpoolFile | None = None
+
+    def opened(self, files: dict[bytes, SpoolFile]) -> SpooledRecords:
+        """Return these records, to be read.
+
+        Args:
+            files: the files that are open, by their paths; gets this one's.
+
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        if self.path not in files:
+            files[self.path] = SpoolFile(self.path)
+        return replace(self, file=files[self.path])
 
     def __len__(self) -> int:
         """The number of bytes."""
-        return self._end - self._begin
+        return self.end - self.begin
 
-    def part(self, begin: int, end: int) -> StoredRecords:
+    def part(self, begin: int, end: int) -> SpooledRecords:
         """Return some of these bytes."""
-        return StoredRecords(self._file, self._begin + begin, self._begin + end)
+        return replace(self, begin=self.begin + begin, end=self.begin + end)
 
     def pieces(self, buffer: memoryview) -> Iterator[memoryview]:
-        """Yield the bytes in pieces, each in the buffer until the next.
-
-        Raises:
-            OSError: they cannot be read.
-        """
-        at = self._begin
-        while at < self._end:
-            size = os.preadv(self._file.number, [buffer[: self._end - at]], at)
+        """See `Records`."""
+        at = self.begin
+        while at < self.end:
+            size = os.preadv(self._number, [buffer[: self.end - at]], at)
             if not size:
                 raise OSError(errno.EIO, "the file of one of Spark's tasks is too short")
             yield buffer[:size]
             at += size
 
     def mapped(self) -> memoryview:
-        """Return the bytes, for access to many small parts, while something refers to the records.
-
-        Raises:
-            OSError: they cannot be read.
-        """
+        """See `Records`."""
         if not len(self):
             return memoryview(b"")
-        return memoryview(mmap.mmap(self._file.number, 0, access=mmap.ACCESS_READ))[self._begin : self._end]
+        return memoryview(mmap.mmap(self._number, 0, access=mmap.ACCESS_READ))[self.begin : self.end]
+
+    @property
+    def _number(self) -> int:
+        if self.file is None:
+            raise ValueError("the records' file is not open")
+        return self.file.number
 
 
 def _made(folder: Path) -> tuple[int, Path]:

@@ -9,31 +9,26 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Final
 
 from connector import failpoints as faults
 from connector import private_files as private
 from connector.clock import Clock
 from connector.errors import ConfigError
 from connector.log.compact.scan import Messages
-from connector.log.compact.segment import Segment
+from connector.log.compact.segment import Records, Segment
 from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
-from connector.relay.appending import AppendedFile, Appending, aligned
+from connector.relay import record_appender
 from connector.relay.cut_back import cut_back
-from connector.relay.folder import OPTION, Lock, path_of, sync_folder
-from connector.relay.frames import FileHead, file_head_record, passed_over_record
+from connector.relay.folder import OPTION, Lock, path_of
+from connector.relay.frames import FileHead, file_head_record, trapped_record
 from connector.relay.record import add_record, add_records
-from connector.relay.spool import StoredRecords
-
-Records = memoryview | StoredRecords
-WRITE_BYTES: Final = 1 << 20  # bytes of records that are gathered in memory
+from connector.relay.record_appender import RecordAppender
 
 
 class RelayWriter:
@@ -57,15 +52,9 @@ class RelayWriter:
         self._retention = retention
         self._clock = clock
         self._lock = Lock(self._folder, clock)
-        self._appending = Appending()
+        self._records = RecordAppender(self._folder)
         self._files: deque[tuple[int, Seqno]] = deque()  # number and first event of each file
-        self._file: AppendedFile | None = None
-        self._unsynced: list[AppendedFile] = []
-        self._new_name = False
-        self._buffer = bytearray()
-        self._piece = aligned()
-        self._size = 0  # of the current file, with what is in the buffer
-        self._whole = 0  # the offset after its last whole event
+        self._events_end = 0  # the offset after the newest file's last whole event
         self._event = False  # an event is written in part
         self._log_id, self._service = LogId(""), ""
         self._gtid_set: str | None = None
@@ -79,14 +68,11 @@ class RelayWriter:
 
     def close(self) -> None:
         """Release the folder. What was not synced may be lost."""
-        self._appending.close()
-        self._forget()
+        self._records.close()
         self._lock.close()
 
     def begin(self, position: TargetPosition, history: History, gtid_set: str | None, token: int) -> None:
-        """Continue after a target's position: later events are cut off, but for those of its intent.
-
-        From the first event on that is not in the log's history, everything is cut off: the log has forked since.
+        """Continue after a target's position; `cut_back` says which events are cut off.
 
         Args:
             position: the position.
@@ -99,17 +85,17 @@ class RelayWriter:
             LogDamaged: events are damaged that the target has applied.
         """
         with self._failing():
-            self._appending.wait()
-            self._forget()
+            self._records.wait()
+            self._records.forget()
+            self._event = False
             self._log_id, self._service, self._gtid_set = history.log_id, position.service, gtid_set
             self._applied = position.seqno
             end = cut_back(self._folder, position, history, token=token, relay_token=self._lock.token)
             self._files = deque((file.number, file.first) for file in end.files)
             self._last, self._epoch = end.seqno, end.epoch
             if end.offset is not None:
-                self._file = AppendedFile(end.files[-1].path)
-                self._unsynced.append(self._file)
-                self._size = self._whole = end.offset
+                self._records.open(end.files[-1].path, end.offset)
+                self._events_end = end.offset
             self._lock.claim(token)
 
     def add_range(self, messages: Messages, first: int, end: int) -> None:
@@ -134,7 +120,9 @@ class RelayWriter:
                     rest = array("q", (end - begin for end in ends[skipped:])) if skipped else ends
                     self._add_events(seqnos[skipped:], _part(records, begin, len(records)), rest, epoch)
 
-    def _add_events(self, seqnos: Sequence[int], records: Records, ends: Sequence[int], epoch: Epoch) -> None:
+    def _add_events(
+        self, seqnos: Sequence[int], records: memoryview | Records, ends: Sequence[int], epoch: Epoch
+    ) -> None:
         """Write whole events that follow each other.
 
         Args:
@@ -147,10 +135,10 @@ class RelayWriter:
         while at < len(ends):
             self._next_event(Seqno(seqnos[at]))
             # The file's last event is the one with which it becomes large enough.
-            at = min(bisect_left(ends, begin + self._max - self._size, at) + 1, len(ends))
+            at = min(bisect_left(ends, begin + self._max - self._records.size, at) + 1, len(ends))
             self._copy(_part(records, begin, ends[at - 1]))
             begin = ends[at - 1]
-            self._last, self._epoch, self._whole = Seqno(seqnos[at - 1]), epoch, self._size
+            self._last, self._epoch, self._events_end = Seqno(seqnos[at - 1]), epoch, self._records.size
 
     def add_message(self, message: Message) -> None:
         """Write the next fragment of an event; the first one ends what was written of an event that was given up."""
@@ -164,10 +152,10 @@ class RelayWriter:
                 self._void()
                 self._next_event(header.seqno)
                 self._event = True
-            self._write(memoryview(record))
+            self._records.write(memoryview(record))
         if header.last_frag:
             self._event = False
-            self._last, self._epoch, self._whole = header.seqno, header.epoch, self._size
+            self._last, self._epoch, self._events_end = header.seqno, header.epoch, self._records.size
 
     def void(self) -> None:
         """Cut off what was written of an unfinished event."""
@@ -175,99 +163,48 @@ class RelayWriter:
             self._void()
 
     def _void(self) -> None:
-        if not self._event or self._file is None:
-            return
-        self._event = False
-        self._flush()
-        self._appending.wait()
-        self._file.truncate(self._whole)
-        self._size = self._whole
+        if self._event and self._records.has_file:
+            self._event = False
+            self._records.truncate(self._events_end)
 
     def _next_event(self, seqno: Seqno) -> None:
         """Begin an event: in the next file, if the current one is large enough."""
-        if self._file is None or self._size >= self._max:
+        if not self._records.has_file or self._records.size >= self._max:
             self._begin_file()
         if seqno != self._last + 1:
             # The sequencer passes over trapped events alone.
-            self._write(memoryview(passed_over_record(Seqno(self._last + 1), Seqno(seqno - 1))))
-            self._last, self._whole = Seqno(seqno - 1), self._size
+            self._records.write(memoryview(trapped_record(Seqno(self._last + 1), Seqno(seqno - 1))))
+            self._last, self._events_end = Seqno(seqno - 1), self._records.size
 
     def _begin_file(self) -> None:
-        continues = self._file is not None
-        self._flush()
+        continues = self._records.has_file
         number = self._files[-1][0] + 1 if self._files else 1
-        self._file = AppendedFile(path_of(self._folder, number))
-        self._unsynced.append(self._file)
-        self._new_name = True
+        self._records.create(path_of(self._folder, number))
         self._files.append((number, Seqno(self._last + 1)))
         gtid_set = self._gtid_set if self._last == NO_SEQNO else None
         head = FileHead(self._log_id, self._service, self._last, self._epoch, continues, gtid_set)
-        self._size = 0
-        self._write(memoryview(file_head_record(head)))
-        self._whole = self._size
+        self._records.write(memoryview(file_head_record(head)))
+        self._events_end = self._records.size
 
-    def _copy(self, records: Records) -> None:
+    def _copy(self, records: memoryview | Records) -> None:
         if isinstance(records, memoryview):
-            self._write(records)
+            self._records.write(records)
         else:
-            self._flush()
-            self._size += len(records)
-            self._then(partial(self._current.copy, records, self._piece))
-
-    def _write(self, records: memoryview) -> None:
-        self._size += len(records)
-        if len(self._buffer) + len(records) < WRITE_BYTES:
-            self._buffer += records
-            return
-        self._flush()
-        if len(records) < WRITE_BYTES:
-            self._buffer += records
-        else:
-            self._write_out(records)
-
-    def _flush(self) -> None:
-        if self._buffer:
-            buffer, self._buffer = self._buffer, bytearray()
-            self._write_out(memoryview(buffer))
-
-    def _write_out(self, records: memoryview) -> None:
-        self._then(partial(self._current.append, records))
-
-    @property
-    def _current(self) -> AppendedFile:
-        if self._file is None:
-            raise ValueError("records without a file")
-        return self._file
-
-    def _then(self, write: Callable[[], None]) -> None:
-        self._appending.then(write)
-        faults.point("relay.after_write")
+            self._records.copy(records)
 
     def sync_soon(self) -> None:
         """Begin to bring what was written to the disk; `sync` waits for it."""
         with self._failing():
-            self._flush()
-            if self._unsynced:
-                ended = [file for file in self._unsynced if file is not self._file]
-                self._appending.then(partial(self._sync, self._unsynced, ended, new_name=self._new_name))
-                self._unsynced, self._new_name = [self._file] if self._file else [], False
+            self._records.sync_soon()
 
     def sync(self) -> None:
         """Wait until what was written before `sync_soon` is on the disk."""
         with self._failing():
-            self._appending.wait()
+            self._records.wait()
         faults.point("relay.after_sync")
 
-    def _sync(self, files: Iterable[AppendedFile], ended: Iterable[AppendedFile], *, new_name: bool) -> None:
-        for file in files:
-            file.sync()
-        for file in ended:
-            file.close()
-        if new_name:
-            sync_folder(self._folder)
-
     def committed(self, upto: Seqno) -> None:
-        """Delete the files that are not needed any more: not the last one, and those within the retention neither.
+        """Delete files whose events the target has committed, but the newest file and files younger than `retention`.
 
         Args:
             upto: the last event that the target has committed.
@@ -280,14 +217,6 @@ class RelayWriter:
                     return
                 path.unlink(missing_ok=True)
             self._files.popleft()
-
-    def _forget(self) -> None:
-        """Drop what is not written, and close the files."""
-        self._buffer = bytearray()
-        self._event = False
-        for file in {*self._unsynced, *([self._file] if self._file else [])}:
-            file.close()
-        self._unsynced, self._file = [], None
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -304,17 +233,17 @@ class RelayWriter:
             ) from error
 
 
-def _part(records: Records, begin: int, end: int) -> Records:
+def _part(records: memoryview | Records, begin: int, end: int) -> memoryview | Records:
     return records[begin:end] if isinstance(records, memoryview) else records.part(begin, end)
 
 
-def _records_of(segment: Segment) -> StoredRecords:
-    if not isinstance(segment.records, StoredRecords):
+def _records_of(segment: Segment) -> Records:
+    if segment.records is None:
         raise TypeError("a segment without the records of its messages")
     return segment.records
 
 
-def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], Records, Sequence[int]]]:
+def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], memoryview | Records, Sequence[int]]]:
     """Yield the seqnos, records and records' ends of segments in the order of the log."""
     if len(segments) == 1:
         (segment,) = segments
@@ -330,4 +259,8 @@ def _joined(segments: Sequence[Segment]) -> Iterator[tuple[Sequence[int], Record
         ]
     for seqno, record in sorted(events, key=lambda event: event[0]):
         # A small one is copied at once; a large one would be written when the file may be written over.
-        yield (seqno,), record if len(record) < WRITE_BYTES else memoryview(bytes(record)), (len(record),)
+        yield (
+            (seqno,),
+            record if len(record) < record_appender.WRITE_BYTES else memoryview(bytes(record)),
+            (len(record),),
+        )

@@ -4,10 +4,6 @@
     typed                  the row changes of one table, as columns of the table's own types
     register               the format `thl` for `spark.read.format` and `spark.readStream.format`
 
-The driver does not read the log. The producer's position names the last finished event, a point lookup from the
-partitions' ends finds its offsets, and executors read everything before it in offset ranges
-(`log.reading.offset_range`).
-
 - `session`: a Spark session.
 - `settings`: its settings, with their reasons.
 - `jvm_errors`: what its JVM writes, and why it does not start.

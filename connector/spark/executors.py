@@ -32,11 +32,12 @@ LIBRARIES: Final[Mapping[str, str]] = {
     "pandas": "pandas",  # without which Spark's Arrow functions refuse to run
     "confluent_kafka": "confluent-kafka",
 }
-MODULES: Final = ("connector.log.compact.scan", "connector.spark.source.task")
-WAIT: Final = 0.2  # seconds between two looks at the executors at start
+# What tasks run, for the applier and for the DataFrame source: these import every compiled module that tasks use.
+MODULES: Final = ("connector.spark.stream.range_task", "connector.spark.source.task")
+WAIT: Final = 0.2  # seconds between two queries at start
 STEADY_SECONDS: Final = 1.0  # without a new executor, after which the probe begins
 PROBE_SECONDS: Final = 60.0  # at least, for the probe: the first Python of an executor may start slowly
-CHECK_SECONDS: Final = 1.0  # between two looks while the applier runs
+CHECK_SECONDS: Final = 1.0  # between two queries while the applier runs
 _ROUNDS: Final = 3  # of the probe, until each executor has answered
 _GROUP: Final = "thl-probe"
 _NO_PROGRAM: Final = re.compile(r'Cannot run program "[^"]*": [^\n]*')
@@ -171,7 +172,7 @@ class Executors:
             return len(context.statusTracker().getExecutorInfos()) - 1
 
     def _run(self, tasks: int, stop: Event) -> list[dict[str, Any]]:
-        """Describe the Python of so many tasks, in bounded time."""
+        """Run `tasks` tasks that describe their Python, in bounded time."""
         context = self._session.spark.sparkContext
         describe = probe.task(MODULES, LIBRARIES, as_options(self._config))
         answer: Future[list[dict[str, Any]]] = Future()

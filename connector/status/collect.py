@@ -36,7 +36,7 @@ from connector.targets.target_schema import Excluded, LoadContent, Loading
 WATCHED: Final = 1.0  # seconds of an applier's work that are measured for its rate
 PATIENCE: Final = 3.0  # seconds to wait for that work
 POLL_SECONDS: Final = 0.1
-WHOLE_SECONDS: Final = 1.0  # after which several writers of a living applier have made their commit whole
+FINISH_SECONDS: Final = 1.0  # after which several writers of a living applier have finished their commit
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> 
     """Read a target again if several writers commit at the moment; drop the intent if another one has followed."""
     if target.intent is None:
         return target
-    clock.sleep(WHOLE_SECONDS)
+    clock.sleep(FINISH_SECONDS)
     later = read_target(config.target.url.get_secret_value(), config.service)
     if later is None or later.intent is None or later.intent.last == target.intent.last:
         return later or target
@@ -141,7 +141,7 @@ def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> 
 
 def _problems_of_writers(target: TargetRow) -> Iterator[str]:
     if target.intent is not None:
-        yield f"a commit of several writers is not whole ({target.intent}): thl apply makes it whole"
+        yield f"a commit of several writers is not complete ({target.intent}): thl apply finishes it"
     if target.unreadable:
         yield f"the account may not read {', '.join(target.unreadable)}: GRANT SELECT ON ALL TABLES IN SCHEMA thl TO …"
 

@@ -90,7 +90,7 @@ class ApplierStatus:
         inconsistent_because: the reasons for which readers may see what the source never showed: channels, load,
             rewind, quarantine, skipped. The last two are about some tables, and leave `consistent` true.
         channels: the last seqno that each of several writers has committed, -1 before its first.
-        open_intent: the commit of several writers that is not whole at the moment.
+        open_intent: the commit of several writers that is not complete at the moment.
         restarts: number of claims of the target after the first one.
         offline_requested_by: the user who asked it to go offline.
         offline_reason: the given reason.

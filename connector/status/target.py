@@ -40,7 +40,7 @@ class TargetRow:
     Args:
         because: the reasons for which readers may see what the source never showed.
         channels: the last seqno that each of several writers has committed, -1 before its first.
-        intent: the commit that is not whole.
+        intent: the commit of several writers that is not complete.
         unreadable: tables that the account may not read.
         applier: an applier has a session with the target; None: not known.
     """

@@ -43,23 +43,26 @@ POSITION: Final = (
 )
 """The columns of `thl_position` that hold a `TargetPosition`; also service, token, applied_at and schema_version."""
 
-WHOLE_VERSION: Final = 1
-"""The `schema_version` of a target without an open intent."""
+BASE_VERSION: Final = 1
+"""The `schema_version` of a target without an open intent and without a table being loaded."""
 
-INTENT_VERSION: Final = 2
-"""The `schema_version` while a commit of several writers is open: `thl_intent` has to be known."""
-
-LOADING_VERSION: Final = 3
-"""The `schema_version` while a table is being loaded: `thl_loading` has to be known."""
-
-LOADING_INTENT_VERSION: Final = 4
-"""The `schema_version` while both is so."""
-
-SCHEMA_VERSION: Final = LOADING_INTENT_VERSION
+SCHEMA_VERSION: Final = 4
 """The newest `schema_version` that this version of the connector knows."""
 
 BY_HAND: Final = "done by hand: "
 """The prefix of the reason in `thl_skipped` for an event that a user has applied by hand."""
+
+
+def version_of(*, intent: bool, loading: bool) -> int:
+    """The `schema_version` of a target.
+
+    Args:
+        intent: a commit of several writers is open: `thl_intent` has to be known.
+        loading: a table is being loaded: `thl_loading` has to be known.
+    """
+    if intent:
+        return SCHEMA_VERSION if loading else 2
+    return 3 if loading else BASE_VERSION
 
 
 def check_schema_version(service: str, version: int) -> None:

@@ -17,7 +17,14 @@ class TargetDatabase(Protocol):
     """A database that the applier keeps equal to the source, one or more whole events at a time.
 
     Terms: *staged* is everything passed to `stage` and `ddl` since the last `commit` or `discard`. Other sessions do
-    not see it, and it is lost with a crash or `close`. A *commit* makes it visible atomically, with the new position.
+    not see it, and it is lost with a crash or `close`. A *commit* makes it visible, with the new position: atomically,
+    or, if the target has several writers, as an *intent*: the writers commit their shares in transactions of their own,
+    and the position follows in another one. Until then other sessions may see some of the shares, and `consistent` is
+    false in the target.
+
+    `claim` returns the intent of which an earlier applier has made a part. The caller then stages exactly its events,
+    `first` to `last`, without DDL and without leaving any out, and commits once, at `last`, before it does anything
+    else.
 
     Called from one thread. Every method raises `Fenced` if a newer applier has claimed the target,
     `TargetUnavailable` if the server is gone, `TargetDiffers` if the target does not match the log, and
@@ -49,10 +56,12 @@ class TargetDatabase(Protocol):
                 token, a newer applier has claimed it since: `Fenced`.
 
         Returns:
-            The position of the last commit; seqno NO_SEQNO on an empty target.
+            The position of the last commit, seqno NO_SEQNO on an empty target; with the intent that the caller has to
+            finish, if there is one (see Terms).
 
         Raises:
-            ConfigError: tables have other metadata columns, or other columns with the names of metadata columns.
+            ConfigError: tables have other metadata columns, or other columns with the names of metadata columns; or the
+                intent is one that this version cannot finish.
         """
 
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
@@ -122,7 +131,11 @@ class TargetDatabase(Protocol):
         """Record a skipped event and its tables with the next commit, which covers that event alone."""
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
-        """Commit the staged changes and the position in one target transaction, under the fencing token of `claim`.
+        """Commit the staged changes and the position, under the fencing token of `claim`.
+
+        Both are in one target transaction, or, if the target has several writers, in an intent (see Terms). After a
+        failure within an intent, the next `claim` returns it if a writer has committed its share, and drops it if none
+        has.
 
         Before the commit the number of rows that each statement inserted, updated or deleted is compared with the log,
         except for tables that are being loaded. While there are some, readers see the target as not consistent; `claim`
@@ -131,7 +144,8 @@ class TargetDatabase(Protocol):
         A position before the last one does not undo data; its `rewound_from` is then the last one.
 
         Args:
-            position: the position that `claim` returns from now on.
+            position: the position that `claim` returns from now on: after the last event of the intent that has to be
+                finished, if there is one.
             events: every event that the commit covers, ascending; written to `thl_applied` if auditing is on.
         """
 

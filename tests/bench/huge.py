@@ -76,7 +76,7 @@ def from_relay(place: Site) -> dict[str, float]:
     file = place.folder / "replayed.yaml"
     file.write_text(yaml.safe_dump(replayed.values))
     peaks = {}
-    for name, words in {"list": ("list", "--sizes", "--file"), "apply": ("apply", "--from-relay")}.items():
+    for name, words in {"list": ("list", "--sizes", "--relay"), "apply": ("apply", "--relay")}.items():
         done = subprocess.run(
             [sys.executable, "-c", PEAK, *words, str(folder), "--config", str(file)],
             stdout=subprocess.PIPE,

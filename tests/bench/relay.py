@@ -22,7 +22,7 @@ from connector.log.compact.segment import Segment
 from connector.log.epochs.history import History
 from connector.log.ids import NO_SEQNO, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
-from connector.relay.spool import RecordSpool, SpoolFile, StoredRecords
+from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
 from connector.spark.stream.segment_builder import SegmentBuilder
 from tests.bench import throughput, workload
@@ -87,11 +87,10 @@ def records_of(folder: Path) -> None:
         ends = array("q")
         with measured(taken, "tasks"), RecordSpool(folder) as spool:
             spool.add_range(0, ends, messages, 0, EVENTS)
-        path, begin, end = spool.since(0)
-        stored = StoredRecords(SpoolFile(path), begin, end)
+            stored = spool.since(0)
         events = range(seqno, seqno + EVENTS)
         with measured(taken, "driver"):
-            writer.add_segments([replace(segment, seqnos=events, records=stored, record_ends=ends)])
+            writer.add_segments([replace(segment, seqnos=events, records=stored.opened({}), record_ends=ends)])
         with measured(taken, "sync"):
             writer.sync_soon()
             writer.sync()

@@ -13,7 +13,7 @@ from connector.log.ids import UNKNOWN_SHARD, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.load import LoadEvent, Part
-from connector.targets.bookkeeping import LOADING_VERSION, WHOLE_VERSION
+from connector.targets.bookkeeping import BASE_VERSION, version_of
 from connector.targets.target_schema import QUARANTINED, LoadContent
 from tests.contract.target_again import made, random_changes
 from tests.contract.target_partial import CREATE_PARTS, ONE, PARTS, THREE, TWO
@@ -24,6 +24,7 @@ from tests.support.fragments import load_record, record, statement
 from tests.support.net import Row, layout, net
 from tests.unit.applier.test_core import Rig, history, log, table
 
+LOADING_VERSION = version_of(intent=False, loading=True)
 ANN, BOB, EVE = (1, "ann", "a"), (2, "bob", "b"), (3, "eve", "e")
 PEOPLE = layout("shop.people", ["id int", "name varchar(50)", "mail varchar(50)"], ["id"])
 ORDERS = layout("shop.orders", ["id int", "v varchar(100)"], ["id"])
@@ -126,7 +127,7 @@ class TestLoadOfNewTable:
         end(applier, of=PEOPLE)
         assert shown(place) == (False, LOADING_VERSION)
         end(applier)
-        assert shown(place) == (True, WHOLE_VERSION)
+        assert shown(place) == (True, BASE_VERSION)
 
     def test_end_of_a_load_leaves_another_reason_to_be_not_consistent(self, place: Place, applier: Applier) -> None:
         applier.commit(consistent=False)
@@ -135,7 +136,7 @@ class TestLoadOfNewTable:
         applier = again(place, applier)
         assert not applier.position.consistent
         end(applier, consistent=False)
-        assert shown(place) == (False, WHOLE_VERSION)
+        assert shown(place) == (False, BASE_VERSION)
         assert not again(place, applier).position.consistent
 
     def test_target_that_becomes_consistent_during_a_load_is_so_after_it(self, place: Place, applier: Applier) -> None:
@@ -147,13 +148,13 @@ class TestLoadOfNewTable:
         applier = again(place, applier)
         assert applier.position.consistent
         end(applier)
-        assert shown(place) == (True, WHOLE_VERSION)
+        assert shown(place) == (True, BASE_VERSION)
 
     def test_discarded_begin_loads_nothing(self, place: Place, applier: Applier) -> None:
         stage_load(applier, Part.BEGIN, CREATE_USERS)
         applier.target.discard()
         applier.commit()
-        assert (states(place), shown(place)) == ({}, (True, WHOLE_VERSION))
+        assert (states(place), shown(place)) == ({}, (True, BASE_VERSION))
 
     def test_table_with_only_a_key_is_loaded(self, place: Place, applier: Applier) -> None:
         only = layout("shop.only", ["id bigint"], ["id"])
@@ -522,7 +523,7 @@ class TestDuringLoad:
         applier.rows(net(USERS, inserts=[ANN]))
         begin(applier)
         applier.sql("DROP TABLE users", CREATE_USERS)
-        assert (states(place), marks(place), shown(place)) == ({}, 0, (True, WHOLE_VERSION))
+        assert (states(place), marks(place), shown(place)) == ({}, 0, (True, BASE_VERSION))
         applier.rows(net(USERS, inserts=[BOB]))
         end(applier)
         assert place.read(USERS) == [BOB]
@@ -570,7 +571,7 @@ class TestDuringLoad:
         begin(applier)
         applier.target.begin_snapshot()
         applier.commit(consistent=False)
-        assert (states(place), marks(place), shown(place)) == ({}, 0, (False, WHOLE_VERSION))
+        assert (states(place), marks(place), shown(place)) == ({}, 0, (False, BASE_VERSION))
 
     def test_other_tables_stay_strict(self, place: Place, applier: Applier) -> None:
         begin(applier)

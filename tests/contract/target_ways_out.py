@@ -298,7 +298,7 @@ def inserted(number: int, *tables: str) -> list[dict[str, Any]]:
 
 def applied(place: Place, records: list[dict[str, Any]], *, on: bool = True) -> int:
     """Apply a log from the target's position on, as `connector.applier.applier` does; return the attempts."""
-    quarantine = Quarantine(SystemClock() if on else None)
+    quarantine = Quarantine(SystemClock(), "quarantine" if on else "stop")
     attempts = 0
     while True:
         attempts += 1

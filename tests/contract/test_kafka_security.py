@@ -18,6 +18,7 @@ from connector.consume import Consumer as LogConsumer
 from connector.errors import BrokerUnavailable, PreflightError
 from connector.kafka import acls, arrow_reader, large_messages, range_reader, topics
 from connector.kafka import log_reader as reading
+from connector.kafka.handshake import EARLIEST
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.log_reader import LogReader
 from connector.kafka.requests import send_request, send_requests
@@ -28,7 +29,6 @@ from connector.log.epochs.loads import LoadRequest
 from connector.log.ids import Epoch
 from connector.log.transaction.layout import TableName
 from connector.spark.session import SparkRun
-from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.parts import Batch
 from tests.contract.test_publish_log import Log, position_of
 from tests.support.certificates import write_certificates

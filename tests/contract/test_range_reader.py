@@ -24,6 +24,7 @@ from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka import consumer, range_reader
+from connector.kafka.handshake import EARLIEST
 from connector.kafka.large_messages import LARGE, LargeMessages
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.scan import Messages
@@ -31,9 +32,9 @@ from connector.log.compact.segment import Segment, Unread
 from connector.log.format.message import Message
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.spark.stream import range_task, task_result, worker
-from connector.spark.stream.kafka_source import EARLIEST, offsets_stream, task_ranges
+from connector.spark.stream.kafka_source import offsets_stream, task_ranges
 from connector.spark.stream.parts import Part, begin_of, end_of
-from connector.spark.stream.range_task import RangeTask, TaskRange
+from connector.spark.stream.range_task import Compaction, RangeTask, TaskRange
 from connector.spark.stream.task_result import FAILED, deserialized, failure_of, joined_pieces
 from tests.support.fragments import change, record
 from tests.support.log_writer import LogWriter
@@ -169,8 +170,8 @@ def test_a_range_beyond_the_partition_s_end_is_refused(
 
 
 def task(config: Config, **fields: Any) -> RangeTask:
-    chosen = {"compact": True, "columns": None, "events": True, "spool": None} | fields
-    return RangeTask(config.kafka, config.topic, **chosen)
+    compaction = Compaction(**{"compact": True, "events": True} | fields)
+    return RangeTask(kafka=config.kafka, topic=config.topic, compaction=compaction, spool=None)
 
 
 def parts_of(one: RangeTask, bounds: TaskRange) -> list[Part]:

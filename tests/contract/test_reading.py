@@ -22,13 +22,13 @@ from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.kafka.consumer import KafkaConsumer
+from connector.kafka.handshake import EARLIEST
 from connector.kafka.large_messages import LARGE, LargeMessages
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
 from connector.spark.session import SparkRun
 from connector.spark.stream import load_monitor
 from connector.spark.stream.continuous import Continuous
-from connector.spark.stream.kafka_source import EARLIEST
 from connector.spark.stream.micro_batches import MicroBatches
 from connector.spark.stream.parts import Batch, begin_of, partition_of
 from connector.spark.stream.socket_sink import SocketSink

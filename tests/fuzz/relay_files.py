@@ -22,9 +22,9 @@ from connector.errors import ConnectorError
 from connector.inspect.relay import relay_entries, relay_events
 from connector.inspect.thl_events.choice import Choice
 from connector.log.ids import Epoch, Seqno
-from connector.relay.frames import FILE, FileHead, file_head_record, passed_over_record
+from connector.relay.frames import FILE, FileHead, file_head_record, trapped_record
 from connector.relay.purge import Purge
-from connector.relay.reader import PassedOver, RelayReader
+from connector.relay.reader import RelayReader, TrappedEvents
 from connector.relay.record import add_record, framed
 from connector.relay.writer import RelayWriter
 from tests.fuzz.messages import LOG_ID, NUMBERS, changed, damaged, replaced, resealed
@@ -52,7 +52,7 @@ def relay_seeds() -> list[Files]:
         [[heads[0], *map(_stored, first)]],
         [
             [heads[0], *map(_stored, first)],
-            [heads[1], passed_over_record(Seqno(2), Seqno(3)), *map(_stored, large), _stored(last)],
+            [heads[1], trapped_record(Seqno(2), Seqno(3)), *map(_stored, large), _stored(last)],
         ],
     ]
 
@@ -96,7 +96,7 @@ def read_relay(contents: list[bytes]) -> Iterator[ConnectorError]:
 
 def _events(folder: Path) -> object:
     relay = RelayReader(folder)
-    whole = [one for one in relay.events(relay.oldest) if not isinstance(one, PassedOver)]
+    whole = [one for one in relay.events(relay.oldest) if not isinstance(one, TrappedEvents)]
     assert all(before.last.seqno < after.last.seqno for before, after in pairwise(whole))
     return [relay.newest, [relay.epoch_of(one.last.seqno) for one in whole], list(relay.fragments(relay.oldest))]
 

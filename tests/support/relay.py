@@ -7,7 +7,7 @@ from pathlib import Path
 from connector.clock import Clock, SystemClock
 from connector.config.model import Config
 from connector.log.ids import Seqno
-from connector.relay.reader import PassedOver, RelayReader
+from connector.relay.reader import RelayReader, TrappedEvents
 from connector.relay.writer import RelayWriter
 
 EVER = 1e9  # seconds: no file is deleted
@@ -21,13 +21,13 @@ def writer(folder: Path, *, size: int = SMALL, retention: float = EVER, clock: C
 def seqnos(folder: Path) -> list[int]:
     """The whole events of a relay from its oldest file on, those that are passed over left out."""
     relay = RelayReader(folder)
-    return [one.last.seqno for one in relay.events(relay.oldest) if not isinstance(one, PassedOver)]
+    return [one.last.seqno for one in relay.events(relay.oldest) if not isinstance(one, TrappedEvents)]
 
 
 def values(folder: Path, first: int = 0) -> list[bytes]:
     """The messages of a relay's events from one on."""
     found = RelayReader(folder).fragments(Seqno(first))
-    return [one.fragment.value for one in found if not isinstance(one, PassedOver)]
+    return [one.fragment.value for one in found if not isinstance(one, TrappedEvents)]
 
 
 def names(folder: Path) -> list[str]:

@@ -15,7 +15,8 @@ from connector.fetching.jars import spark_kafka_jars
 from connector.spark.session import SparkRun
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
-from connector.spark.stream.micro_batches import MESSAGES, MicroBatches
+from connector.spark.stream.micro_batches import MicroBatches
+from connector.spark.stream.range_task import MESSAGES
 from tests.support.clock import PATIENCE
 
 Reader = Callable[[SparkRun, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
@@ -39,7 +40,16 @@ def end_jvm() -> None:
 
 def in_batches(spark: SparkRun, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> MicroBatches:
     sizer = BatchSizer(50, 1 << 20)
-    return MicroBatches(spark, kafka, topic=topic, offsets=offsets, sizer=sizer, queue_batches=2, compaction=MESSAGES)
+    return MicroBatches(
+        spark,
+        kafka,
+        topic=topic,
+        offsets=offsets,
+        sizer=sizer,
+        queue_batches=2,
+        interleaved=False,
+        compaction=MESSAGES,
+    )
 
 
 def continuously(spark: SparkRun, kafka: Kafka, topic: str, offsets: Mapping[int, int]) -> Continuous:

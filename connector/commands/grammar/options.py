@@ -21,9 +21,11 @@ from connector.commands.grammar.command import COMMON, JSON, NEW_LAYOUT, Decorat
 
 if TYPE_CHECKING:
     from connector.commands.grammar.unverified import End
+    from connector.config.model import Config
     from connector.patterns import ColumnPatterns
 
 OUTPUT: Final = "Output"
+CONFIGURED: Final = Path("relay.dir")  # stands for that folder, by identity
 PARTS: Final = ("headers", "sizes")
 # Parts, and further options, by format.
 KNOWN: Final = {
@@ -254,10 +256,42 @@ def columns(_: click.Context, parameter: click.Parameter, values: tuple[str, ...
         raise click.BadParameter(str(error), param=parameter) from error
 
 
+class _RelayFolder(click.Path):
+    """A relay's folder; without a name it stays `CONFIGURED`."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        """See click."""
+        return value if value is CONFIGURED else super().convert(value, parameter, context)
+
+
 def relay_option(text: str, section: str) -> Decorator:
-    """Give a command `--file`; it is called with `relay: Path | None`."""
-    folder = click.Path(path_type=Path)
-    return option("--file", "relay", section=section, type=folder, metavar="FOLDER", help=text)
+    """Give a command `--relay [FOLDER]`; it is called with `relay: Path | None`, for `relay_folder`."""
+    return option(
+        "--relay",
+        section=section,
+        type=_RelayFolder(),
+        is_flag=False,
+        flag_value=CONFIGURED,
+        metavar="[FOLDER]",
+        help=f"{text} Without FOLDER: that of relay.dir.",
+    )
+
+
+def relay_folder(config: Config, given: Path) -> Path:
+    """Return the folder that `--relay` names, or the configuration for it.
+
+    Raises:
+        ConfigError: neither names one.
+    """
+    from connector.errors import ConfigError
+
+    folder = config.relay.dir if given is CONFIGURED else given
+    if folder is None:
+        raise ConfigError("no relay: neither --relay nor relay.dir names its folder")
+    return folder
 
 
 def reason_option(text: str, section: str) -> Decorator:

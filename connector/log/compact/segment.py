@@ -7,9 +7,9 @@ be undone: where only a part of a segment counts, the driver reads its messages 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, Protocol
 
 from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.format.header import FragmentHeader
@@ -17,17 +17,32 @@ from connector.log.gtid.gtid_runs import GtidRun
 from connector.log.ids import Seqno
 from connector.log.reading.event_range import EventRange
 
-StoredRecords = Any  # of `connector.relay.spool`: this room knows no files
 COMMIT_ROWS: Final = 200_000  # rows after which a segment, or a commit, gets no further event
 COMMIT_BYTES: Final = 64 << 20  # likewise
 
 
-class SpooledRecords(NamedTuple):
-    """The place of a segment's records: a file, and their first byte and the one after them."""
+class Records(Protocol):
+    """The messages of a segment as records of the relay (`connector.relay.record`), which follow each other."""
 
-    path: bytes
-    begin: int
-    end: int
+    def __len__(self) -> int:
+        """The number of bytes."""
+
+    def part(self, begin: int, end: int) -> Records:
+        """Return some of these bytes."""
+
+    def pieces(self, buffer: memoryview) -> Iterator[memoryview]:
+        """Yield the bytes in pieces, each in the buffer until the next.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+
+    def mapped(self) -> memoryview:
+        """Return the bytes, for access to many small parts, while something refers to the records.
+
+        Raises:
+            OSError: they cannot be read.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +63,7 @@ class Segment:
         commit_times: `array('q')`, the commit time of each event in µs since 1970 UTC; 0 where one is not known.
         changes: the net changes, in the order in which to apply them.
         events: each event, if it was asked for.
-        records: the messages as records of the relay (`connector.relay.record`), in their order, if they were asked
-            for; on the way from a task to the driver the place of their bytes.
+        records: the messages as records of the relay, in their order; None if they were not asked for.
         record_ends: `array('q')`, where in `records` each event ends.
     """
 
@@ -67,7 +81,7 @@ class Segment:
     commit_times: array[int]
     changes: Sequence[NetChanges]
     events: Sequence[AppliedEvent] = ()
-    records: SpooledRecords | StoredRecords = None
+    records: Records | None = None
     record_ends: array[int] = field(default_factory=lambda: array("q"))
 
     def __len__(self) -> int:

@@ -116,7 +116,7 @@ class TargetPosition:
         rewound_from: of a target that was rewound and applies again, its last event before; NO_SEQNO otherwise. Up to
             there it may already hold later events, and `gtid_set` is that of this event.
         intent: the commit after `seqno`, if some of several writers have made their part and others have not. It has to
-            be made whole before anything else.
+            be finished before anything else.
     """
 
     service: str

@@ -51,13 +51,15 @@ class SemiSyncState:
     """The source's state.
 
     Args:
-        on: true while commits wait; false after a timeout, until a replica has caught up.
+        plugin, enabled, needed: see `SemiSyncSettings`.
+        on: true while commits wait; false after a timeout, until a replica has caught up, and while it is not enabled.
         replicas: the number of connected semi-synchronous replicas.
-        needed: see `SemiSyncSettings`.
         waited: the number of commits that were acknowledged, since the server's start.
         not_waited: the number of commits that were not.
     """
 
+    plugin: str
+    enabled: bool
     on: bool
     replicas: int
     needed: int
@@ -92,6 +94,8 @@ def read_state(connection: Connection) -> SemiSyncState | None:
     rows = query(connection, "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_%'")
     value = {str(row["Variable_name"]).lower(): str(row["Value"]) for row in rows}
     return SemiSyncState(
+        plugin=settings.plugin,
+        enabled=settings.enabled,
         on=settings.enabled and value[f"{settings.plugin}_status"].upper() == "ON",
         replicas=int(value[f"{settings.plugin}_clients"]),
         needed=settings.needed,
@@ -100,7 +104,7 @@ def read_state(connection: Connection) -> SemiSyncState | None:
     )
 
 
-def semi_sync_problem(state: SemiSyncState | None, *, connected: bool = True) -> str:
+def semi_sync_problem(state: SemiSyncState | None, *, connected: bool) -> str:
     """Why a commit does not wait for this replica's acknowledgement; "": it does.
 
     Args:
@@ -109,6 +113,8 @@ def semi_sync_problem(state: SemiSyncState | None, *, connected: bool = True) ->
     """
     if state is None:
         return "the source has no semi-synchronous replication"
+    if not state.enabled:
+        return f"on the source {state.plugin}_enabled is OFF: SET GLOBAL {state.plugin}_enabled = ON"
     if not state.on:
         return "its semi-synchronous replication is OFF, until this producer has caught up"
     if state.replicas - connected >= state.needed:

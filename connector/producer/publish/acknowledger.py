@@ -8,7 +8,10 @@ from connector.log.transaction.position import PositionRecord
 
 
 class Acknowledger(Protocol):
-    """Tells the source how far Kafka has its log. Called by the publisher's thread, earlier by its owner."""
+    """Tells the source how far Kafka has its log.
+
+    Called by the thread that goes online, then by the publisher's thread.
+    """
 
     def acknowledge(self, position: PositionRecord) -> None:
         """Acknowledge everything before a position that is committed to Kafka; does not block.

@@ -1,5 +1,9 @@
 """The log as DataFrames: Spark's data source `thl`.
 
+The driver does not read the log. The producer's position names the last finished event, a point lookup from the
+partitions' ends finds its offsets, and executors read everything before it in offset ranges
+(`log.reading.offset_range`).
+
 - `read`: `read_thl`, `stream_thl`, `register`.
 - `options`: the options of the format.
 - `source`: the data source: batch and stream.

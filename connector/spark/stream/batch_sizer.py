@@ -58,7 +58,7 @@ class BatchSizer:
             self.messages = min(self._most, fitting, GROWTH * max(messages, FEWEST))
 
     def fitting(self, size: int) -> int:
-        """The number of messages that fit into so many bytes, if the next ones are about as large as the last."""
+        """The number of messages that fit into `size` bytes, if the next ones are about as large as the last."""
         return max(1, size * 3 // 4 // self._mean) if self._mean else MOST
 
     def refused(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, length, when
@@ -18,8 +18,6 @@ from connector.kafka.large_messages import LARGE
 from connector.spark import settings as spark_settings
 from connector.spark.session import SparkRun
 from connector.spark.stream.range_task import TaskRange
-
-EARLIEST: Final = -2  # Spark's number for a partition's first offset
 
 
 def offsets_stream(
@@ -70,8 +68,8 @@ def task_ranges(batch: DataFrame) -> list[TaskRange]:
     found = []
     for partition in plan.partitions():
         inputs = partition.inputPartitions()
-        for number in range(inputs.size()):
-            offsets = inputs.apply(number).offsetRange()
-            place = offsets.topicPartition().partition()
-            found.append(TaskRange(place, offsets.fromOffset(), offsets.untilOffset()))
+        for index in range(inputs.size()):
+            offsets = inputs.apply(index).offsetRange()
+            number = offsets.topicPartition().partition()
+            found.append(TaskRange(number, offsets.fromOffset(), offsets.untilOffset()))
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,6 @@ from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, SparkGone
 from connector.kafka.range_reader import RangeReader
-from connector.log.compact.metadata_columns import metadata_columns
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
 from connector.spark.session import RunningQuery, SparkRun, answering, gone, root_cause
@@ -31,11 +30,11 @@ from connector.spark.stream.batch_sizer import MOST, BatchSizer
 from connector.spark.stream.kafka_source import offsets_stream, task_ranges
 from connector.spark.stream.parts import Batch
 from connector.spark.stream.python_workers import PythonWorkers
-from connector.spark.stream.range_task import JVM_BYTES, RangeTask, TaskRange, shared
+from connector.spark.stream.range_task import JVM_BYTES, Compaction, RangeTask, TaskRange, shared
 from connector.spark.stream.task_result import FAILED, ResultPiece, deserialized, failure_of, joined_pieces
 
 QUEUE_BYTES: Final = 64 << 20  # maximum bytes of queued batches
-SHARES: Final = 16  # of what is read at once: below one a further task does not pay
+SHARES: Final = 16  # a task reads at least 1/16 of what is read at once; a smaller share costs more than it saves
 
 
 class TooLarge(Exception):
@@ -44,28 +43,6 @@ class TooLarge(Exception):
 
 class Reported(Exception):
     """Raised to end a query whose error the applier already has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """How tasks compact, if they do.
-
-    Args:
-        tasks: false: the applier needs each event by itself.
-        columns: the target's metadata columns, as pairs of a value and a name.
-        events: true: the target gets each event, to write it down.
-        interleaved: true: the log has several partitions.
-        records: true: the applier gets the messages of what is compacted, too, as records of the relay.
-    """
-
-    tasks: bool = False
-    columns: tuple[tuple[str, str], ...] = ()
-    events: bool = False
-    interleaved: bool = False
-    records: bool = False
-
-
-MESSAGES: Final = Compaction()  # tasks compact nothing
 
 
 class MicroBatches:
@@ -78,7 +55,8 @@ class MicroBatches:
         offsets: partition → first offset, for every partition to read; EARLIEST for its beginning.
         sizer: decides how much is read at once; outlives this reader.
         queue_batches: maximum number of batches that wait for the applier.
-        compaction: what tasks do.
+        interleaved: true: the log has several partitions.
+        compaction: how tasks compact.
 
     Raises:
         ConfigError: Spark refuses the query.
@@ -94,24 +72,17 @@ class MicroBatches:
         offsets: Mapping[int, int],
         sizer: BatchSizer,
         queue_batches: int,
+        interleaved: bool,
         compaction: Compaction,
     ) -> None:
         self._session = session
         self._sizer = sizer
-        self._interleaved = compaction.interleaved
+        self._interleaved = interleaved
         self._begun: set[int] = set()  # partitions of which something was read
         self._queue = BatchQueue(queue_batches, QUEUE_BYTES)
         # Executors on other machines do not see this one's files.
         self._folder = Path(tempfile.mkdtemp(dir=session.folder)) if session.slots else None
-        self._task = RangeTask(
-            kafka,
-            topic,
-            compaction.tasks,
-            metadata_columns(compaction.columns),
-            compaction.events,
-            self._folder,
-            compaction.records,
-        )
+        self._task = RangeTask(kafka=kafka, topic=topic, compaction=compaction, spool=self._folder)
         with answering():
             options = {"maxOffsetsPerTrigger": str(MOST)}
             frame = offsets_stream(session, kafka, topic=topic, offsets=offsets, options=options)
@@ -153,10 +124,10 @@ class MicroBatches:
             # character: a long text overflows the stack, and prints a thousand lines on the terminal.
             raise Reported from None
 
-    def _joined(self, bounds: list[TaskRange]) -> list[TaskRange]:
+    def _joined(self, ranges: list[TaskRange]) -> list[TaskRange]:
         """Return a batch's ranges, one for each partition."""
         found: dict[int, TaskRange] = {}
-        for one in sorted(bounds, key=lambda one: one.begin):
+        for one in sorted(ranges, key=lambda one: one.begin):
             first = found.setdefault(one.partition, replace(one, first=one.partition not in self._begun))
             found[one.partition] = replace(first, end=one.end)
         self._begun |= found.keys()
@@ -180,13 +151,13 @@ class MicroBatches:
             rest = [after for _, after in cut if len(after)]
             yield batch
 
-    def _read(self, bounds: list[TaskRange]) -> list[ResultPiece]:
+    def _read(self, ranges: list[TaskRange]) -> list[ResultPiece]:
         """Have tasks read ranges; while workers start, read them here."""
-        offsets = sum(map(len, bounds))
+        offsets = sum(map(len, ranges))
         most = max(-(-offsets // self._session.tasks), self._sizer.messages // SHARES)
         if self._folder is None:
             most = min(most, self._sizer.fitting(JVM_BYTES))
-        tasks = shared(bounds, most)
+        tasks = shared(ranges, most)
         if self._workers.starting:
             return self._read_here(tasks)
         context = self._session.spark.sparkContext
@@ -205,7 +176,7 @@ class MicroBatches:
         """Do what tasks would do; the first error ends it."""
         kafka, topic = self._task.kafka, self._task.topic
         with closing(RangeReader(kafka, topic, SystemClock(), lambda: self._queue.closed)) as reader:
-            return [piece for task in tasks for bounds in task for piece in self._task.pieces(bounds, reader)]
+            return [piece for task in tasks for task_range in task for piece in self._task.pieces(task_range, reader)]
 
 
 def _failure(error: BaseException) -> BaseException:

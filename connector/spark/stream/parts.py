@@ -13,12 +13,13 @@ from connector.kafka.large_messages import LARGE
 from connector.log.compact.segment import Segment, Unread
 
 Part = Segment | Unread | pa.RecordBatch
-"""A batch has the columns partition, offset, value of one partition's messages; a null value stands for a large one,
-which is fetched when it is applied."""
+"""A batch has the columns partition, offset, value; a null value stands for a large message, which is fetched when it
+is applied. Its messages are of one partition, but for a batch of a relay, which is in the order of the log: that waits
+under the partition of its first message, and the scan divides it."""
 
 
 def partition_of(part: Part) -> int:
-    """The partition of a part."""
+    """The partition of a part; of a relay's batch that of its first message."""
     return part["partition"][0].as_py() if isinstance(part, pa.RecordBatch) else part.partition
 
 

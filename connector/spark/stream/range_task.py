@@ -1,6 +1,7 @@
 """Reads offset ranges, and reduces them to segments: in a Python worker of Spark, or in the driver while workers start.
 
-A task has no effects.
+A task may fail, or run twice: it changes nothing but files of its own in the session's folder (new ones, and some that
+the driver has left to tasks), which count only if the driver gets their names.
 """
 
 from __future__ import annotations
@@ -57,77 +58,91 @@ class TaskRange:
         return self.end - self.begin
 
     def cut(self, count: int) -> tuple[TaskRange, TaskRange]:
-        """Split off the first of so many ranges of about equal length, which is only empty if this one is."""
+        """Split into the first of `count` about equal parts and the rest; the first is empty only if the range is."""
         return self._part(0, 1, count), self._part(1, count, count)
 
     def divided(self, count: int) -> Iterator[TaskRange]:
-        """Yield the range in so many parts of about equal length; some may be empty, but the first only if all are."""
+        """Yield the range in `count` about equal parts; some may be empty, but the first only if the range is."""
         return (self._part(number, number + 1, count) for number in range(count))
 
     def _part(self, first: int, end: int, count: int) -> TaskRange:
-        """Return the parts from `first` to before `end` of so many, as one range."""
+        """Return the parts from `first` to before `end` of `count`, as one range."""
         begin, until = (self.begin + -(-len(self) * number // count) for number in (first, end))
         return replace(self, begin=begin, end=until, first=self.first and first == 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """How tasks compact, if they do.
+
+    Args:
+        compact: false: all messages stay messages, because the applier needs each event by itself.
+        columns: the target's metadata columns; None if it has none.
+        events: true: segments have their events one by one, which the target writes down.
+        records: true: segments have their messages as records of the relay. Needs a folder of results' files.
+    """
+
+    compact: bool = False
+    columns: MetadataColumns | None = None
+    events: bool = False
+    records: bool = False
+
+
+MESSAGES: Final = Compaction()  # tasks compact nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RangeTask:
     """Reads ranges of one log; pickled on its way to the workers.
 
     Args:
         kafka: the brokers and their properties.
         topic: the event topic.
-        compact: false: all messages stay messages.
-        columns: the target's metadata columns; None if it has none.
-        events: true: segments have their events one by one.
+        compaction: what it makes of them.
         spool: the folder of results' files; None: results go through Spark.
-        records: true: segments have their messages as records of the relay. Needs a folder.
     """
 
     kafka: Kafka
     topic: str
-    compact: bool
-    columns: MetadataColumns | None
-    events: bool
+    compaction: Compaction
     spool: Path | None
-    records: bool = False
 
     def __call__(self, tasks: Iterable[Sequence[TaskRange]]) -> Iterator[ResultPiece]:
         """Yield the pieces of the results of some tasks, an error among them; called by Spark in a worker."""
         worker.prepare()
-        for bounds in (bounds for task in tasks for bounds in task):
+        for task_range in (task_range for task in tasks for task_range in task):
             try:
-                yield from self.pieces(bounds, self._reader())
+                yield from self.pieces(task_range, self._reader())
             except ConnectorError as error:
                 self._forget_reader()
-                yield ResultPiece(bounds.partition, bounds.begin, FAILED, failure_as_bytes(error))
+                yield ResultPiece(task_range.partition, task_range.begin, FAILED, failure_as_bytes(error))
             except BaseException:
                 self._forget_reader()
                 raise
 
-    def pieces(self, bounds: TaskRange, reader: RangeReader) -> Iterator[ResultPiece]:
+    def pieces(self, task_range: TaskRange, reader: RangeReader) -> Iterator[ResultPiece]:
         """Yield the pieces of a range's result.
 
         Args:
-            bounds: the range.
+            task_range: the range.
             reader: reads it; whatever has happened to it after an error, it cannot be used again.
 
         Raises:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
             ConfigError: the result cannot be stored.
         """
-        for number, content in enumerate(self._contents(bounds, reader)):
-            yield ResultPiece(bounds.partition, bounds.begin, number, content)
+        for number, content in enumerate(self._contents(task_range, reader)):
+            yield ResultPiece(task_range.partition, task_range.begin, number, content)
 
-    def _contents(self, bounds: TaskRange, reader: RangeReader) -> Iterable[bytes]:
+    def _contents(self, task_range: TaskRange, reader: RangeReader) -> Iterable[bytes]:
         """Return a result's pieces, or the path of its file."""
         if self.spool is None:
-            return in_pieces(self.parts(bounds, reader))
+            return in_pieces(self.parts(task_range, reader))
         try:
-            if not self.records:
-                return (written(self.spool, self.parts(bounds, reader)),)
+            if not self.compaction.records:
+                return (written(self.spool, self.parts(task_range, reader)),)
             with RecordSpool(self.spool) as records:
-                return (written(self.spool, self.parts(bounds, reader, records)),)
+                return (written(self.spool, self.parts(task_range, reader, records)),)
         except OSError as error:
             raise ConfigError(
                 f"what Spark's workers have read cannot be stored: {error.strerror}",
@@ -135,18 +150,18 @@ class RangeTask:
                 folder=str(self.spool),
             ) from error
 
-    def parts(self, bounds: TaskRange, reader: RangeReader, records: RecordSpool | None = None) -> Iterator[Part]:
+    def parts(self, task_range: TaskRange, reader: RangeReader, records: RecordSpool | None = None) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets; arguments and errors as those of `pieces`."""
-        made = bounds.begin  # the offset after the last part
+        made = task_range.begin  # the offset after the last part
         try:
-            for part in self._read(bounds, reader, records):
+            for part in self._read(task_range, reader, records):
                 made = end_of(part)
                 yield part
         except (_Enough, LogDamaged):
             # The driver reads the rest itself, and says what is wrong with it.
-            yield Unread(bounds.partition, made, bounds.end, 0, 0)
+            yield Unread(task_range.partition, made, task_range.end, 0, 0)
 
-    def _read(self, bounds: TaskRange, reader: RangeReader, records: RecordSpool | None) -> Iterator[Part]:
+    def _read(self, task_range: TaskRange, reader: RangeReader, records: RecordSpool | None) -> Iterator[Part]:
         """Yield the parts of a range.
 
         Raises:
@@ -155,20 +170,20 @@ class RangeTask:
         """
         builder = SegmentBuilder(
             self.topic,
-            bounds.partition,
-            self.columns,
-            events=self.events,
+            task_range.partition,
+            self.compaction.columns,
+            events=self.compaction.events,
             records=records,
-            interval=bounds.interval,
+            interval=task_range.interval,
         )
-        alone = bounds.first
+        alone = task_range.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
-        for batch in reader.batches(bounds.partition, bounds.begin, bounds.end, large=bounds.large):
+        for batch in reader.batches(task_range.partition, task_range.begin, task_range.end, large=task_range.large):
             if size > most:
                 yield from builder.finish()
                 raise _Enough
             size += size_of(batch)
-            if not self.compact:
+            if not self.compaction.compact:
                 yield batch
                 continue
             builder.add(batch, alone=alone)
@@ -192,11 +207,11 @@ class RangeTask:
             reader.close()
 
 
-def shared(bounds: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:
+def shared(ranges: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:
     """Share ranges among tasks.
 
     Args:
-        bounds: the ranges; those of a partition in order.
+        ranges: the ranges; those of a partition in order.
         most: maximum number of offsets of a task.
 
     Returns:
@@ -204,7 +219,7 @@ def shared(bounds: Iterable[TaskRange], most: int) -> list[list[TaskRange]]:
     """
     tasks: list[list[TaskRange]] = []
     room = 0
-    for one in bounds:
+    for one in ranges:
         for part in one.divided(-(-len(one) // most) or 1):
             if not len(part):
                 continue

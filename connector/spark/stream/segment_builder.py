@@ -9,7 +9,7 @@ Where compaction fails, the driver reads the offsets itself, and reports the err
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
@@ -36,7 +36,16 @@ LARGE_EVENT: Final = 16 << 20  # bytes from which on an event stays messages
 
 @dataclass(slots=True)
 class _Open:
-    """The segment that is being made; fields as those of `Segment`."""
+    """The segment that is being made.
+
+    Args:
+        first: the header of the first event.
+        last: the header of the last event's last fragment.
+        begin, end: the offset of the first message, and the one after the last.
+        records_begin: the size of the spool before the segment's records.
+
+    The other fields are as those of `Segment`.
+    """
 
     first: FragmentHeader
     last: FragmentHeader
@@ -47,11 +56,43 @@ class _Open:
     commit_times: array[int] = field(default_factory=lambda: array("q"))
     gtids: list[GtidRun] = field(default_factory=list)
     events: list[AppliedEvent] = field(default_factory=list)
-    records: int = 0
+    records_begin: int = 0
     record_ends: array[int] = field(default_factory=lambda: array("q"))
     messages: int = 0
     size: int = 0
     rows: int = 0
+
+    def add(
+        self,
+        last: FragmentHeader,
+        end: int,
+        *,
+        seqnos: Iterable[int],
+        offsets: Iterable[int],
+        commit_times: Iterable[int],
+        gtids: Iterable[GtidRun],
+        messages: int,
+        size: int,
+        rows: int,
+        events: Iterable[AppliedEvent],
+    ) -> None:
+        """Add events that come next.
+
+        Args:
+            last, end: of the last of them.
+            gtids: their GTIDs; the index of the first event is 0.
+            seqnos, offsets, commit_times, messages, size, rows, events: of them, as those of `Segment`.
+        """
+        before = len(self.seqnos)
+        self.last, self.end = last, end
+        self.gtids += (GtidRun(run.first, before + run.index, run.count) for run in gtids)
+        self.seqnos.extend(seqnos)
+        self.offsets.extend(offsets)
+        self.commit_times.extend(commit_times)
+        self.messages += messages
+        self.size += size
+        self.rows += rows
+        self.events += events
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +113,8 @@ class SegmentBuilder:
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one.
         records: gets the messages of segments as records of the relay; None: there is no relay.
-        interval: other partitions have events of the log, too: a segment ends with an interval of so many seqnos, so
-            that those of all partitions end together; 0: there are no others.
+        interval: other partitions have events of the log, too: a segment ends with each interval of this many
+            seqnos, so that those of all partitions end together; 0: there are no others.
     """
 
     def __init__(
@@ -164,26 +205,27 @@ class SegmentBuilder:
             first = at
             if self._open is not None and self._open.first.barrier and not isinstance(messages.seqnos(at, end), range):
                 self._close()  # a segment that begins with a barrier has no gaps: see `event_range.joins`
-            open_ = self._opened(messages.header(at), messages.offsets(at, at + 1)[0])
+            open_ = self._open_for(messages.header(at), messages.offsets(at, at + 1)[0])
             try:
                 at = self._compactor.add_range(messages, at, end, COMMIT_ROWS, COMMIT_BYTES)
             except ConnectorError:
                 self._leave_to_driver(open_, messages.offsets(end - 1, end)[0] + 1, messages.size, end - first)
                 return
-            before = messages.header(at - 1)
-            had = len(open_.seqnos) - first
-            open_.gtids += (GtidRun(gtid, index + had, count) for gtid, index, count in messages.gtids(first, at))
-            open_.seqnos.extend(messages.seqnos(first, at))
-            open_.offsets.extend(messages.offsets(first, at))
-            open_.commit_times.extend(messages.commit_times(first, at))
-            open_.last, open_.end = before, open_.offsets[-1] + 1
-            open_.messages += at - first
-            open_.size += messages.size * (at - first) // end
-            open_.rows += messages.rows(first, at)
+            offsets = messages.offsets(first, at)
+            open_.add(
+                messages.header(at - 1),
+                offsets[-1] + 1,
+                seqnos=messages.seqnos(first, at),
+                offsets=offsets,
+                commit_times=messages.commit_times(first, at),
+                gtids=(GtidRun(gtid, index - first, count) for gtid, index, count in messages.gtids(first, at)),
+                messages=at - first,
+                size=messages.size * (at - first) // end,  # about: as if all messages were equally large
+                rows=messages.rows(first, at),
+                events=(AppliedEvent.of(messages.header(one)) for one in range(first, at)) if self._events else (),
+            )
             if self._records is not None:
-                self._records.add_range(open_.records, open_.record_ends, messages, first, at)
-            if self._events:
-                open_.events += (AppliedEvent.of(messages.header(index)) for index in range(first, at))
+                self._records.add_range(open_.records_begin, open_.record_ends, messages, first, at)
             self._close_full()
 
     def _fragment(self, fragment: _Fragment) -> None:
@@ -220,7 +262,7 @@ class SegmentBuilder:
         event, self._event = self._event, []
         first, last = event[0].message, event[-1].message
         size = sum(one.message.size for one in event)
-        open_ = self._opened(first.header, first.offset)
+        open_ = self._open_for(first.header, first.offset)
         try:
             rows = 0
             for message in filter(None, (self._row_parts.whole(one.message) for one in event)):
@@ -229,30 +271,31 @@ class SegmentBuilder:
             self._leave_to_driver(open_, last.offset + 1, size, len(event))
             return
         header = last.header
-        open_.last, open_.end = header, last.offset + 1
-        if header.gtid is not None:
-            open_.gtids.append(GtidRun(header.gtid, len(open_.seqnos), 1))
-        open_.seqnos.append(header.seqno)
-        open_.offsets.append(first.offset)
-        open_.commit_times.append(header.commit_time or 0)
-        open_.messages += len(event)
-        open_.size += size
-        open_.rows += header.rows
+        open_.add(
+            header,
+            last.offset + 1,
+            seqnos=(header.seqno,),
+            offsets=(first.offset,),
+            commit_times=(header.commit_time or 0,),
+            gtids=() if header.gtid is None else (GtidRun(header.gtid, 0, 1),),
+            messages=len(event),
+            size=size,
+            rows=header.rows,
+            events=(AppliedEvent.of(header),) if self._events else (),
+        )
         if self._records is not None:
             for one in event:
                 self._records.add(one.message)
-            open_.record_ends.append(self._records.size - open_.records)
-        if self._events:
-            open_.events.append(AppliedEvent.of(header))
+            open_.record_ends.append(self._records.size - open_.records_begin)
         self._close_full()
 
-    def _opened(self, header: FragmentHeader, offset: int) -> _Open:
-        """Return the segment that an event belongs to, which begins with this header at this offset."""
+    def _open_for(self, header: FragmentHeader, offset: int) -> _Open:
+        """Open, or leave open, the segment to which an event belongs that begins with this header at this offset."""
         self._flush_messages()
         if self._open is not None and not joins(self._open.first, self._open.last, header, self._interval):
             self._close()
         if self._open is None:
-            self._open = _Open(header, header, offset, offset, records=self._records.size if self._records else 0)
+            self._open = _Open(header, header, offset, offset, records_begin=self._records.size if self._records else 0)
         return self._open
 
     def _close_full(self) -> None:
@@ -280,7 +323,7 @@ class SegmentBuilder:
                 commit_times=open_.commit_times,
                 changes=self._compactor.drain(),
                 events=open_.events,
-                records=b"" if self._records is None else self._records.since(open_.records),
+                records=None if self._records is None else self._records.since(open_.records_begin),
                 record_ends=open_.record_ends,
             )
         )

@@ -31,8 +31,9 @@ from connector.spark.settings import continuous_heap
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.load_monitor import REFUSED_WINDOWS, WINDOW, LoadMonitor
-from connector.spark.stream.micro_batches import MESSAGES, Compaction, MicroBatches
+from connector.spark.stream.micro_batches import MicroBatches
 from connector.spark.stream.parts import Batch, Part, end_of, partition_of, since
+from connector.spark.stream.range_task import MESSAGES, Compaction
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class LogStream:
         clock: the clock for counting messages.
         load: counts messages; outlives this stream.
         largest: maximum bytes of a message of the topic; 0: messages are small.
-        compaction: what the tasks of micro-batches do.
+        compaction: how the tasks of micro-batches compact.
 
     Raises:
         ConfigError: Spark refuses to read.
@@ -275,6 +276,7 @@ class LogStream:
             offsets={number: at for number, at in self._offsets.items() if number not in self._left_out},
             sizer=self._sizer,
             queue_batches=self._config.apply.queue_batches,
+            interleaved=len(self._offsets) > 1,
             compaction=self._compaction,
         )
 

@@ -24,8 +24,8 @@ import pyarrow as pa
 from connector import errors
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError
 from connector.kafka.message_batch import MESSAGES_SCHEMA
-from connector.log.compact.segment import Segment, SpooledRecords, Unread
-from connector.relay.spool import SpoolFile, StoredRecords
+from connector.log.compact.segment import Segment, Unread
+from connector.relay.spool import SpooledRecords, SpoolFile
 from connector.spark.stream.parts import Part
 
 _HEAD: Final = struct.Struct("<8sQ")  # messages or pickled parts, and their size
@@ -140,7 +140,7 @@ def deserialized(result: pa.Buffer) -> Iterator[Part]:
 
 
 def _with_records(part: Part, spools: dict[bytes, SpoolFile]) -> Part:
-    """Return a part, a segment with the bytes of its records.
+    """Return a part, a segment with its records open.
 
     Args:
         part: the part.
@@ -148,13 +148,10 @@ def _with_records(part: Part, spools: dict[bytes, SpoolFile]) -> Part:
     """
     if not isinstance(part, Segment) or not isinstance(part.records, SpooledRecords):
         return part
-    path, begin, end = part.records
-    if path not in spools:
-        try:
-            spools[path] = SpoolFile(path)
-        except OSError as error:
-            raise _unreadable(path, error) from error
-    return replace(part, records=StoredRecords(spools[path], begin, end))
+    try:
+        return replace(part, records=part.records.opened(spools))
+    except OSError as error:
+        raise _unreadable(part.records.path, error) from error
 
 
 def _read(kind: bytes, content: pa.Buffer) -> Sequence[Part]:
@@ -169,11 +166,15 @@ def _read(kind: bytes, content: pa.Buffer) -> Sequence[Part]:
 
 
 def written(folder: Path, parts: Iterable[Part]) -> bytes:
-    """Write a result into a new file, and return its path."""
+    """Write a result into a new file, which is deleted if there is an error, and return its path."""
     number, path = tempfile.mkstemp(dir=folder)
-    with os.fdopen(number, "wb") as file:
-        for content in serialized(parts):
-            file.write(content)
+    try:
+        with os.fdopen(number, "wb") as file:
+            for content in serialized(parts):
+                file.write(content)
+    except BaseException:
+        Path(path).unlink(missing_ok=True)  # the session may have ended
+        raise
     return os.fsencode(path)
 
 

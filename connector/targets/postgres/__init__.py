@@ -13,7 +13,7 @@
 - `copy_times`: dates and times in COPY's format; compiled.
 - `divided_commit`: commits of several writers, and the intent that makes them one.
 - `writer`: the sessions of these writers.
-- `changed_by_others`: tables whose changes go by one connection, and keys that cannot be compared.
+- `catalog_checks`: tables that cannot be divided, replaced by upserts, deleted from, or compared by key.
 - `snapshots`: exports snapshots for readers beside several writers.
 - `merge`: the statements from staging to a table.
 - `marks`: the keys that were written since a table's load began.

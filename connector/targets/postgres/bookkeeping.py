@@ -17,7 +17,7 @@ from psycopg import errors
 from psycopg.rows import TupleRow
 
 from connector.log.transaction.layout import TableName
-from connector.targets.bookkeeping import EXCLUDED, LOADING, WHOLE_VERSION, excluded_from, loading_from
+from connector.targets.bookkeeping import BASE_VERSION, EXCLUDED, LOADING, excluded_from, loading_from
 from connector.targets.table import Table, from_json
 from connector.targets.target_schema import Excluded, Loading
 
@@ -307,8 +307,8 @@ def ensure_bookkeeping(connection: psycopg.Connection) -> set[str]:
         wanted += _FUNCTIONS
     return {
         name
-        for name, look, values, statement in wanted
-        if not _exists(connection, look, *values) and not _made(connection, name, statement)
+        for name, query, values, statement in wanted
+        if not _exists(connection, query, *values) and not _made(connection, name, statement)
     }
 
 
@@ -327,10 +327,10 @@ def _made(connection: psycopg.Connection, name: str, statement: LiteralString) -
 def schema_version(connection: psycopg.Connection, service: str, missing: set[str]) -> int:
     """The `schema_version` of a service's position."""
     if "thl.thl_position.schema_version" in missing:
-        return WHOLE_VERSION
+        return BASE_VERSION
     query = "SELECT schema_version FROM thl.thl_position WHERE service = %s"
     found = connection.execute(query, (service,)).fetchone()
-    return found[0] if found else WHOLE_VERSION
+    return found[0] if found else BASE_VERSION
 
 
 def applied_tables(connection: psycopg.Connection, service: str) -> list[Table]:

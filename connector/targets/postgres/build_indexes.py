@@ -54,7 +54,7 @@ _WAY_OUT: Final = (
 _CHANGED: Final = (DuplicateObject, DuplicateTable, ObjectNotInPrerequisiteState, UndefinedObject)
 """Errors where another session changed an index since the catalog was read: a killed applier's, whose server process
 had waited for a lock."""
-_LOOKS: Final = 3  # at the catalog, while others change it
+_TRIES: Final = 3  # at the catalog, while others change it
 _CONSTRAINT_CALLED: Final = """
 SELECT 1 FROM pg_constraint o JOIN pg_class t ON t.oid = o.conrelid JOIN pg_namespace n ON n.oid = t.relnamespace
 WHERE n.nspname = %s AND t.relname = %s AND o.conname = %s
@@ -194,7 +194,7 @@ class IndexBuilder:
 
     def _adapted(self, table: Table, existing: list[_Existing], seqno: Seqno) -> list[tuple[Table, PostgresIndex]]:
         """Make a table's existing indexes what they should be, and return what is missing; errors are warned of."""
-        for _ in range(_LOOKS):
+        for _ in range(_TRIES):
             try:
                 return self._compare(table, existing, seqno)
             except _CHANGED as error:

@@ -68,7 +68,7 @@ class CommitSteps:
             before, position: the positions before and after it.
         """
         where = f"{self._owner} AND token = {self.token}"
-        version = bookkeeping.LOADING_INTENT_VERSION if self.loading else bookkeeping.INTENT_VERSION
+        version = bookkeeping.version_of(intent=True, loading=self.loading)
         changes = f"consistent = false, schema_version = {version}"
         yield Step(f"UPDATE thl.thl_position SET {changes} WHERE {where}", "updated in thl_position", 1)
         yield _insert(
@@ -80,13 +80,13 @@ class CommitSteps:
         where = f"{self._owner} AND channel = {number} AND token = {self.token}"
         return Step(f"UPDATE thl.thl_channels SET seqno = {last} WHERE {where}", "updated in thl_channels", 1)
 
-    def whole(self) -> Iterator[Step]:
+    def end_intent(self) -> Iterator[Step]:
         """End a commit of several writers, with the position after it."""
         yield Step(f"DELETE FROM thl.thl_intent WHERE {self._owner}")
         yield self._version()
 
     def _version(self) -> Step:
-        version = bookkeeping.LOADING_VERSION if self.loading else bookkeeping.WHOLE_VERSION
+        version = bookkeeping.version_of(intent=False, loading=self.loading)
         return Step(f"UPDATE thl.thl_position SET schema_version = {version} WHERE {self._owner}")
 
     def owned(self) -> Step:

@@ -74,7 +74,7 @@ class DirectCopy:
         self._pauses: dict[TableName, int] = {}  # the number of commits that the next COPY taken back costs, halved
         self._left: dict[TableName, int] = {}  # the number of commits that do not try
 
-    def takes(self, net: NetChanges, *, last: bool) -> bool:
+    def accepts(self, net: NetChanges, *, last: bool) -> bool:
         """Return whether to try it with these changes; `last`: their commit follows."""
         alone = net.partial is None and not len(net.deletes) and not len(net.updates)
         if not (last and net.replaces and alone and len(net.inserts) >= DIRECT_ROWS):

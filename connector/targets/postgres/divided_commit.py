@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 import psycopg
 
@@ -27,7 +27,7 @@ from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.division import HASH_VERSION, divisible
 from connector.targets.marks import Marks
-from connector.targets.postgres.changed_by_others import undivided_tables
+from connector.targets.postgres.catalog_checks import undivided_tables
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.merge import Step, run_steps
 from connector.targets.postgres.staging import Staged
@@ -37,8 +37,20 @@ DIVIDED_ROWS: Final = 4_000  # below, a commit of one connection takes less time
 _NEEDED: Final = frozenset({"thl.thl_intent", "thl.thl_channels", "thl.thl_position.schema_version"})
 
 
+class ClaimedIntent(NamedTuple):
+    """An intent that a claim has found.
+
+    Args:
+        intent: the intent, which has to be finished; None: it was dropped, because no writer had committed its share.
+        consistent: the target is consistent but for the intent.
+    """
+
+    intent: Intent | None
+    consistent: bool
+
+
 class DividedCommit:
-    """Divides large commits of a target among writers, and makes each one whole by its intent.
+    """Divides large commits of a target among writers, and finishes each one by its intent.
 
     Args:
         session: the applier's own session.
@@ -55,7 +67,7 @@ class DividedCommit:
         self._count = count
         self._metadata = metadata
         self._service = ""
-        self._intent: Intent | None = None  # that of an earlier applier, which this one makes whole
+        self._intent: Intent | None = None  # that of an earlier applier, which this one finishes
         self._writers: Writers | None = None
         self._undivided: set[TableName] = set()  # tables that this commit does not divide
         self._looked_at: set[TableName] = set()  # in the catalog, for this commit
@@ -67,7 +79,7 @@ class DividedCommit:
         if self.known:
             self._session.execute("SELECT FROM thl.thl_channels WHERE service = %s FOR UPDATE", (service,))
 
-    def claim(self, service: str, token: int, seqno: Seqno, missing: set[str]) -> tuple[Intent | None, bool | None]:
+    def claim(self, service: str, token: int, seqno: Seqno, missing: set[str]) -> ClaimedIntent | None:
         """Take over the channels, within the transaction of a claim.
 
         Args:
@@ -77,77 +89,70 @@ class DividedCommit:
             missing: what the target's bookkeeping lacks.
 
         Returns:
-            The intent that has to be made whole, if there is one, and whether the target is consistent but for an
-            intent that was found; None if none was.
+            The intent that was found; None if there was none.
 
         Raises:
             PreflightError: the bookkeeping lacks the tables for several writers.
-            ConfigError: another version of the connector has begun a commit that this one cannot make whole; or the
+            ConfigError: another version of the connector has begun a commit that this one cannot finish; or the
                 position is another one than before the commit.
         """
         self._service = service
         if lacking := missing & _NEEDED:
-            if self._count > 1 or self._begun(service, lacking):
-                raise PreflightError(
-                    f"several writers need {', '.join(sorted(lacking))}, which the account may not create",
-                    hint="GRANT CREATE, USAGE ON SCHEMA thl TO …, and for a column start once as the owner of the "
-                    "tables in thl; or target.writers: 1",
-                )
-            return None, None
+            self._check_not_needed(service, lacking)
+            return None
         self.known = True
         run = self._session.execute
         run("UPDATE thl.thl_channels SET token = %s WHERE service = %s", (token, service))
-        begun = run(bookkeeping.intent_query("%s").encode(), (service,)).fetchall()
-        consistent: bool | None = None
-        if not begun:
+        rows = run(bookkeeping.intent_query("%s").encode(), (service,)).fetchall()
+        claimed = None
+        if rows:
+            intent, consistent = bookkeeping.intent_from(rows)
+            if intent.committed:
+                _check_finishable(service, intent, seqno)
+                self._intent = intent
+            else:
+                self._drop_intent(service, consistent=consistent)
+            claimed = ClaimedIntent(self._intent, consistent)
+        else:
             # A position that was deleted by hand leaves the channels where they were.
             run("UPDATE thl.thl_channels SET seqno = -1 WHERE service = %s AND seqno > %s", (service, seqno))
-        else:
-            self._intent, consistent = bookkeeping.intent_from(begun)
-            if not self._intent.committed:
-                run("DELETE FROM thl.thl_intent WHERE service = %s", (service,))
-                run(
-                    "UPDATE thl.thl_position SET consistent = %s, schema_version = CASE schema_version WHEN %s "
-                    "THEN %s ELSE %s END WHERE service = %s",
-                    (
-                        consistent,
-                        bookkeeping.LOADING_INTENT_VERSION,
-                        bookkeeping.LOADING_VERSION,
-                        bookkeeping.WHOLE_VERSION,
-                        service,
-                    ),
-                )
-                self._intent = None
-            elif self._intent.first != seqno + 1:
-                raise ConfigError(
-                    f"a commit of several writers follows event {self._intent.first - 1}, and the target's position "
-                    f"is {seqno}: it was changed by hand",
-                    hint="where the tables were dropped, too: DELETE FROM thl.thl_intent on the target; else restore "
-                    "the position, or drop the tables and load the target again",
-                    service=service,
-                    seqno=self._intent.span,
-                )
-            elif self._intent.hash_version != HASH_VERSION:
-                raise ConfigError(
-                    "another version of the connector was ended within a commit of several writers",
-                    hint="start that version once: it makes the commit whole",
-                    service=service,
-                    seqno=self._intent.span,
-                    hash_version=self._intent.hash_version,
-                    known=HASH_VERSION,
-                )
         run(
             "INSERT INTO thl.thl_channels SELECT %s, n, -1, %s FROM generate_series(0, %s) n ON CONFLICT DO NOTHING",
             (service, token, self._writer_count - 1 if self._writer_count > 1 else -1),
         )
-        return self._intent, consistent
+        return claimed
 
-    def _begun(self, service: str, lacking: set[str]) -> bool:
+    def _check_not_needed(self, service: str, lacking: set[str]) -> None:
+        """Refuse a target that lacks what several writers need, if there are several, or an intent of some."""
+        if self._count > 1 or self._has_intent(service, lacking):
+            raise PreflightError(
+                f"several writers need {', '.join(sorted(lacking))}, which the account may not create",
+                hint="GRANT CREATE, USAGE ON SCHEMA thl TO …, and for a column start once as the owner of the "
+                "tables in thl; or target.writers: 1",
+            )
+
+    def _has_intent(self, service: str, lacking: set[str]) -> bool:
         """True if there is an intent, though something else is lacking."""
         if "thl.thl_intent" in lacking:
             return False
         query = "SELECT FROM thl.thl_intent WHERE service = %s"
         return self._session.execute(query, (service,)).fetchone() is not None
+
+    def _drop_intent(self, service: str, *, consistent: bool) -> None:
+        """Drop an intent of which no writer has committed its share; the target is as it was before it."""
+        run = self._session.execute
+        run("DELETE FROM thl.thl_intent WHERE service = %s", (service,))
+        run(
+            "UPDATE thl.thl_position SET consistent = %s, schema_version = CASE schema_version WHEN %s "
+            "THEN %s ELSE %s END WHERE service = %s",
+            (
+                consistent,
+                bookkeeping.version_of(intent=True, loading=True),
+                bookkeeping.version_of(intent=False, loading=True),
+                bookkeeping.version_of(intent=False, loading=False),
+                service,
+            ),
+        )
 
     @property
     def _writer_count(self) -> int:
@@ -164,11 +169,11 @@ class DividedCommit:
         return self._writers is not None and self._writers.staged
 
     @property
-    def making_whole(self) -> bool:
-        """True until the intent of an earlier applier is made whole: everything is staged here."""
+    def finishing(self) -> bool:
+        """True until the intent of an earlier applier is finished: everything is staged here."""
         return self._intent is not None
 
-    def takes(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
+    def accepts(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
         """Return whether the first changes of a commit of rows alone are to be divided."""
         if self._writers is None or self._count == 1:
             return False
@@ -189,6 +194,7 @@ class DividedCommit:
             if moved := next((net for net in changes if _moves(net) and net.layout.name not in undivided), None):
                 raise LogDamaged(
                     "events that were applied in part are not as they were: keys change in rows without all columns",
+                    hint="load the target again",
                     seqno=self._intent.span,
                     table=moved.layout.name,
                 )
@@ -249,10 +255,10 @@ class DividedCommit:
         faults.point("target.after_intent")
         writers.commit()
         faults.point("target.before_position")
-        run_steps(self._session, [Step("BEGIN"), *rest, *steps.whole()])
+        run_steps(self._session, [Step("BEGIN"), *rest, *steps.end_intent()])
 
     def committed(self, *, tables: bool) -> None:
-        """The commit is whole; `tables`: layouts have changed."""
+        """The commit is complete; `tables`: layouts have changed."""
         self._intent = None
         self._undivided.clear()
         self._looked_at.clear()
@@ -266,7 +272,7 @@ class DividedCommit:
                 yield writer.session, writer.work()
 
     def name_obstacles(self, error: ConnectorError) -> None:
-        """Add to an error of making a commit whole what others have made on its tables since it began."""
+        """Add to an error of finishing a commit what others have made on its tables since it began."""
         if self._intent is None:
             return
         layouts = {one.layout for writer in self._writers or () for one in writer.staged}
@@ -279,7 +285,7 @@ class DividedCommit:
             made = "; ".join(f"{name} has got {what}" for name, what in since.items())
             way = (
                 f"since this commit of several writers began, {made}: drop it on the target, run thl apply, which "
-                "makes the commit whole, and create it again"
+                "finishes the commit, and create it again"
             )
             error.hint = f"{error.hint}; {way}" if error.hint else way
 
@@ -299,6 +305,32 @@ class DividedCommit:
         """End the writers' sessions."""
         if self._writers is not None:
             self._writers.close()
+
+
+def _check_finishable(service: str, intent: Intent, seqno: Seqno) -> None:
+    """Check that an intent follows the target's position, and that this version divides as it was divided.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    if intent.first != seqno + 1:
+        raise ConfigError(
+            f"a commit of several writers follows event {intent.first - 1}, and the target's position is {seqno}: it "
+            "was changed by hand",
+            hint="where the tables were dropped, too: DELETE FROM thl.thl_intent on the target; else restore the "
+            "position, or drop the tables and load the target again",
+            service=service,
+            seqno=intent.span,
+        )
+    if intent.hash_version != HASH_VERSION:
+        raise ConfigError(
+            "another version of the connector was ended within a commit of several writers",
+            hint="start that version once: it finishes the commit",
+            service=service,
+            seqno=intent.span,
+            hash_version=intent.hash_version,
+            known=HASH_VERSION,
+        )
 
 
 def _moves(net: NetChanges) -> bool:

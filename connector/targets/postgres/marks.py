@@ -10,7 +10,7 @@ import psycopg
 from connector.errors import PreflightError
 from connector.log.transaction.layout import TableName
 from connector.targets.marks import Marks
-from connector.targets.postgres.changed_by_others import takes_upserts
+from connector.targets.postgres.catalog_checks import takes_upserts
 from connector.targets.postgres.names import NAMES, column_name, quoted, table_name
 from connector.targets.postgres.types import postgres_type
 from connector.targets.table import Table

@@ -55,7 +55,7 @@ class PendingWork:
             last: true if the commit follows.
         """
         before = self._last.get(net.layout)
-        table = self._staging.take(net, before, marked, last=last)
+        table = self._staging.accept(net, before, marked, last=last)
         if table is not before:
             self._items.append(table)
             self._last[net.layout] = table

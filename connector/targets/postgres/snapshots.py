@@ -5,7 +5,7 @@ Plain readers may see a divided commit in part. So further sessions export a sna
 which the position is consistent is published: the intent makes it inconsistent before any writer commits.
 
 A snapshot does not hold for a table that is rewritten or renamed after it: PostgreSQL shows a rewritten table as empty,
-and looks names up as they are now. So a commit with DDL ends all snapshots first, and none is exported meanwhile.
+and finds names as they are now. So a commit with DDL ends all snapshots first, and none is exported meanwhile.
 
 A snapshot ends with the transaction that exported it, and with it an advisory lock, by which `thl_living_snapshots`
 knows the living ones. Vacuum keeps what they see. An applier that is stopped loses them after a while.
@@ -27,13 +27,13 @@ from connector.errors import ConnectorError, PreflightError
 LOG: Final = logging.getLogger(__name__)
 
 ALIVE: Final = 3
-BETWEEN_SECONDS: Final = 0.02  # between two looks while writers commit
+BETWEEN_SECONDS: Final = 0.02  # between two queries while writers commit
 RETRY_SECONDS: Final = 5.0
 IDLE_SECONDS: Final = 30  # after which the server ends the snapshot of an applier that is stopped, at least
 JOIN_SECONDS: Final = 10.0
 
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_LOOK: Final = """
+_STATE: Final = """
 SELECT p.consistent, EXISTS (SELECT FROM thl.thl_intent i WHERE i.service = p.service), p.seqno, p.gtid_set
 FROM thl.thl_position p WHERE p.service = %s AND p.token = %s
 """
@@ -165,7 +165,7 @@ class SnapshotExporter:
         """
         session = self._free[0]
         session.execute(_BEGIN)
-        found = session.execute(_LOOK, self._owner).fetchone()
+        found = session.execute(_STATE, self._owner).fetchone()
         if found is None:
             return None
         consistent, open_intent, seqno, gtid_set = found
@@ -189,7 +189,7 @@ class SnapshotExporter:
         return published.rowcount == 1
 
     def _end_oldest(self, most: int) -> None:
-        """End the oldest snapshot if more than so many live."""
+        """End the oldest snapshot if more than `most` live."""
         if len(self._living) > most:
             oldest = self._living.popleft()
             oldest.execute("COMMIT")

@@ -68,7 +68,7 @@ class Staging:
         self._idle: dict[tuple[TableLayout, bool], Staged] = {}
         self._direct = DirectCopy(connection)
 
-    def take(
+    def accept(
         self, net: NetChanges, before: Staged | DirectRows | None, marked: Marks | None, *, last: bool
     ) -> Staged | DirectRows:
         """Stage net changes, or encode them for a COPY into their table.
@@ -82,7 +82,7 @@ class Staging:
         Raises:
             ValueNotRepresentable: a value that its column cannot store.
         """
-        if marked is None and self._direct.takes(net, last=last):
+        if marked is None and self._direct.accepts(net, last=last):
             return DirectRows(net, list(_chunks(net.layout, net.inserts, bytes([1]) * len(net.layout.columns))))
         return self.put(net, before if isinstance(before, Staged) else None, marked)
 

@@ -50,7 +50,7 @@ from connector.targets.postgres.bookkeeping import (
     schema_version,
 )
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
-from connector.targets.postgres.changed_by_others import check_deletes, check_key_collations
+from connector.targets.postgres.catalog_checks import check_deletes, check_key_collations
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.connection import applier_name, open_session
 from connector.targets.postgres.ddl import PostgresDictionary, column_names_of
@@ -153,9 +153,9 @@ class PostgresTarget:
             position = bookkeeping.position_from(service, row, head and head[0])
             if self._snapshots.on:
                 check_snapshots(missing)
-            intent, consistent = self._divided.claim(service, self.token, position.seqno, missing)
-            if consistent is not None:
-                position = replace(position, intent=intent, consistent=consistent)
+            found = self._divided.claim(service, self.token, position.seqno, missing)
+            if found is not None:
+                position = replace(position, intent=found.intent, consistent=found.consistent)
             tables = applied_tables(self._db, service)
             schema = self._add_metadata_columns(tables, excluded_tables(self._db, service, missing))
             for name, entry in loading_tables(self._db, service, missing).items():
@@ -221,9 +221,9 @@ class PostgresTarget:
 
     def _divides(self, changes: Sequence[NetChanges], *, last: bool) -> bool:
         """True if several writers stage these changes: a commit is divided or not as its first changes are."""
-        if self._divided.staged or self._divided.making_whole:
+        if self._divided.staged or self._divided.finishing:
             return True
-        return not (self._pending or self._schema.has_changed) and self._divided.takes(changes, last=last)
+        return not (self._pending or self._schema.has_changed) and self._divided.accepts(changes, last=last)
 
     def ddl(self, ddl: Ddl) -> None:
         """Plan the statements' operations; the commit applies them."""
@@ -318,7 +318,7 @@ class PostgresTarget:
         with translated():
             try:
                 with self._snapshots.withdrawn() if self._schema.has_changed else nullcontext():
-                    if self._divided.staged or self._divided.making_whole:
+                    if self._divided.staged or self._divided.finishing:
                         self._merge_shares(position, events)
                     else:
                         self._merge(position, events)

@@ -47,7 +47,7 @@ class Writer:
         for net in shares:
             before = self._last.get(net.layout)
             with of_table(net.layout.name), translated():
-                table = self.staging.take(net, before, marks.get(net.layout.name), last=last)
+                table = self.staging.accept(net, before, marks.get(net.layout.name), last=last)
             if table is not before:
                 self.staged.append(table)
                 self._last[net.layout] = table

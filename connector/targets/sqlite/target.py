@@ -146,7 +146,7 @@ class SqliteTarget:
         if "schema_version" not in {column[1] for column in self._db.execute("PRAGMA table_info(thl_position)")}:
             self._db.execute("ALTER TABLE thl_position ADD COLUMN schema_version INTEGER NOT NULL DEFAULT 1")
         query = "SELECT schema_version FROM thl_position WHERE service = ?"
-        (version,) = self._db.execute(query, (service,)).fetchone() or (bookkeeping.WHOLE_VERSION,)
+        (version,) = self._db.execute(query, (service,)).fetchone() or (bookkeeping.BASE_VERSION,)
         try:
             bookkeeping.check_schema_version(service, version)
         except ConfigError:
@@ -376,8 +376,7 @@ class SqliteTarget:
             (bookkeeping.loading_row(self._service, name, entry) for name, entry in new.items()),
         )
         if self._schema.loads_changed:
-            loading = bool(self._schema.tables.loading)
-            version = bookkeeping.LOADING_VERSION if loading else bookkeeping.WHOLE_VERSION
+            version = bookkeeping.version_of(intent=False, loading=bool(self._schema.tables.loading))
             self._db.execute("UPDATE thl_position SET schema_version = ? WHERE service = ?", (version, self._service))
         old, marks = self._schema.changed_marks()
         for name in old:

@@ -1,4 +1,4 @@
-"""A commit of several writers that an applier has made in part: what is made whole first, and what is refused."""
+"""A commit of several writers that an applier has made in part: what is finished first, and what is refused."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_status_shows_it_and_the_remedy(config: Config, spark: SparkRun, half: L
     assert f"events {FIRST}..{LAST} by 3 writers, committed: 1" in as_text(status)
     assert status.applier.state is ServiceState.BEHIND  # not an initial load
     (problem,) = [one for one in status.problems if "several writers" in one]
-    assert "thl apply makes it whole" in problem
+    assert "thl apply finishes it" in problem
     apply(config, spark, half.seqno)
     shown = as_object(collect(config, LagLimits(), ends=frozenset({End.TARGET})))
     assert shown["problems"] == []
@@ -204,7 +204,7 @@ def test_status_of_writers_at_work_is_no_problem(
 
     class Meanwhile(SystemClock):
         def sleep(self, seconds: float) -> None:
-            assert seconds == collect_module.WHOLE_SECONDS
+            assert seconds == collect_module.FINISH_SECONDS
             apply(config, spark, half.seqno)
 
     status = collect(config, LagLimits(), Meanwhile(), ends=frozenset({End.TARGET}))

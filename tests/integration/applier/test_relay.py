@@ -62,16 +62,16 @@ def test_the_archive_is_listed_as_the_topic_and_fills_another_target(archive: Sc
     folder = tmp_path / "relay"
     assert len(names(folder)) > 3
     on_kafka = thl(tmp_path, "list").stdout
-    in_files = thl(tmp_path, "list", "--file", str(folder)).stdout
+    in_files = thl(tmp_path, "list", "--relay", str(folder)).stdout
     assert without_file(in_files) == without_file(on_kafka)
     assert set(re.findall(r"^- FILE = (.*)$", in_files, re.MULTILINE)) == set(names(folder))
     some = ("--from-seqno", "7", "--to-seqno", "50", "--specs")
-    assert without_file(thl(tmp_path, "list", *some, "--file", str(folder)).stdout) == without_file(
+    assert without_file(thl(tmp_path, "list", *some, "--relay", str(folder)).stdout) == without_file(
         thl(tmp_path, "list", *some).stdout
     )
     index = [
         json.loads(line)
-        for line in thl(tmp_path, "index", "--file", str(folder), "--format", "json").stdout.splitlines()
+        for line in thl(tmp_path, "index", "--relay", str(folder), "--format", "json").stdout.splitlines()
     ]
     assert [one["file"] for one in index] == names(folder)
     assert [one["firstSeqno"] for one in index[1:]] == [one["lastSeqno"] + 1 for one in index[:-1]]
@@ -83,7 +83,7 @@ def test_the_archive_is_listed_as_the_topic_and_fills_another_target(archive: Sc
         f"target.url=sqlite:///{other}",
         "--set",
         f"kafka.bootstrap={CLOSED}",
-        "--from-relay",
+        "--relay",
         str(folder),
     )
     first = thl(tmp_path, "apply", *words, "--to-seqno", "30")
@@ -92,7 +92,7 @@ def test_the_archive_is_listed_as_the_topic_and_fills_another_target(archive: Sc
     assert rows_of(other) == rows_of(archive.target)
     thl(tmp_path, "purge", "--to-seqno", str(index[1]["lastSeqno"]), "--yes")
     assert seqnos(folder) == list(range(index[2]["firstSeqno"], last + 1))
-    empty = ("--set", f"target.url=sqlite:///{tmp_path / 'third.db'}", "--from-relay", str(folder))
+    empty = ("--set", f"target.url=sqlite:///{tmp_path / 'third.db'}", "--relay", str(folder))
     refused = thl(tmp_path, "apply", *empty, code=5)
     assert f"the relay lacks events 0..{index[2]['firstSeqno'] - 1}" in refused.stderr
 

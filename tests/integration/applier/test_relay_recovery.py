@@ -271,13 +271,13 @@ def test_relay_that_cannot_serve_is_refused_and_a_whole_one_ends_the_open_commit
     with closing(Lock(made.relay, SystemClock())):
         assert "another process uses the relay" in made.recovered(code=2)
     line = made.recovered().splitlines()[-1]
-    begin = "no broker answers; made whole from the relay: "
+    begin = "no broker answers; finished a commit from the relay: "
     if under_way == "nothing":
         assert line == f"{begin}the target is consistent at event {last} of service {made.service}"
         assert made.check_consistent() == last
         return
     cause = f"({under_way}: {CAUSES[under_way]})"
-    assert line == f"{begin}the commit is whole up to event {last} of service {made.service} {cause}"
+    assert line == f"{begin}the commit is complete up to event {last} of service {made.service} {cause}"
     assert made.position() == (last, False)
     assert made.causes() == [under_way]
     assert made.tables() == dict.fromkeys(TABLES, made.content(last, newest))
@@ -340,7 +340,7 @@ def test_target_within_a_commit_is_the_source_at_a_seqno_when_kafka_and_mysql_ar
     assert {one.fragno for one in stored} > {0, 1, 2}
     assert sum(len(one.value) > LARGE for one in stored) > 2
     lines = made.recovered().splitlines()
-    ends = f"no broker answers; made whole from the relay: the target is consistent at event {last} of service "
+    ends = f"no broker answers; finished a commit from the relay: the target is consistent at event {last} of service "
     assert lines[-1] == ends + made.service
     assert made.check_whole() == last
     ((gtids,),) = made.query("SELECT gtid_set FROM thl.thl_position")

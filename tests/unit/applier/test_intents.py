@@ -1,19 +1,28 @@
-"""The core makes a commit whole that several writers have made in part: with all of its events and no others."""
+"""The core finishes a commit that several writers have made in part: with all of its events and no others."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
+import pyarrow as pa
 import pytest
 
+from connector.applier import finish_intent as finish_intent_module
 from connector.applier import open_commit
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import ToSeqno
+from connector.clock import SystemClock
+from connector.config.apply import Target as TargetSection
+from connector.config.model import Config
 from connector.errors import LogDamaged
+from connector.kafka.handshake import Agreement
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.position import Intent
-from tests.support.fragments import marker, record, statement
+from tests.support.fragments import load_record, marker, record, statement
 from tests.support.memory_target import MemoryTarget
 from tests.unit.applier.test_core import LOG_ID, Rig, encoded, history, ids, insert, log, table
 
@@ -54,6 +63,27 @@ def test_its_events_are_one_commit_however_they_are_read(step: int) -> None:
     assert target.log == ["stage", "commit 4"]
     assert ids(target) == {0, 1, 2, 3, 4}
     assert rig.core.position.intent is None
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_rows_of_a_load_for_this_target_are_in_it_for_other_commands_than_apply_too(
+    mine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = load_record(1, [insert(1) | {"action": "read"}], targets=("here",))
+    read = [pa.Table.from_batches(table([encoded(load), *rows(2, 5)], offset=FIRST))]
+    for name, made in {
+        "handshake": lambda *_: Agreement(history([0], 9), 1, {0: FIRST}, None),
+        "ArrowReader": lambda *_: nullcontext(SimpleNamespace(next=read.pop)),
+        "LargeMessages": MagicMock(),
+        "RangeReader": MagicMock(),
+    }.items():
+        monkeypatch.setattr(finish_intent_module, name, made)
+    target = half()
+    staged: list[int] = []
+    monkeypatch.setattr(target, "stage", lambda changes, **_: staged.extend(len(net) for net in changes))
+    config = Config(service="shop", target=TargetSection(id="here" if mine else "there"))
+    position = finish_intent_module.finish_intent(config, target, target.claim("shop"), SystemClock())
+    assert (position.seqno, sum(staged)) == (4, 4 if mine else 3)
 
 
 def test_it_is_not_cut_where_a_commit_is_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ from connector.config.model import Config
 from connector.config.source import Source
 from connector.errors import TargetDiffers, TargetUnavailable
 from connector.kafka.ends import no_log
-from connector.log.ids import Seqno
-from connector.log.transaction.position import TargetPosition
+from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.transaction.position import Intent, TargetPosition
 from connector.mysql.preflight.widening import columns_otherwise
 from connector.mysql.server.connection import _user_hint
 from connector.targets.target import TargetDatabase
@@ -96,3 +96,19 @@ def test_zero_dates_rule_changes_only_date_columns() -> None:
 )
 def test_applier_says_where_it_has_stopped(position: TargetPosition, line: str) -> None:
     assert apply_module._stopped(position) == line
+
+
+INTENT = Intent(log_id=LogId("log"), first=Seqno(42), last=Seqno(50), epoch=Epoch(1), writers=2, hash_version=1,
+                undivided=frozenset(), committed=frozenset({1}))  # fmt: skip
+
+
+@pytest.mark.parametrize("seqno", [-1, 41])
+@pytest.mark.parametrize("consistent", [True, False])
+def test_applier_that_is_stopped_within_a_commit_says_that_the_target_is_not_consistent(
+    seqno: int, consistent: bool
+) -> None:
+    position = TargetPosition(service="shop", seqno=Seqno(seqno), consistent=consistent, intent=INTENT)
+    line = "stopped within the commit of events 42..50 of service shop: the target is not consistent; thl apply "
+    line += "finishes the commit"
+    assert apply_module._stopped(position) == line
+    assert apply_module._finished(Config(), position) == line

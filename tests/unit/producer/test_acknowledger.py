@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import struct
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from threading import Condition
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from connector.clock import SystemClock
 from connector.config.model import Config
@@ -22,6 +23,7 @@ from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.log.writing.online import SourceFound, TailFound, decide
 from connector.mysql.server.semi_sync import SemiSyncAcknowledger, SemiSyncState, acknowledgement, semi_sync_problem
 from connector.mysql.server.shared_socket import SharedSocket
+from connector.producer import semi_sync_monitor
 from connector.producer.publish.publisher import Publisher
 from tests.support.clock import PATIENCE
 from tests.unit.producer.test_replica_gate import PLACE, UUID, Kafka, encoder, event
@@ -155,11 +157,23 @@ def test_lost_connection_ends_no_publisher(wire: Any) -> None:
     by.acknowledge(record())
 
 
+USUAL: dict[str, Any] = {
+    "plugin": "rpl_semi_sync_source", "enabled": True, "on": True, "replicas": 1, "needed": 1, "waited": 5,
+    "not_waited": 0,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("state", "connected", "words"),
     [
         (None, True, "has no semi-synchronous replication"),
-        ({"on": False}, True, "is OFF"),
+        ({"on": False}, True, "is OFF, until this producer has caught up"),
+        (
+            {"on": False, "enabled": False},
+            True,
+            "on the source rpl_semi_sync_source_enabled is OFF: SET GLOBAL rpl_semi_sync_source_enabled = ON",
+        ),
+        ({"on": False, "enabled": False, "plugin": "rpl_semi_sync_master"}, False, "rpl_semi_sync_master_enabled = ON"),
         ({}, True, ""),
         ({"replicas": 2}, True, "waits for 1 of its 2"),
         ({"replicas": 2, "needed": 2}, True, ""),
@@ -171,7 +185,18 @@ def test_lost_connection_ends_no_publisher(wire: Any) -> None:
 def test_promise_holds_only_if_no_other_replica_is_enough(
     state: dict[str, Any] | None, connected: bool, words: str
 ) -> None:
-    usual = {"on": True, "replicas": 1, "needed": 1, "waited": 5, "not_waited": 0}
-    problem = semi_sync_problem(None if state is None else SemiSyncState(**(usual | state)), connected=connected)
+    problem = semi_sync_problem(None if state is None else SemiSyncState(**(USUAL | state)), connected=connected)
     assert bool(problem) == bool(words)
     assert words in problem
+
+
+@pytest.mark.parametrize(("connected", "on"), [(True, 1.0), (False, 0.0)])
+def test_monitor_counts_another_replica_while_the_producer_is_not_connected(
+    connected: bool, on: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Config(service=f"semi_sync_{connected}")
+    monkeypatch.setattr(semi_sync_monitor, "session", lambda _: nullcontext())
+    monkeypatch.setattr(semi_sync_monitor, "read_state", lambda _: SemiSyncState(**USUAL))
+    monkeypatch.setattr(semi_sync_monitor, "is_read", lambda _, server_id: connected, raising=False)
+    semi_sync_monitor.SemiSyncMonitor(config).probe()
+    assert REGISTRY.get_sample_value("thl_semi_sync_on", {"service": config.service}) == on

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connector.relay import appending
-from connector.relay.appending import BLOCK, MOST_WAITING, AppendedFile, Appending, aligned
-from connector.relay.spool import SpoolFile, StoredRecords
+from connector.relay.appending import BLOCK, MOST_WAITING, AppendedFile, Appending, DirectWrites, aligned
+from connector.relay.spool import SpooledRecords
 
 CONTENT = os.urandom(5 * BLOCK + 77)
 LENGTHS = st.one_of(st.integers(0, 3 * BLOCK), st.sampled_from([BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK]))
@@ -24,13 +24,12 @@ STEPS = st.lists(st.tuples(st.sampled_from(["append", "copy", "truncate"]), st.i
 @pytest.fixture(autouse=True)
 def least(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(appending, "LEAST", 1)
-    monkeypatch.setattr(AppendedFile, "_refused", False)
 
 
-def stored(folder: Path) -> StoredRecords:
+def stored(folder: Path) -> SpooledRecords:
     path = folder / "spool"
     path.write_bytes(CONTENT)
-    return StoredRecords(SpoolFile(os.fsencode(path)), 0, len(CONTENT))
+    return SpooledRecords(os.fsencode(path), 0, len(CONTENT)).opened({})
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -40,7 +39,7 @@ def test_a_file_has_what_was_appended(
 ) -> None:
     folder = tmp_path_factory.mktemp("appended")
     source, buffer, expected = stored(folder), aligned(), bytearray()
-    file = AppendedFile(folder / "file")
+    file = AppendedFile(folder / "file", DirectWrites())
     for kind, begin, length in steps:
         end = min(begin + length, len(CONTENT))
         match kind:
@@ -55,7 +54,7 @@ def test_a_file_has_what_was_appended(
                 file.truncate(len(expected))
         if again:
             file.close()
-            file = AppendedFile(folder / "file")
+            file = AppendedFile(folder / "file", DirectWrites())
         assert (folder / "file").read_bytes() == expected
     file.close()
 
@@ -76,8 +75,9 @@ def test_a_file_system_without_direct_writes_gets_others_and_says_so_once(
 
     monkeypatch.setattr(os, refused, without if refused == "open" else failing)
     caplog.set_level(logging.INFO)
+    writes = DirectWrites()
     for name in ("one", "two"):
-        file = AppendedFile(tmp_path / name)
+        file = AppendedFile(tmp_path / name, writes)
         file.append(memoryview(b"abc"))
         file.copy(stored(tmp_path), aligned())
         file.close()
@@ -93,7 +93,7 @@ def test_large_records_are_written_directly(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(
         os, "pwrite", lambda number, data, at: (written.append((at, len(data))), pwrite(number, data, at))[1]
     )
-    file = AppendedFile(tmp_path / "file")
+    file = AppendedFile(tmp_path / "file", DirectWrites())
     file.append(memoryview(b"abc"))
     file.copy(stored(tmp_path), aligned())
     assert written == [(BLOCK, 4 * BLOCK)]
@@ -108,7 +108,7 @@ def test_a_full_disk_is_an_error_of_a_direct_write(tmp_path: Path, monkeypatch: 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "pwrite", full)
-    file = AppendedFile(tmp_path / "file")
+    file = AppendedFile(tmp_path / "file", DirectWrites())
     with pytest.raises(OSError, match="No space left"):
         file.copy(stored(tmp_path), aligned())
     file.close()

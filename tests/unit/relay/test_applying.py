@@ -22,7 +22,7 @@ from connector.clock import SystemClock
 from connector.config.apply import Apply, Target
 from connector.config.model import Config
 from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, LogDamaged
-from connector.log.compact.scan import Scanner
+from connector.log.compact.scan import Messages, Scanner
 from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History
 from connector.log.ids import Epoch, LogId, Seqno
@@ -392,6 +392,20 @@ def test_an_event_of_another_epoch_that_is_not_applied_is_cut_off(folder: Path) 
     relay.begin(replace(target.position, intent=intent), history([0, 12], 99), None, 9)
     relay.close()
     assert seqnos(folder) == list(range(12))
+
+
+def test_an_event_that_is_damaged_names_its_place_in_the_topic_and_the_folder(folder: Path) -> None:
+    relay = writer(folder)
+    relay.begin(MemoryTarget().claim("shop"), history([0], 99), None, 1)
+    (messages,) = Scanner("t").scan(batch([encoded(record(0, [insert(1)], rows=2))]))
+    assert isinstance(messages, Messages)
+    relay.add_range(messages, 0, 1)
+    relay.sync_soon()
+    relay.close()
+    with pytest.raises(LogDamaged) as caught:
+        applied(folder, MemoryTarget())
+    assert caught.value.where["folder"] == str(folder)
+    assert caught.value.where["at"] == "thl.shop-0@0"
 
 
 def test_a_relay_that_begins_later_than_the_target_is_refused(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`thl apply --from-relay`, `thl list --file`, `thl index --file` and `thl purge` on the command line, with SQLite."""
+"""`thl apply --relay`, `thl list --relay`, `thl index --relay` and `thl purge` on the command line, with SQLite."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def said(capfd: pytest.CaptureFixture[str], *words: str, code: int = 0) -> tuple
 
 
 def test_a_relay_fills_a_target_up_to_a_bound_and_to_its_end(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ("apply", "--from-relay", "relay", "--set", "target.url=sqlite:///t.db")
+    words = ("apply", "--relay", "relay", "--set", "target.url=sqlite:///t.db")
     _, err = said(capfd, *words, "--to-seqno", "7")
     assert err.splitlines()[-1].startswith("stopped after event 7 of service shop: binlog.000001:0000000000001007;7")
     said(capfd, *words)
@@ -66,13 +66,13 @@ def test_a_relay_fills_a_target_up_to_a_bound_and_to_its_end(capfd: pytest.Captu
 
 @pytest.mark.parametrize("other", ["--from-seqno 3", "--skip-seqno 3 --reason x", "--exclude-table a.b --reason x"])
 def test_a_relay_goes_with_bounds_alone(capfd: pytest.CaptureFixture[str], other: str) -> None:
-    _, err = said(capfd, "apply", "--from-relay", "relay", *other.split(), code=2)
-    assert "--from-relay goes with the options --to-… alone" in err
+    _, err = said(capfd, "apply", "--relay", "relay", *other.split(), code=2)
+    assert "--relay goes with the options --to-… alone" in err
 
 
 def test_events_are_chosen_as_on_kafka(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
     def listed(*words: str) -> list[int]:
-        out, _ = said(capfd, "list", "--file", "relay", "--format", "json", "--headers", *words)
+        out, _ = said(capfd, "list", "--relay", "relay", "--format", "json", "--headers", *words)
         found = [json.loads(line) for line in out.splitlines()]
         assert {one["file"] for one in found} <= set(names(folder))
         return [one["seqno"] for one in found]
@@ -86,7 +86,7 @@ def test_events_are_chosen_as_on_kafka(capfd: pytest.CaptureFixture[str], folder
     assert listed("--event", "binlog.000001:1004") == [4]
     assert listed("--gtid", "6f1c9a52-0000-11ee-8c99-0242ac120002:10") == [9]
     assert listed("--from-time", "2023-11-14T22:13:20.000018") == [18, 19]
-    _, err = said(capfd, "list", "--file", "relay", "--seqno", "20", code=2)
+    _, err = said(capfd, "list", "--relay", "relay", "--seqno", "20", code=2)
     assert "the relay does not have the event" in err
 
 
@@ -94,17 +94,17 @@ def test_a_record_with_a_wrong_checksum_is_damage_or_with_no_checksum_a_warning(
     capfd: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     path = folder / names(folder)[0]
-    listed, _ = said(capfd, "list", "--file", "relay")
+    listed, _ = said(capfd, "list", "--relay", "relay")
     with path.open("rb") as file:
         head, _, second, *_ = frames(file)
     content = bytearray(path.read_bytes())
     content[second.end - 1] ^= 1
     path.write_bytes(content)
-    out, err = said(capfd, "list", "--file", "relay", code=5)
+    out, err = said(capfd, "list", "--relay", "relay", code=5)
     assert f"a checksum is wrong at byte {second.begin}" in err
     assert "--no-checksum" in err
     assert "SEQ# = 1 " not in out
-    out, err = said(capfd, "list", "--file", "relay", "--no-checksum")
+    out, err = said(capfd, "list", "--relay", "relay", "--no-checksum")
     assert out == listed
     assert [line for line in err.splitlines() if "the checksum of a record is wrong" in line] == err.splitlines()
     assert err.count(f"byte={second.begin}") == 1
@@ -112,10 +112,10 @@ def test_a_record_with_a_wrong_checksum_is_damage_or_with_no_checksum_a_warning(
 
     content[head.end - 1] ^= 1
     path.write_bytes(content)
-    out, err = said(capfd, "list", "--file", "relay", "--no-checksum", "--seqno", "3")
+    out, err = said(capfd, "list", "--relay", "relay", "--no-checksum", "--seqno", "3")
     assert "SEQ# = 3 " in out
     assert "byte=0" in err
-    said(capfd, "apply", "--from-relay", "relay", "--set", "target.url=sqlite:///t.db", code=5)
+    said(capfd, "apply", "--relay", "relay", "--set", "target.url=sqlite:///t.db", code=5)
 
 
 def test_no_checksum_stops_where_no_record_can_begin(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -125,12 +125,12 @@ def test_no_checksum_stops_where_no_record_can_begin(capfd: pytest.CaptureFixtur
     content = bytearray(path.read_bytes())
     content[second.begin] ^= 0x80
     path.write_bytes(content)
-    _, err = said(capfd, "list", "--file", "relay", "--no-checksum", code=5)
+    _, err = said(capfd, "list", "--relay", "relay", "--no-checksum", code=5)
     assert f"no record begins at byte {second.begin}" in err
 
 
 def test_the_index_has_a_line_for_each_file(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
-    out, _ = said(capfd, "index", "--file", "relay")
+    out, _ = said(capfd, "index", "--relay", "relay")
     lines = out.splitlines()
     assert [line.split("(")[0] for line in lines] == [f"LogIndexEntry {name}" for name in names(folder)]
     assert lines[0].startswith("LogIndexEntry thl.data.0000000001(0:")
@@ -139,19 +139,39 @@ def test_the_index_has_a_line_for_each_file(capfd: pytest.CaptureFixture[str], f
 
 def test_purge_asks_first_and_needs_a_bound(capfd: pytest.CaptureFixture[str], folder: Path) -> None:
     target = ("--set", "target.url=sqlite:///t.db")
-    said(capfd, "apply", "--from-relay", "relay", *target)
-    _, err = said(capfd, "purge", "--file", "relay", *target, code=2)
+    said(capfd, "apply", "--relay", "relay", *target)
+    _, err = said(capfd, "purge", "--relay", "relay", *target, code=2)
     assert "--from-seqno or --to-seqno is needed" in err
     _, err = said(capfd, "purge", "--to-seqno", "9", *target, code=2)
-    assert "neither --file nor relay.dir" in err
-    out, _ = said(capfd, "purge", "--file", "relay", "--from-seqno", "12", "--yes", *target)
+    assert "neither --relay nor relay.dir" in err
+    out, _ = said(capfd, "purge", "--relay", "relay", "--from-seqno", "12", "--yes", *target)
     assert any(": events 12.." in line for line in out.splitlines())
     assert seqnos(folder) == list(range(12))
 
 
+def test_the_configuration_names_the_folder_where_the_option_does_not(
+    capfd: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    named = ("--set", f"relay.dir={folder}", "--set", "target.url=sqlite:///t.db")
+    listed, _ = said(capfd, "list", "--relay", "--headers", "--last", *named)
+    assert "19" in listed
+    indexed, _ = said(capfd, "index", *named, "--relay")
+    assert indexed == said(capfd, "index", "--relay", str(folder))[0]
+    assert "stopped after event 19" in said(capfd, "apply", "--relay", *named)[1]
+    out, _ = said(capfd, "purge", "--from-seqno", "15", "--yes", *named)
+    assert any(": events 15.." in line for line in out.splitlines())
+    for words in (
+        ("list", "--relay"),
+        ("index", "--relay"),
+        ("apply", "--relay"),
+        ("purge", "--relay", "--to-seqno", "3"),
+    ):
+        assert "neither --relay nor relay.dir" in said(capfd, *words, code=2)[1]
+
+
 def test_no_relay_is_one_message(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for words in (("list", "--file"), ("index", "--file"), ("apply", "--from-relay")):
+    for words in (("list", "--relay"), ("index", "--relay"), ("apply", "--relay")):
         assert "no file thl.data.0000000001" in said(capfd, *words, "empty", code=2)[1]
         assert "No such file or directory" in said(capfd, *words, "nowhere", code=2)[1]
     assert list((tmp_path / "empty").iterdir()) == []

@@ -57,8 +57,8 @@ def test_two_million_rows_are_written_listed_and_applied_in_bounded_memory(tmp_p
         relay, target = str(tmp_path / f"relay{rows}"), f"target.url=sqlite:///{tmp_path / str(rows)}.db"
         peaks["write"].append(peak(f"from {__name__} import write\nwrite({relay!r}, {rows})"))
         assert len(names(Path(relay))) == 1
-        peaks["list"].append(peak(thl, "list", "--sizes", "--file", relay, "--set", "service=shop"))
-        words = ("apply", "--from-relay", relay, "--set", "service=shop", "--set", target)
+        peaks["list"].append(peak(thl, "list", "--sizes", "--relay", relay, "--set", "service=shop"))
+        words = ("apply", "--relay", relay, "--set", "service=shop", "--set", target)
         peaks["apply"].append(peak(thl, *words, "--set", "apply.batch_bytes=4000000"))
     print(peaks)
     assert all(large < small + MORE for small, large in peaks.values()), peaks

@@ -99,6 +99,51 @@ def test_the_end_goes_from_any_event_on(folder: Path, low: int) -> None:
     assert seqnos(folder) == list(range(low))
 
 
+def later(folder: Path) -> list[int]:
+    """Delete the oldest files, and return the events that are left."""
+    purged(folder, None, 12)
+    return seqnos(folder)
+
+
+@pytest.mark.parametrize("before", [0, 1, 5])
+def test_the_end_from_the_oldest_event_on_or_from_before_it_is_everything(folder: Path, before: int) -> None:
+    oldest = later(folder)[0]
+    assert oldest > before
+    assert len(purged(folder, oldest - before, None)) > 1
+    assert names(folder) == []
+
+
+@pytest.mark.parametrize("done", range(3))
+def test_a_purge_of_everything_that_is_interrupted_leaves_the_oldest_events(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, done: int
+) -> None:
+    before, unlink, left = later(folder), Path.unlink, iter(range(done))
+
+    def interrupted(path: Path) -> None:
+        if next(left, None) is None:
+            raise OSError(5, "Input/output error")
+        unlink(path)
+
+    monkeypatch.setattr(Path, "unlink", interrupted)
+    with pytest.raises(ConfigError, match="Input/output error"):
+        purged(folder, before[0], None)
+    found = seqnos(folder)
+    assert found == before[: len(found)]
+
+
+def test_everything_is_refused_where_an_intent_needs_it(folder: Path) -> None:
+    left = later(folder)
+    with pytest.raises(ConfigError, match="needs these events"):
+        purged(folder, left[0], None, (left[0], left[1]))
+    assert seqnos(folder) == left
+
+
+def test_all_events_named_by_both_bounds_leave_the_newest_file(folder: Path) -> None:
+    left, newest = later(folder), names(folder)[-1]
+    purged(folder, left[0], left[-1])
+    assert names(folder) == [newest]
+
+
 def test_a_middle_is_refused(folder: Path) -> None:
     with pytest.raises(ConfigError, match="missing between others"):
         purged(folder, 3, 20)

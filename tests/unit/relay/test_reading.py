@@ -17,8 +17,8 @@ from connector.log.format.checked import LATEST
 from connector.log.ids import Epoch, Seqno
 from connector.relay import folder as folder_module
 from connector.relay.folder import Lock, locked, relay_files
-from connector.relay.frames import FILE, FileHead, file_head_record, passed_over_record
-from connector.relay.reader import PassedOver, RelayReader, WholeEvent
+from connector.relay.frames import FILE, FileHead, file_head_record, trapped_record
+from connector.relay.reader import RelayReader, TrappedEvents, WholeEvent
 from connector.relay.record import add_record, framed
 from tests.fuzz.relay_files import changed_files, read_relay, relay_seeds
 from tests.support.clock import Slept
@@ -50,7 +50,7 @@ def with_number(place: int, size: int, number: int) -> bytes:
 
 
 def passed(first: int, last: int) -> bytes:
-    return passed_over_record(Seqno(first), Seqno(last))
+    return trapped_record(Seqno(first), Seqno(last))
 
 
 def write(folder: Path, *records: bytes, head: bytes | None = None, name: str = NAME) -> Path:
@@ -63,7 +63,7 @@ def test_events_fragments_epochs_and_what_is_passed_over_are_read_in_order(tmp_p
     pieces = [fragment(13, 0, last=False), fragment(13, 1, last=False), fragment(13, 2)]
     write(tmp_path, fragment(10), passed(11, 12), *pieces, fragment(14, epoch=3), passed(15, 15))
     found = list(RelayReader(tmp_path).events(Seqno(10)))
-    assert [(one.first, one.last) for one in found if isinstance(one, PassedOver)] == [(11, 12), (15, 15)]
+    assert [(one.first, one.last) for one in found if isinstance(one, TrappedEvents)] == [(11, 12), (15, 15)]
     assert seqnos(tmp_path) == [10, 13, 14]
     assert RelayReader(tmp_path).newest == 15
 
@@ -101,7 +101,7 @@ def test_records_out_of_order_are_damage_after_the_events_before(
     with pytest.raises(LogDamaged, match=message) as caught:
         for one in RelayReader(tmp_path).events(Seqno(10)):
             found.append(one)
-    assert [one.last.seqno for one in found if not isinstance(one, PassedOver)] == [10]
+    assert [one.last.seqno for one in found if not isinstance(one, TrappedEvents)] == [10]
     assert (caught.value.where["last_whole"], caught.value.where["epoch"]) == (10, 2)
 
 
@@ -148,8 +148,22 @@ def test_files_of_several_logs_are_refused(tmp_path: Path) -> None:
     write(tmp_path, fragment(10))
     other = replace(HEAD, log_id="0" * 32, seqno=Seqno(10))
     write(tmp_path, head=file_head_record(other), name="thl.data.0000000002")
-    with pytest.raises(LogDamaged, match="several logs"):
+    with pytest.raises(LogDamaged, match="several logs") as caught:
         RelayReader(tmp_path)
+    assert caught.value.where["file"].endswith("thl.data.0000000001")
+    assert caught.value.where["newest_file"].endswith("thl.data.0000000002")
+
+
+def test_events_that_are_missing_name_the_event_to_begin_at(tmp_path: Path) -> None:
+    write(tmp_path, fragment(10))
+    after = replace(HEAD, seqno=Seqno(14))
+    write(tmp_path, fragment(15), head=file_head_record(after), name="thl.data.0000000002")
+    with pytest.raises(LogDamaged, match=r"lacks events 0\.\.9") as caught:
+        list(RelayReader(tmp_path).events(Seqno(0)))
+    assert "begin at event 10 (Start.oldest())" in caught.value.hint
+    with pytest.raises(LogDamaged, match=r"lacks events 11\.\.14") as caught:
+        list(RelayReader(tmp_path).events(Seqno(10)))
+    assert "begin at event 15, or" in caught.value.hint
 
 
 def test_a_record_that_is_cut_off_is_the_end_while_its_writer_has_the_folder_and_damage_otherwise(

@@ -9,7 +9,7 @@ import pytest
 
 from connector.log.compact.scan import Messages, Scanner
 from connector.relay.record import add_records
-from connector.relay.spool import RecordSpool, SpoolFile, StoredRecords
+from connector.relay.spool import RecordSpool, SpooledRecords
 from tests.support.fragments import batch, encoded, record
 from tests.unit.applier.test_core import insert
 
@@ -26,15 +26,15 @@ def records(of: Messages) -> bytes:
     return bytes(out)
 
 
-def stored(folder: Path, of: Messages) -> StoredRecords:
+def stored(folder: Path, of: Messages) -> SpooledRecords:
     """Write messages as a task does, and return them as the driver gets them."""
     with RecordSpool(folder) as spool:
         spool.add_range(0, array("q"), of, 0, len(of))
-    path, begin, end = spool.since(0)
-    return StoredRecords(SpoolFile(path), begin, end)
+        records = spool.since(0)
+    return records.opened({})
 
 
-def content(found: StoredRecords, buffer: int = 1000) -> bytes:
+def content(found: SpooledRecords, buffer: int = 1000) -> bytes:
     return b"".join(map(bytes, found.pieces(memoryview(bytearray(buffer)))))
 
 
@@ -73,6 +73,24 @@ def test_a_file_that_is_too_short_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(OSError, match="too short"):
         content(found)
+
+
+def test_records_to_which_no_segment_refers_leave_no_file(tmp_path: Path) -> None:
+    with RecordSpool(tmp_path) as spool:
+        spool.add_range(0, array("q"), messages(0, 3), 0, 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_task_that_fails_leaves_no_file(tmp_path: Path, again: bool) -> None:
+    """Neither one of its own, nor one that it writes over."""
+    if again:
+        stored(tmp_path, messages(0, 3))
+    with pytest.raises(ZeroDivisionError), RecordSpool(tmp_path) as spool:
+        spool.add_range(0, array("q"), messages(0, 3), 0, 3)
+        spool.since(0)
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_spool_leaves_no_file(tmp_path: Path) -> None:

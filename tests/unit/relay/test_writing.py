@@ -24,7 +24,7 @@ from connector.log.compact.scan import Scanner
 from connector.log.compact.segment import Segment
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
-from connector.relay import writer as writer_module
+from connector.relay import record_appender
 from connector.relay.appending import AppendedFile
 from connector.relay.reader import RelayReader
 from connector.relay.record import add_record, add_records
@@ -160,7 +160,7 @@ def test_a_file_ends_only_between_transactions(
     relay: RelayWriter, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_commit, "STAGE_BYTES", 0)
-    monkeypatch.setattr(writer_module, "WRITE_BYTES", 64)
+    monkeypatch.setattr(record_appender, "WRITE_BYTES", 64)
     made = rig(MemoryTarget(), relay)
     made.accept(table(log(*(record(n, [insert(n)]) for n in range(20)))))
     fragments = [encoded(record(20, [insert(1000 + n)], fragno=n, last_frag=n == 29, rows=n + 1)) for n in range(30)]
@@ -289,7 +289,7 @@ def test_an_event_that_is_given_up_is_cut_off(
     relay: RelayWriter, folder: Path, monkeypatch: pytest.MonkeyPatch, buffer: int
 ) -> None:
     monkeypatch.setattr(open_commit, "STAGE_BYTES", 0)
-    monkeypatch.setattr(writer_module, "WRITE_BYTES", buffer)
+    monkeypatch.setattr(record_appender, "WRITE_BYTES", buffer)
     made = Rig(MemoryTarget(), history([0], 9), relay=relay)
     made.accept(table(log(*(record(n, [insert(n)]) for n in range(2)))))
     void = [encoded(record(2, [insert(7 + n)], fragno=n, last_frag=False, rows=n + 1)) for n in range(3)]
@@ -318,7 +318,7 @@ def of_partitions(folder: Path, interval: int, end: int, *, more: int = 0) -> li
 def test_large_records_of_several_partitions_are_written_though_tasks_write_over_their_files_meanwhile(
     relay: RelayWriter, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer_module, "WRITE_BYTES", 64)
+    monkeypatch.setattr(record_appender, "WRITE_BYTES", 64)
     go, append = Event(), AppendedFile.append
 
     def late(file: AppendedFile, records: memoryview) -> None:

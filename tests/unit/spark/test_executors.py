@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from threading import Event
 from types import SimpleNamespace
@@ -154,6 +156,28 @@ def test_probe_that_no_executor_finishes_is_cancelled_after_a_minute_at_least(ti
 
 def described(**changed: Any) -> dict[str, Any]:
     return describe(MODULES, LIBRARIES, None) | changed
+
+
+LACKING = """
+import sys
+from connector.spark.executors import LIBRARIES, MODULES
+from connector.spark.probe import describe
+loaded = [name for name in sys.modules if name.startswith("connector")]
+for name in loaded:
+    del sys.modules[name]
+sys.modules[sys.argv[1]] = None  # cannot be imported
+print(*describe(MODULES, LIBRARIES, None)["missing"].values())
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["connector.log.compact.scan", "connector.log.compact.compact", "connector.relay.record",
+     "connector.spark.source.changes"],
+)  # fmt: skip
+def test_executor_without_a_compiled_module_that_tasks_use_is_noticed(module: str) -> None:
+    found = subprocess.run([sys.executable, "-c", LACKING, module], capture_output=True, text=True, check=True)
+    assert module in found.stdout
 
 
 def test_executor_like_the_driver_is_accepted_in_silence(caplog: pytest.LogCaptureFixture) -> None:

@@ -21,7 +21,7 @@ from connector.spark.stream import range_task, worker
 from connector.spark.stream.batch_sizer import FEWEST, BatchSizer
 from connector.spark.stream.micro_batches import SHARES, MicroBatches
 from connector.spark.stream.parts import Batch
-from connector.spark.stream.range_task import RangeTask, TaskRange, shared
+from connector.spark.stream.range_task import MESSAGES, RangeTask, TaskRange, shared
 from connector.spark.stream.task_result import FAILED, ResultPiece, failure_of, in_pieces, written
 from tests.support.fragments import batch
 
@@ -251,7 +251,7 @@ class Reader:
 def task(monkeypatch: pytest.MonkeyPatch) -> RangeTask:
     """A task in this process, whose reader is a `Reader`."""
     monkeypatch.setattr(worker, "prepare", lambda: None)
-    made = RangeTask(Kafka(), "t", compact=False, columns=None, events=False, spool=None)
+    made = RangeTask(kafka=Kafka(), topic="t", compaction=MESSAGES, spool=None)
     monkeypatch.setattr(range_task, "_readers", {made._brokers: Reader()})
     return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,6 +45,16 @@ def segment(first: int, count: int, partition: int = 0) -> Segment:
 
 
 SEGMENT = segment(5, 3)
+
+
+def test_result_of_a_task_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    def failing() -> Iterator[Part]:
+        yield SEGMENT
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        written(tmp_path, failing())
+    assert list(tmp_path.iterdir()) == []
 
 
 @st.composite

@@ -61,7 +61,7 @@ def test_whole_and_partial_images_of_a_key_go_to_the_same_writer(
 
 
 def test_the_hash_is_that_of_its_version() -> None:
-    """A commit that was divided by one version of the connector is made whole by another."""
+    """A commit that was divided by one version of the connector is finished by another."""
     table = layout("shop.users", ["id int", "name varchar(10)"], ["id"])
     found = [
         number

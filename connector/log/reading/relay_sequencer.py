@@ -7,7 +7,7 @@ checked that none is missing.
 from __future__ import annotations
 
 from collections import deque
-from typing import Generic
+from typing import Final, Generic
 
 from connector.errors import LogDamaged
 from connector.log.format.header import FragmentHeader
@@ -17,20 +17,22 @@ from connector.log.reading.event_sequencer import Release, Voided
 from connector.log.reading.sequenced_partition import B
 from connector.log.transaction.position import TargetPosition
 
+_HINT: Final = "apply these events from Kafka: thl apply without --relay, where a broker answers"
 
-class StoredOrder(Generic[B, R]):
-    """Does for a relay what `EventSequencer` does for the topic; its partitions and offsets are those of the topic.
+
+class RelaySequencer(Generic[B, R]):
+    """The `EventOrder` of a relay, whose events have the partitions and offsets of the topic. It gives up none.
 
     Args:
-        topic: named in errors.
+        folder: the relay, named in errors.
         position: the target's position at the start.
     """
 
     partitions = 1
     waiting = 0
 
-    def __init__(self, *, topic: str, position: TargetPosition) -> None:
-        self._topic = topic
+    def __init__(self, *, folder: str, position: TargetPosition) -> None:
+        self._folder = folder
         self._next = Seqno(position.seqno + 1)
         self._epoch = position.epoch
         self._header: FragmentHeader | None = None  # of the newest fragment of the unfinished event
@@ -121,7 +123,8 @@ class StoredOrder(Generic[B, R]):
         if header.epoch < self._epoch != NO_EPOCH:
             raise LogDamaged(
                 "an event of the relay is of an older epoch than the one before it",
-                topic=self._topic,
+                hint=_HINT,
+                folder=self._folder,
                 seqno=header.seqno,
                 epoch=header.epoch,
                 epoch_before=self._epoch,
@@ -130,7 +133,8 @@ class StoredOrder(Generic[B, R]):
     def _missing(self, header: FragmentHeader, fragno: int) -> LogDamaged:
         return LogDamaged(
             f"the relay lacks fragment {fragno} of event {self._next}",
-            topic=self._topic,
+            hint=_HINT,
+            folder=self._folder,
             seqno=header.seqno,
             fragno=header.fragno,
         )

@@ -1,4 +1,7 @@
-"""What others have made of the applier's tables, found in the catalog.
+"""Reads from the catalog what tables have besides their columns.
+
+It can keep changes of a table from being divided, its rows from being replaced by upserts or deleted, or its keys from
+being compared. Others have made it, but for the unique indexes of `target.indexes`.
 
 Rows of different keys are independent, unless the table has another unique index, a foreign key or a trigger, or its
 primary key is over other columns: there, a writer's commit would wait for another one's, or fail. So one writer gets

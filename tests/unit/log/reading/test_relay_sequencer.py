@@ -9,14 +9,14 @@ import pytest
 from connector.errors import LogDamaged
 from connector.log.ids import Epoch, Seqno
 from connector.log.reading.event_sequencer import Release
-from connector.log.reading.stored_order import StoredOrder
+from connector.log.reading.relay_sequencer import RelaySequencer
 from connector.log.transaction.position import TargetPosition
 from tests.support.log_objects import header
 
 
-def order(after: int = 4, epoch: int = 2) -> StoredOrder[str, Any]:
+def order(after: int = 4, epoch: int = 2) -> RelaySequencer[str, Any]:
     position = TargetPosition(service="shop", seqno=Seqno(after), epoch=Epoch(epoch))
-    return StoredOrder(topic="relay", position=position)
+    return RelaySequencer(folder="/relay", position=position)
 
 
 def test_events_are_released_as_they_come_and_parts_of_a_large_one() -> None:
@@ -45,8 +45,10 @@ def test_events_are_released_as_they_come_and_parts_of_a_large_one() -> None:
     ],
 )
 def test_what_does_not_come_next_is_refused(wrong: Any) -> None:
-    with pytest.raises(LogDamaged):
+    with pytest.raises(LogDamaged) as caught:
         order().accept(wrong, 0, 10, "a")
+    assert (caught.value.where["folder"], "topic" in caught.value.where) == ("/relay", False)
+    assert "from Kafka" in caught.value.hint
 
 
 def test_an_event_of_an_older_epoch_than_the_event_before_it_is_refused() -> None:
