@@ -100,6 +100,7 @@ class Applier:
         self.request: Request | None = None  # the request that ended the run
         self._request_polled = 0.0
         self._first_attempt = True  # an older request is for an earlier applier
+        self._consistent: bool | None = None  # None: not known yet
         self._newest: Seqno | None = None  # the log's last event when the time of `until` had passed
 
     def run(self) -> TargetPosition | None:
@@ -175,7 +176,7 @@ class Applier:
                     self._excluded.exclude(target, claimed, self._clock)
                     self._excluded = None
                 try:
-                    self._follow(core, offsets, signals)
+                    self._follow(target, core, offsets, signals)
                 finally:
                     self._position = core.position
                 self._done = intent is None or self.request is not None
@@ -252,7 +253,7 @@ class Applier:
         LOG.info("applying", extra=fields)
         return core, agreed.start_offsets
 
-    def _follow(self, core: ApplyCore, offsets: dict[int, int], signals: SignalTable) -> None:
+    def _follow(self, target: TargetDatabase, core: ApplyCore, offsets: dict[int, int], signals: SignalTable) -> None:
         """Apply the stream's messages until stopped."""
         tails = TailWatch(self._config, self._clock)
         with LogStream(
@@ -265,6 +266,7 @@ class Applier:
             compaction=self._compaction(),
         ) as stream:
             while not (self._stop.is_set() or core.done or self._requested(signals)):
+                self._tell_of_consistency(target, core)
                 batch = stream.next(WAKE_SECONDS)
                 if batch is not None:
                     core.accept(batch.parts, more=batch.full)
@@ -276,6 +278,14 @@ class Applier:
                 tails.check(core.position.seqno)
                 if self._ended(core):
                     break
+
+    def _tell_of_consistency(self, target: TargetDatabase, core: ApplyCore) -> None:
+        """Log that a load has ended, as the producer does."""
+        consistent = core.position.consistent and not target.target_schema.loading
+        if consistent and self._consistent is False:
+            fields = {"service": self._config.service, "seqno": core.position.seqno}
+            LOG.info("the target is consistent: all tables are loaded", extra=fields)
+        self._consistent = consistent
 
     def _compaction(self) -> Compaction:
         """Return how Spark's tasks compact: not if events are needed one by one."""

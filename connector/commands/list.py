@@ -152,7 +152,7 @@ def chosen(
         raise click.UsageError(f"{', '.join(asked)} exclude each other")
     low, high = (from_seqno, to_seqno) if seqno is None else (seqno, seqno)
     if low is not None and high is not None and low > high:
-        raise click.UsageError(f"{low} comes after {high}")
+        raise click.UsageError(f"the range is empty: it begins with {low}, and ends with {high}")
     return Choice(
         low=low,
         high=high,

@@ -220,11 +220,12 @@ def applier_status(
     behind = outside(trapped, Seqno(target.seqno + 1), ends.newest) if ends.newest >= 0 else None
     relative = _seconds(now, target.commit_time or None)
     tables_alone = bool(loading) and all(entry.consistent for entry in (loading or {}).values())
+    unbegun = target.seqno < 0 and bool(behind)  # the beginning of an initial load is not applied yet
     if request is not None:
         state = ServiceState.STOPPING if request.offline_at is None else ServiceState.OFFLINE
     elif target.applier is False:
         state = ServiceState.OFFLINE
-    elif not target.consistent and target.because != ("channels",) and not tables_alone:
+    elif unbegun or (not target.consistent and target.because != ("channels",) and not tables_alone):
         state = ServiceState.LOADING
     else:
         state = ServiceState.UNKNOWN if behind is None else ServiceState.BEHIND if behind else ServiceState.ONLINE
@@ -237,7 +238,7 @@ def applier_status(
         relative_latency=relative,
         events_behind=behind,
         seconds_behind=None if behind is None else relative if behind else 0.0,
-        consistent=target.consistent,
+        consistent=target.consistent and not unbegun,
         inconsistent_because=target.because,
         channels=target.channels,
         open_intent=target.intent,

@@ -61,6 +61,21 @@ class MissingHistory:
         return f"{self.what} ({self.why})"
 
 
+@dataclass(frozen=True, slots=True)
+class CaptureChange:
+    """What other filters than those of the log's last epoch change.
+
+    Args:
+        partial: the missing history that is accepted.
+        joined: tables that were not captured, and are to be loaded.
+        left: tables that were captured, and are not any more.
+    """
+
+    partial: tuple[MissingHistory, ...] = ()
+    joined: tuple[TableName, ...] = ()
+    left: tuple[TableName, ...] = ()
+
+
 def same_tables(before: Mapping[str, Any] | None, source: Source) -> bool:
     """True if the same is captured as before, except for servers that are ignored since."""
     now = capture_of(source)
@@ -79,7 +94,7 @@ def accepts_all(accepted: Sequence[str]) -> bool:
 
 def check_widened(
     connection: Connection, source: Source, filter: Filter, before: Mapping[str, Any] | None, accepted: Sequence[str]
-) -> tuple[tuple[MissingHistory, ...], tuple[TableName, ...]]:
+) -> CaptureChange:
     """Checks that nothing begins to be captured whose rows the log lacks, and no load brings.
 
     Args:
@@ -89,16 +104,13 @@ def check_widened(
         before: the configuration until now, from `capture_of`; None: the log does not have it.
         accepted: patterns of history that may be missing.
 
-    Returns:
-        The missing history that is accepted, and the tables that are to be loaded.
-
     Raises:
-        PreflightError: other history is missing, or this is not known.
+        PreflightError: other history is missing, or this is not known; or no table is captured any more.
     """
     if same_tables(before, source):
-        return (), ()
+        return CaptureChange()
     if accepts_all(accepted):
-        return (MissingHistory("*", "accepted without a check"),), ()
+        return CaptureChange((MissingHistory("*", "accepted without a check"),))
     old = _filter_of(source, filter, before)
     with speaking_to(source):
         hidden = list(unreadable(read_privileges(connection), source.filters.do))
@@ -108,6 +120,7 @@ def check_widened(
                 "lacks cannot be found",
                 hint=f"GRANT SELECT ON {hidden[0]} TO the user; or thl produce --accept-partial '*'",
             )
+        left = _left(connection, filter, old)
         found = [*_servers(source, before or {}), *_tables(connection, filter, old, _rekeyed(source, before or {}))]
     taken = [one for one in found if any(glob(pattern).fullmatch(one.what) for pattern in accepted)]
     refused = [one for one in found if one not in taken and one.joins is None]
@@ -119,7 +132,26 @@ def check_widened(
             captured_before=None if before is None else before["filters"],
             captured_now=capture_of(source)["filters"],
         )
-    return tuple(taken), tuple(one.joins for one in found if one not in taken and one.joins is not None)
+    joined = tuple(one.joins for one in found if one not in taken and one.joins is not None)
+    return CaptureChange(tuple(taken), joined, left)
+
+
+def _left(connection: Connection, new: Filter, old: Filter) -> tuple[TableName, ...]:
+    """The tables of the source that are not captured any more.
+
+    Raises:
+        PreflightError: these are all that were captured: the filters are probably misspelt.
+    """
+    names = [TableName(row["s"], row["t"]) for row in query(connection, _TABLES)]
+    before = [name for name in names if name.schema not in SYSTEM_SCHEMAS and old.captures(*name)]
+    left = tuple(name for name in before if not new.captures(*name))
+    if left and not any(new.captures(*name) for name in names if name.schema not in SYSTEM_SCHEMAS):
+        raise PreflightError(
+            "source.filters captures no table of the source any more",
+            hint="correct it; or, to publish nothing of them from now on: thl produce --accept-partial '*'",
+            captured_before=", ".join(map(str, left[:NAMED])) + (" …" if left[NAMED:] else ""),
+        )
+    return left
 
 
 def _filter_of(source: Source, filter: Filter, before: Mapping[str, Any] | None) -> Filter:

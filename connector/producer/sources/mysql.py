@@ -117,16 +117,21 @@ class MySqlSource:
         """Compare the current tables with the earlier filters; return those that join."""
         captured = self._capture()
         with session(self._source) as connection:
-            lacking, joined = check_widened(connection, self._source, captured, before, accepted)
+            change = check_widened(connection, self._source, captured, before, accepted)
         fields = {"service": self._config.service}
-        if lacking:
+        if change.partial:
             LOG.warning(
                 "the log continues with partial tables, by --accept-partial",
-                extra={**fields, "lacking": "; ".join(map(str, lacking))},
+                extra={**fields, "lacking": "; ".join(map(str, change.partial))},
             )
-        if joined:
-            LOG.info("tables join: their loads begin", extra={**fields, "tables": ", ".join(map(str, joined))})
-        return {name: captured.published_name(name) for name in joined}
+        if change.left:
+            LOG.warning(
+                "tables are no longer captured: targets keep them as they are",
+                extra={**fields, "tables": ", ".join(map(str, change.left))},
+            )
+        if change.joined:
+            LOG.info("tables join: their loads begin", extra={**fields, "tables": ", ".join(map(str, change.joined))})
+        return {name: captured.published_name(name) for name in change.joined}
 
     def holds(self, finished: Finished) -> bool:
         """Return True while the server or the archive has the transaction's binary log."""

@@ -90,7 +90,10 @@ def run(connection: psycopg.Connection, operation: Operation) -> None:
         try:
             done = connection.execute(statement.encode())
             if isinstance(operation, Sweep):
-                log.info("rows are deleted that the load did not bring", extra=swept(operation, done.rowcount))
+                log.info(
+                    "a table is whole: it lost rows that the load did not bring",
+                    extra=swept(operation, done.rowcount),
+                )
         except DuplicateTable as error:
             raise TargetDiffers(
                 f"a table exists that the applier did not create: {error.diag.message_primary}",

@@ -67,7 +67,9 @@ def run(connection: sqlite3.Connection, operation: Operation) -> None:
             connection.execute(f"DELETE FROM {table_name(table.name)}")
         case Sweep(table, marks):
             done = connection.execute(sweep(table, marks))
-            log.info("rows are deleted that the load did not bring", extra=swept(operation, done.rowcount))
+            log.info(
+                "a table is whole: it lost rows that the load did not bring", extra=swept(operation, done.rowcount)
+            )
         case AlterTable():
             _alter(connection, operation)
         case AllowNull():

@@ -60,10 +60,13 @@ def lacking(source: Source, before: dict[str, Any], now: dict[str, Any], *accept
     with session(source) as connection:
         try:
             patterns = [one.replace("@", name) for one in accepted]
-            _, joined = check_widened(connection, new, Filter(new.filters), stored, patterns)
+            change = check_widened(connection, new, Filter(new.filters), stored, patterns)
         except PreflightError as error:
             return str(error).replace(name, "@")
-    return f"joins: {', '.join(map(str, joined))}".replace(name, "@") if joined else ""
+    found = {"joins": change.joined, "left": change.left}
+    return "; ".join(f"{what}: {', '.join(map(str, tables))}" for what, tables in found.items() if tables).replace(
+        name, "@"
+    )
 
 
 def rule(**fields: Any) -> dict[str, Any]:
@@ -132,8 +135,6 @@ def test_newly_captured_tables_join_with_rows_or_without(
     [
         (WHOLE, WHOLE),
         (WHOLE, {"do": ["@.*"]}),
-        (WHOLE, {"do": ["@.t"]}),
-        (WHOLE, {"do": ["@"], "ignore": ["@.u"]}),
         (WHOLE, rule(drop=["a"], mask={"b": {"fixed": None}}, zero_dates=["d"])),
         (WHOLE, rule(actions=["insert"])),
         (rule(actions=["insert", "update", "delete"]), WHOLE),  # definitions alone
@@ -145,6 +146,19 @@ def test_newly_captured_tables_join_with_rows_or_without(
 )
 def test_narrower_or_equal_filter_is_accepted(source: Source, before: dict[str, Any], now: dict[str, Any]) -> None:
     assert lacking(source, before, now) == ""
+
+
+@pytest.mark.parametrize(
+    ("now", "left"),
+    [({"do": ["@.t"]}, "left: @.bare, @.u"), ({"do": ["@"], "ignore": ["@.u"]}, "left: @.u")],
+)
+def test_tables_that_are_no_longer_captured_are_named(source: Source, now: dict[str, Any], left: str) -> None:
+    assert lacking(source, WHOLE, now) == left
+
+
+def test_filter_that_captures_nothing_any_more_is_refused(source: Source) -> None:
+    assert "captures no table of the source any more" in lacking(source, WHOLE, {"do": ["@_typo"]})
+    assert lacking(source, WHOLE, {"do": ["@_typo"]}, "*") == ""
 
 
 def test_user_that_cannot_see_the_tables_is_refused(source: Source, mysql_server: SqlServer) -> None:
