@@ -189,7 +189,7 @@ def _asked_to_end(control: ControlState, patterns: Sequence[str], now: int) -> l
 
     under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads)]
     return [
-        replace(control.load_requests[name], asked_at=now, asked_by=who(), cancel=True)
+        replace(control.load_requests[name], asked_at=now, asked_by=who(), cancel=True, keys=())
         for name in _matching(patterns, under_way, "no load is under way of", None)
     ]
 
@@ -225,7 +225,7 @@ def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> N
     for row in rows:
         of = f" of about {row['estimate']}" if row["estimate"] else ""
         click.echo(
-            f"{row['table']}{_for(row['targets'])}: {row['state']}"
+            f"{row['table']}{_for(row['targets'])}: {'repair, ' if row['keys'] else ''}{row['state']}"
             + (f", {row['rows']} rows{of}" if row["rows"] is not None else "")
             + (f": {row['why']}" if row["why"] else "")
         )
@@ -243,6 +243,7 @@ def _row(table: TableName, request: LoadRequest | None, state: TableLoad | None)
         "state": "waiting" if waiting else "cancelled" if of is None else of.state.value,
         "rows": of and of.rows,
         "estimate": of and of.estimate,
+        "keys": len(request.keys) if request is not None else 0,
         "why": of.why if of is not None else "",
     }
 
