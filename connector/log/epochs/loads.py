@@ -176,9 +176,7 @@ def targets_with_unfinished(
     """
     request, state = requests.get(table), states.get(table)
     waits = (
-        request is not None
-        and not (request.cancel or request.keys)
-        and (state is None or state.load != request.load)
+        request is not None and not (request.cancel or request.keys) and (state is None or state.load != request.load)
     )
     begun = state is not None and is_unfinished(state, trapped)
     replaced = [one.targets for one, counts in ((request, waits), (state, begun)) if one is not None and counts]
