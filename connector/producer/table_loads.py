@@ -358,7 +358,7 @@ class TableLoads:
 
     def _stop_load(self, online: Online, request: LoadRequest, state: TableLoad | None, error: ConnectorError) -> None:
         now = self._clock.now()
-        state = state or TableLoad.of(request, now)
+        state = state or TableLoad.of(request, now, self._states.get(request.table))
         why = error.located[:REASON_CHARACTERS]
         online.publisher.put([self._changed(replace(state, state=LoadState.STOPPED, at=now, why=why))])
         LOG.error("the load of a table has stopped", extra=self._fields(request.table, why=error))

@@ -91,9 +91,18 @@ class TableLoad:
     targets: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, request: LoadRequest, now: int) -> TableLoad:
-        """The state of a load that has no event yet; now in µs since 1970 UTC."""
-        return cls(table=request.table, load=request.load, state=LoadState.LOADING, began_at=now)
+    def of(cls, request: LoadRequest, now: int, before: TableLoad | None = None) -> TableLoad:
+        """The state of a load that has no event yet.
+
+        Args:
+            request: the load.
+            now: µs since 1970 UTC.
+            before: the state that this one replaces. If targets have begun its load, this one says so.
+        """
+        made = cls(table=request.table, load=request.load, state=LoadState.LOADING, began_at=now)
+        if before is None or not is_unfinished(before):
+            return made
+        return replace(made, begin=before.begin, last=before.last, targets=_of_both(request.targets, before.targets))
 
 
 def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], now: int) -> Iterator[TableLoad]:
@@ -109,7 +118,7 @@ def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableL
         if not request.cancel:
             continue
         if state is None or (state.load != request.load and state.state is not LoadState.LOADING):
-            state = TableLoad.of(request, now)
+            state = TableLoad.of(request, now, state)
         if state.state is LoadState.LOADING:
             yield replace(state, state=LoadState.CANCELLED, at=now, why=f"cancelled by {request.asked_by}")
 
@@ -133,8 +142,7 @@ def outstanding(
         if request.cancel:
             continue
         if request.keys and state is not None and is_unfinished(state, trapped):
-            every = () in (request.targets, state.targets)
-            targets = () if every else tuple(dict.fromkeys([*request.targets, *state.targets]))
+            targets = _of_both(request.targets, state.targets)
             request = replace(request, keys=(), targets=targets)  # noqa: PLW2901
         if state is None or state.load != request.load:
             state = None
@@ -179,10 +187,15 @@ def targets_with_unfinished(
         request is not None and not (request.cancel or request.keys) and (state is None or state.load != request.load)
     )
     begun = state is not None and is_unfinished(state, trapped)
-    replaced = [one.targets for one, counts in ((request, waits), (state, begun)) if one is not None and counts]
-    if not targets or () in replaced:
-        return ()
-    return tuple(dict.fromkeys([*targets, *(target for one in replaced for target in one)]))
+    for one, counts in ((request, waits), (state, begun)):
+        if one is not None and counts:
+            targets = _of_both(targets, one.targets)
+    return tuple(targets)
+
+
+def _of_both(targets: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """The targets of two loads; none: all."""
+    return tuple(dict.fromkeys([*targets, *others])) if targets and others else ()
 
 
 def loaded_after(
