@@ -41,7 +41,7 @@ from tests.unit.log.model.loads.acts import KEYS, TARGETS, act, row_acts, settin
 from tests.unit.log.model.loads.producer import Settings, read_control
 from tests.unit.log.model.loads.service import LoadService
 from tests.unit.log.model.loads.source import Source, Table
-from tests.unit.log.model.loads.target import Misled, Target, Wrong
+from tests.unit.log.model.loads.target import BY_HAND, Misled, Target, Wrong
 from tests.unit.log.model.simulation.scenario import Rule, rule
 
 LOAD_TROUBLES: Final = ("loads", "partial images of loads", "fork of loads")
@@ -135,7 +135,7 @@ def operator_deletes_a_row(service: LoadService, which: int, key: int) -> None:
     target = service.targets[which]
     if target.whole and target.now.lacks is None and key in target.now.rows:
         del target.now.rows[key]
-        target.now.lacks = key
+        target.now.lacks, target.now.written = key, False
         target.commit()
 
 
@@ -147,8 +147,8 @@ def operator_writes_a_row(service: LoadService, which: int, key: int, repairs: b
     """On the target by hand; then perhaps it is repaired."""
     target = service.targets[which]
     if target.whole and target.now.lacks is None:
-        target.now.rows[key] = (61, 61)
-        target.now.lacks = key
+        target.now.rows[key] = BY_HAND
+        target.now.lacks, target.now.written = key, True
         target.commit()
     if repairs:
         service.repair(())

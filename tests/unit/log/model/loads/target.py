@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Final
 
 from connector.log.epochs.fork import Range, overlaps
 from connector.log.ids import NO_SEQNO
@@ -12,6 +13,7 @@ from connector.log.transaction.load import LoadEvent, Part
 from tests.unit.log.model.loads.publishing import Event
 from tests.unit.log.model.loads.source import Change, Row, Table, completed
 
+BY_HAND: Final[Row] = (61, 61)
 Wrong = tuple[int, Row | None]  # a key, and its row; None: there is none
 
 
@@ -45,7 +47,8 @@ class Stored:
         begun: loads that have begun.
         offset: of the next record in Kafka.
         taken: the events that were applied.
-        lacks: a key whose row somebody deleted, changed or inserted by hand.
+        lacks: a key whose row somebody deleted by hand, or wrote.
+        written: it was written; a deleted one stays so until an event that changes it stops the target.
     """
 
     rows: Table
@@ -58,6 +61,7 @@ class Stored:
     offset: int = 0
     taken: list[int] = field(default_factory=list)
     lacks: int | None = None
+    written: bool = False
 
     def copy(self) -> Stored:
         return replace(self, rows=dict(self.rows), marks=set(self.marks), taken=list(self.taken))
