@@ -138,9 +138,10 @@ def _repair(
 ) -> Verdict:
     """Compare, mend what differs, and compare the mended tables again; returns the verdict on all tables."""
     from connector.clock import SystemClock
+    from connector.repair.mending import Mending
+    from connector.repair.repairs import MOST_KEYS, Repairs, repaired_rows, repairs_of
     from connector.verify import Verdict
     from connector.verify import verify as compare
-    from connector.verify.repair import MOST_KEYS, Mending, Repairs, repaired_rows, repairs_of
 
     clock = SystemClock()
     report = compare(config, tables or None, ignored=ignored, patience=patience, clock=clock, named=MOST_KEYS)

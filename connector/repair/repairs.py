@@ -1,27 +1,19 @@
-"""Mends what a comparison has found: asks the producer for the rows of the keys that differ, as repairs in the log.
-
-A repair is a load of these keys alone (`connector.log.epochs.loads.LoadRequest`): the producer reads them at one
-position of the source, and the applier replaces what the target has under them there. So what is mended is exact while
-replication goes on, and on every target that the repair is for.
-"""
+"""The repairs of what a comparison has found: the keys to ask the producer for, and what only a load mends."""
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final
 
-from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import ConnectorError, PreflightError, Unsupported
+from connector.errors import PreflightError, Unsupported
 from connector.kafka.log_reader import LogReader
-from connector.kafka.requests import new_load, send_requests
+from connector.kafka.requests import new_load
 from connector.log.epochs.control import ControlState
-from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, is_unfinished, outstanding
-from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.epochs.loads import LoadRequest, is_unfinished, outstanding
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import session
 from connector.mysql.server.source_facts import read_facts
@@ -29,16 +21,13 @@ from connector.mysql.snapshot.information_schema import SourceTable, read_tables
 from connector.mysql.snapshot.rows_by_key import Key, check_keys
 from connector.mysql.transforms.filters import Filter
 from connector.verify.report import DifferenceKind, Report, TableReport
-from connector.verify.run import open_reader
 from connector.verify.source import ComparedTable, SourceReader
 from connector.verify.values import ComparedColumn, Form, ValueForm
-from connector.verify.waiting import POLL_SECONDS, QUIET_SECONDS
 
 MOST_KEYS: Final = 10_000  # of a table
 MOST_BYTES: Final = 500_000  # of the keys of a table, in one message of Kafka
 BY_ROW: Final = (DifferenceKind.MISSING, DifferenceKind.EXTRA, DifferenceKind.CHANGED)
 LOADING: Final = "it is being loaded, which mends it"
-LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,83 +149,6 @@ def _text(column: ComparedColumn, value: Form) -> str:
     if column.kind is ValueForm.BYTES:
         return value.hex()
     return value.decode(errors="replace")
-
-
-class Mending:
-    """Asks for repairs, and waits until the target has them.
-
-    Args:
-        config: names the log and the target.
-        patience: seconds without progress after which waiting ends.
-        clock: the clock.
-    """
-
-    def __init__(self, config: Config, *, patience: float, clock: Clock) -> None:
-        self._config = config
-        self._patience = patience
-        self._clock = clock
-
-    def mend(self, requests: Mapping[str, LoadRequest]) -> dict[str, str]:
-        """Ask for repairs, and wait until the target has applied them.
-
-        Returns:
-            The tables that were not repaired, with the reasons.
-
-        Raises:
-            BrokerUnavailable, TargetUnavailable: a server does not answer.
-        """
-        send_requests(self._config, list(requests.values()))
-        failed: dict[str, str] = {}
-        lasts: dict[str, Seqno] = {}
-        for states, applied in self._progress():
-            for name, request in requests.items():
-                if name in failed or name in lasts:
-                    continue
-                try:
-                    if (state := self._ended(states, request)) is not None:
-                        lasts[name] = state.last
-                except ConnectorError as error:
-                    failed[name] = error.message
-            if len(failed) + len(lasts) == len(requests) and applied >= max(lasts.values(), default=NO_SEQNO):
-                return failed
-        late = "the repair is asked for, and not applied yet: thl load --status"
-        return failed | {name: late for name in requests if name not in failed}
-
-    def _ended(self, control: ControlState, request: LoadRequest) -> TableLoad | None:
-        """The state of a repair that is in the log.
-
-        Raises:
-            PreflightError: it was not made.
-        """
-        newest, state = control.load_requests.get(request.table), control.loads.get(request.table)
-        if newest is not None and newest.load != request.load and newest.asked_at > request.asked_at:
-            raise PreflightError("another request for the table has replaced the repair: thl load --status")
-        if state is None or state.load != request.load or state.state is LoadState.LOADING:
-            return None
-        if state.state is not LoadState.ENDED:
-            raise PreflightError(state.why)
-        return state
-
-    def _progress(self) -> Iterator[tuple[ControlState, Seqno]]:
-        """The control topic and the target's event, until neither has moved for a time."""
-        moved, before, said = self._clock.monotonic(), None, False
-        with closing(open_reader(self._config)) as target:
-            while True:
-                with LogReader(self._config, high_watermark=False) as reader:
-                    control = reader.control()
-                with target.view(self._config.service) as state:
-                    applied = Seqno(state.seqno)
-                yield control, applied
-                now = self._clock.monotonic()
-                if (control.loads, applied) != before:
-                    moved, before = now, (control.loads, applied)
-                if now - moved >= self._patience:
-                    return
-                if not said and now - moved >= min(QUIET_SECONDS, self._patience):
-                    said = True
-                    fields = {"service": self._config.service, "ends_in": self._patience - (now - moved)}
-                    LOG.warning("waiting for the repair: thl produce reads it, thl apply applies it", extra=fields)
-                self._clock.sleep(POLL_SECONDS)
 
 
 def repaired_rows(rows: Mapping[DifferenceKind, int]) -> dict[str, int]:

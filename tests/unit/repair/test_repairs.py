@@ -14,8 +14,9 @@ from connector.log.ids import Seqno
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.snapshot.key_ranges import KeyColumn
-from connector.verify import repair
-from connector.verify.repair import Mending, _described, _keys
+from connector.repair import mending, repairs
+from connector.repair.mending import Mending
+from connector.repair.repairs import _described, _keys
 from connector.verify.report import Difference, DifferenceKind, TableReport
 from connector.verify.source import ComparedTable
 from connector.verify.values import ComparedColumn, ValueForm
@@ -90,7 +91,7 @@ def test_table_that_was_loaded_or_repaired_is_repaired(state: Any) -> None:
 
 
 def test_keys_that_no_message_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repair, "MOST_BYTES", 10)
+    monkeypatch.setattr(repairs, "MOST_BYTES", 10)
     with pytest.raises(ConnectorError, match="have more than 10 bytes"):
         _keys(a_report(DifferenceKind.CHANGED, DifferenceKind.CHANGED), COMPARED, TABLE, control())
 
@@ -132,9 +133,9 @@ def mended(monkeypatch: pytest.MonkeyPatch, *seen: tuple[ControlState, int]) -> 
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(repair, "LogReader", Log)
-    monkeypatch.setattr(repair, "open_reader", Target)
-    monkeypatch.setattr(repair, "send_requests", lambda *_: None)
+    monkeypatch.setattr(mending, "LogReader", Log)
+    monkeypatch.setattr(mending, "open_reader", Target)
+    monkeypatch.setattr(mending, "send_requests", lambda *_: None)
     config: Any = type("Config", (), {"service": "shop"})
     clock: Any = Clock()
     return Mending(config, patience=3.0, clock=clock).mend({"shop.t": ASKED})
