@@ -174,6 +174,16 @@ def test_repair_is_a_commit_of_its_own_that_its_rows_follow() -> None:
     assert ids(target) == {2, 5}
 
 
+def test_repair_precedes_rows_that_are_staged_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 1)
+    target = Upserts()
+    rig = Rig(target, history([0], 1))
+    for number, one in enumerate(log(record(0, [insert(1)]), *repair(1))):
+        rig.accept(table([one], offset=number))
+    assert target.log == ["stage", "commit 0", "load repair shop.orders", "part", "stage", "commit 1"]
+    assert ids(target) == {5}
+
+
 def test_skipped_repair_leaves_its_table_inconsistent() -> None:
     target = Upserts()
     Rig(target, history([0], 0), skips=Skips([Seqno(0)], "me@here", "why")).accept(table(log(*repair(0))))
