@@ -88,7 +88,7 @@ def fill(bench: Bench) -> None:
     bench.sql(f"INSERT INTO {name}.users VALUES {users}; INSERT INTO {name}.pair VALUES {pairs}")
 
 
-def damage(copy: AnyCopy) -> int:
+def damage(copy: AnyCopy) -> None:
     """300 rows missing, 300 too many, 400 wrong of `users`, unique values swapped among them; and some of `pair`."""
     users, pair = copy.name("users"), copy.name("pair")
     odd = ", ".join(map(str, MISSING))
@@ -110,7 +110,6 @@ def damage(copy: AnyCopy) -> int:
     ]
     for statement in statements:
         copy.query(statement)
-    return len(MISSING) + len(EXTRA) + len(WRONG)
 
 
 @contextmanager
@@ -178,10 +177,12 @@ def test_thousand_rows_changed_on_the_target_are_mended_under_load(
             until(lambda: process.popen.poll() is not None or copy.has("first_one"))
             copy.query(f"CREATE UNIQUE INDEX by_user ON {copy.name('users')} (mail)")
             with writing(bench):
-                differences = damage(copy)
+                damage(copy)
                 code, before = verify(copy, "--stall-timeout", "30")
                 assert (code, before["verdict"]) == (9, "different")
+                began = time.monotonic()
                 code, after = verify(copy, "--repair", "--stall-timeout", "60")
+                repaired_in = time.monotonic() - began
             assert (code, after["verdict"], after["not_repaired"]) == (0, "equal", {}), after
             bench.sql(f"CREATE TABLE {bench.service}.last_one (id INT PRIMARY KEY)")
             until(lambda: process.popen.poll() is not None or copy.has("last_one"))
@@ -191,11 +192,14 @@ def test_thousand_rows_changed_on_the_target_are_mended_under_load(
             process.wait()
         assert producing.stop() == 0, producing.text
     users = after["repaired"][f"{bench.service}.users"]
-    # The stream itself has mended values of wrong rows, not those of swapped ones.
+    pair = after["repaired"][f"{bench.service}.pair"]
+    # The stream itself has mended values of wrong rows, not those of swapped ones; and a few rows that it changes all the
+    # time differ in each comparison.
     assert (users["missing"], users["extra"]) == (len(MISSING), len(EXTRA))
-    assert sum(users.values()) <= differences
-    assert users["changed"] >= SWAPPED + (len(WRONG) - SWAPPED) // 2
-    assert after["repaired"][f"{bench.service}.pair"] == {"missing": 2, "extra": 2, "changed": 2}
+    assert SWAPPED + (len(WRONG) - SWAPPED) // 2 <= users["changed"] <= len(WRONG) + 20
+    assert (pair["missing"], pair["extra"]) == (2, 2)
+    assert 2 <= pair["changed"] <= 22
+    print(after["repaired"], f"{repaired_in:.1f} s")
     for table, columns in (("users", "id, mail, v"), ("pair", "b, v"), ("ledger", "n, v")):
         source, target = both(copy, table, columns)
         assert target == source, table
