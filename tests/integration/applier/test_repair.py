@@ -193,8 +193,8 @@ def test_thousand_rows_changed_on_the_target_are_mended_under_load(
         assert producing.stop() == 0, producing.text
     users = after["repaired"][f"{bench.service}.users"]
     pair = after["repaired"][f"{bench.service}.pair"]
-    # The stream itself has mended values of wrong rows, not those of swapped ones; and a few rows that it changes all the
-    # time differ in each comparison.
+    # The stream itself has mended some wrong rows, not swapped ones; a few that it changes all the time differ in each
+    # comparison.
     assert (users["missing"], users["extra"]) == (len(MISSING), len(EXTRA))
     assert SWAPPED + (len(WRONG) - SWAPPED) // 2 <= users["changed"] <= len(WRONG) + 20
     assert (pair["missing"], pair["extra"]) == (2, 2)
