@@ -134,7 +134,7 @@ def _keys(
         raise PreflightError(f"its load has begun and not ended: thl load {name}")
     columns = [compared.columns[index] for index in compared.key]
     keys = tuple(
-        tuple(_text(column, value) for column, value in zip(columns, difference.key, strict=True))
+        tuple(text_of(column, value) for column, value in zip(columns, difference.key, strict=True))
         for difference in table.differences
     )
     check_keys(described, keys)
@@ -143,7 +143,12 @@ def _keys(
     return keys
 
 
-def _text(column: ComparedColumn, value: Form) -> str:
+def text_of(column: ComparedColumn, value: Form) -> str:
+    """A value of a key, as a request names it.
+
+    Raises:
+        Unsupported: it is none of a key.
+    """
     if value is None:
         raise Unsupported(f"the target has a row whose key is NULL in {column.name}: delete it by hand")
     if column.kind is ValueForm.BYTES:
