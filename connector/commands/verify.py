@@ -192,7 +192,7 @@ def _show(
     if as_json:
         shown = {"verdict": report.verdict, **asdict(report), **(more or {})}
         for difference in (one for table in shown["tables"] for one in table["differences"]):
-            del difference["key"]
+            del difference["key"], difference["values"]
         click.echo(json.dumps(shown, indent=indent))
         return
     for name, rows in (more or {}).get("repaired", {}).items():

@@ -115,16 +115,17 @@ def _examine(
             counts = f"({of_source.total()} on the source, {of_target.total()} on the target)"
             differences.append(Difference(DifferenceKind.COUNT, row, counts))
         else:
-            differences.append(Difference(DifferenceKind.CHANGED, row, _columns(of_source, of_target, names), values))
+            changed = _columns(of_source, of_target, names)
+            detail = f"({'; '.join(changed)})"
+            differences.append(Difference(DifferenceKind.CHANGED, row, detail, values, frozenset(changed)))
     return differences
 
 
-def _columns(of_source: Counter[Row], of_target: Counter[Row], names: Sequence[str]) -> str:
+def _columns(of_source: Counter[Row], of_target: Counter[Row], names: Sequence[str]) -> list[str]:
     source = next(iter(of_source - of_target or of_source))
     target = next(iter(of_target - of_source or of_target))
-    changed = [
+    return [
         f"{name}: {shown(a)} on the source, {shown(b)} on the target"
         for name, a, b in zip(names, source, target, strict=True)
         if a != b
     ]
-    return f"({'; '.join(changed)})"

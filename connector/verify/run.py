@@ -43,7 +43,7 @@ def verify(
 
     The source's view is opened first; then the target is waited for until it has everything in that view. While the
     source is written to, the target may be ahead of the view: tables that differ are then compared again, a few times,
-    and only differences that occur in every round are reported. A target that makes no progress is compared once.
+    and only differences that are the same in every round are reported. A target that makes no progress is compared once.
 
     Args:
         config: names both servers.
@@ -94,8 +94,15 @@ def _lasting(before: TableReport | None, now: TableReport) -> TableReport:
         difference.what is DifferenceKind.MORE for difference in (*before.differences, *now.differences)
     ):
         return now
-    rows = {difference.row for difference in before.differences}
-    return replace(now, differences=tuple(difference for difference in now.differences if difference.row in rows))
+    earlier: dict[str, list[Difference]] = {}
+    for difference in before.differences:
+        earlier.setdefault(difference.row, []).append(difference)
+    return replace(
+        now,
+        differences=tuple(
+            one for one in now.differences if any(one.lasts(other) for other in earlier.get(one.row, ()))
+        ),
+    )
 
 
 def open_reader(config: Config) -> TargetReader:
