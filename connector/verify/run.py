@@ -43,7 +43,7 @@ def verify(
 
     The source's view is opened first; then the target is waited for until it has everything in that view. While the
     source is written to, the target may be ahead of the view: tables that differ are then compared again, a few times,
-    and only differences that are the same in every round are reported. A target that makes no progress is compared once.
+    and only differences that every round has found the same are reported. A target without progress is compared once.
 
     Args:
         config: names both servers.
