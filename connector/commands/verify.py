@@ -151,7 +151,7 @@ def _repair(
     elif report.verdict is Verdict.DIFFERENT:
         found = repairs_of(config, report, by=who(), now=clock.now())
         left = dict(found.refused)
-    if not as_json:
+    if not (as_json or report.equal):
         click.echo(_text(report))
     if found.requests:
         left |= Mending(config, patience=patience, clock=clock).mend(found.requests)
@@ -199,7 +199,7 @@ def _show(
         click.echo(f"{name}: repaired ({', '.join(f'{count:,} {kind}' for kind, count in rows.items())})")
     for name, why in (more or {}).get("not_repaired", {}).items():
         click.echo(f"{name}: NOT repaired: {why}")
-    click.echo(_text(report) if more is None or any(more.values()) else _verdict(report))
+    click.echo(_text(report))
 
 
 def _text(report: Report) -> str:
