@@ -13,6 +13,7 @@
 - `inspect/`: prints events of the log and of binary log files.
 - `status/`: how far a service is.
 - `verify/`: compares source and target.
+- `repair/`: mends rows that differ, through the log.
 - `check/`: checks that everything configured is there and set up.
 - `commands/`: the commands of `thl`.
 - `cli`: the program `thl`: imports a command when it is called, and prints errors.

@@ -94,8 +94,8 @@ class OpenCommit:
     def collect(self, release: Release[Message]) -> None:
         """Collect the changes of an event's fragments; the target gets its statements at its end."""
         header, edge = release.header, self.edge
-        if edge is not None and edge.part is Part.WHOLE and release.first:
-            self._add_edge(edge, header)  # before its rows
+        if edge is not None and edge.precedes_rows and release.first:
+            self._add_edge(edge, header)
         ddl = header.kind is Kind.DDL
         held = self._compactor.size + sum(message.size for message in release.bodies)
         for message in release.bodies:
@@ -111,7 +111,7 @@ class OpenCommit:
             self._rows = self._compactor.add(whole, self._rows)
         if ddl and release.complete:
             self._define(header)
-        elif edge is not None and edge.part is not Part.WHOLE and release.complete:
+        elif edge is not None and not edge.precedes_rows and release.complete:
             self._add_edge(edge, header)
 
     def _add_edge(self, edge: LoadEvent, header: FragmentHeader) -> None:
@@ -189,7 +189,8 @@ class OpenCommit:
             first, last = self._position.seqno + 1, self.events.last
             seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"
             error.where = {"service": self._position.service, "seqno": seqno, **error.where}
-            skippable = "--done-seqno" not in error.hint and self.edge is None
+            skippable = "--done-seqno" not in error.hint
+            skippable = skippable and (self.edge is None or self.edge.part is Part.REPAIR)
             if isinstance(error, TargetDiffers | ValueNotRepresentable) and skippable:
                 skip = "to skip an event, which leaves its tables inconsistent: thl apply --skip-seqno"
                 skip += f" {first} --reason …" if seqno == first else f" N --reason … (thl list shows {seqno})"

@@ -119,7 +119,7 @@ class Skips:
                 seqno=header.seqno,
                 snapshot=header.metadata["snapshot"],
             )
-        if header.kind is Kind.LOAD and header.metadata.get(PART) != Part.ROWS:
+        if header.kind is Kind.LOAD and header.metadata.get(PART) not in (Part.ROWS, Part.REPAIR):
             raise ConfigError(
                 "the start and the end of a table's load, and the rows of a table without a key, cannot be skipped",
                 hint="--exclude-table goes on without the table, until it is loaded again (thl load)",

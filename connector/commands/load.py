@@ -196,7 +196,7 @@ def _asked_to_end(control: ControlState, patterns: Sequence[str], now: int) -> l
 
     under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads, control.trapped)]
     return [
-        replace(control.load_requests[name], asked_at=now, asked_by=who(), cancel=True)
+        replace(control.load_requests[name], asked_at=now, asked_by=who(), cancel=True, keys=())
         for name in _matching(patterns, under_way, "no load is under way of", "thl load --status shows all", None)
     ]
 
@@ -233,7 +233,10 @@ def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> N
         of = f" of about {load.estimate}" if load.estimate else ""
         rows = f", {load.rows} rows{of}" if load.rows is not None else ""
         click.echo(
-            escaped(f"{load.table}{_for(load.targets)}: {load.state}{rows}{f': {load.why}' if load.why else ''}")
+            escaped(
+                f"{load.table}{_for(load.targets)}: {'repair, ' if load.keys else ''}{load.state}{rows}"
+                f"{f': {load.why}' if load.why else ''}"
+            )
         )
     if not shown:
         click.echo("no table was loaded, and none was asked for")
@@ -247,6 +250,7 @@ def _fields(load: NewestLoad) -> dict[str, Any]:
         "state": str(load.state),
         "rows": load.rows,
         "estimate": load.estimate,
+        "keys": load.keys,
         "why": load.why,
     }
 

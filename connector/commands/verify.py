@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from connector.commands.grammar.command import JSON, command, option
 from connector.commands.grammar.ending import stop_at_signals
-from connector.commands.grammar.options import configured, text_or_json
+from connector.commands.grammar.options import configured, text_or_json, who
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,7 @@ TABLES = "Tables"
     examples={
         "thl verify": "Compare every captured table.",
         "thl verify --table shop.orders --format json": "Compare one table.",
+        "thl verify --repair": "Compare, and mend the rows that differ, through the log.",
         "thl verify --every 3600 --ignore 'shop.*_log'": "Compare every hour, without some tables.",
     },
 )
@@ -49,6 +50,12 @@ TABLES = "Tables"
     help="Compare anyway when the target lags and has made no progress for this long.",
 )
 @option(
+    "--repair",
+    is_flag=True,
+    help="Mend the rows that differ: the producer publishes them as they are on the source, and the applier replaces "
+    "the target's. Then compare these tables again. Up to 10,000 rows of a table.",
+)
+@option(
     "--every",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
@@ -63,6 +70,7 @@ def verify(
     ignore: tuple[str, ...],
     *,
     stall_timeout: float,
+    repair: bool,
     every: float | None,
     as_json: bool,
 ) -> None:
@@ -74,14 +82,23 @@ def verify(
 
     Exits with 9 when tables differ, and with 13 when none differ but not all captured tables were compared; tables that
     match --ignore do not count. With --every, metrics.port serves the results.
+
+    With --repair the exit code is that of the second comparison. A repair that producer or applier do not finish within
+    --stall-timeout seconds without progress goes on without this command: thl load --status shows it, thl load
+    --cancel ends it.
     """
     from functools import partial
 
+    from connector.errors import ConfigError
     from connector.verify import verify as compare
 
+    if repair and every is not None:
+        raise ConfigError("--repair compares once more, and --every for ever: give one of them")
     show = partial(
         _show, config, every_table=not (tables or ignore), as_json=as_json, indent=2 if every is None else None
     )
+    if repair:
+        ctx.exit(EXIT_CODES[_repair(config, tables, ignore, patience=stall_timeout, as_json=as_json, show=show)])
     if every is None:
         report = compare(config, tables or None, ignored=ignore, patience=stall_timeout)
         show(report)
@@ -110,7 +127,54 @@ def _go_on(
     return watch(config, tables or None, show, patience=patience, every=every, stop=stop, clock=clock, ignored=ignored)
 
 
-def _show(config: Config, report: Report, *, every_table: bool, as_json: bool, indent: int | None) -> None:
+def _repair(
+    config: Config,
+    tables: tuple[str, ...],
+    ignored: tuple[str, ...],
+    *,
+    patience: float,
+    as_json: bool,
+    show: Callable[..., None],
+) -> Verdict:
+    """Compare, mend what differs, and compare the mended tables again; returns the verdict on all tables."""
+    from connector.clock import SystemClock
+    from connector.repair.mending import Mending
+    from connector.repair.repairs import MOST_KEYS, Repairs, repaired_rows, repairs_of
+    from connector.verify import Verdict
+    from connector.verify import verify as compare
+
+    clock = SystemClock()
+    report = compare(config, tables or None, ignored=ignored, patience=patience, clock=clock, named=MOST_KEYS)
+    found, left = Repairs(), dict[str, str]()
+    if report.lags:
+        left = {table.name: "the target was not at the source's position" for table in report.tables if not table.equal}
+    elif report.verdict is Verdict.DIFFERENT:
+        found = repairs_of(config, report, by=who(), now=clock.now())
+        left = dict(found.refused)
+    if not (as_json or report.equal):
+        click.echo(_text(report))
+    if found.requests:
+        left |= Mending(config, patience=patience, clock=clock).mend(found.requests)
+        again = compare(config, sorted(found.requests), patience=patience, clock=clock)
+        later = {table.name: table for table in again.tables}
+        report = replace(again, tables=tuple(later.get(one.name, one) for one in report.tables),
+                         filtered=report.filtered, left_out=report.left_out)  # fmt: skip
+    equal = {table.name for table in report.tables if table.equal}
+    mended = {name: repaired_rows(rows) for name, rows in sorted(found.rows.items()) if name in equal}
+    left = {name: why for name, why in left.items() if name not in equal}
+    show(report, more={"repaired": mended, "not_repaired": left})
+    return report.verdict
+
+
+def _show(
+    config: Config,
+    report: Report,
+    *,
+    every_table: bool,
+    as_json: bool,
+    indent: int | None,
+    more: dict[str, Any] | None = None,
+) -> None:
     """Remove the marks of tables that are equal, and print the report."""
     from connector.errors import PreflightError
     from connector.targets.open import open_signal_table
@@ -125,8 +189,17 @@ def _show(config: Config, report: Report, *, every_table: bool, as_json: bool, i
         click.echo(f"marks of tables with skipped events cannot be removed: {error.message}", err=True)
     for one in cleared:
         click.echo(f"{one.schema}.{one.table} is equal again; marked since event {one.since}: {one.reason}", err=True)
-    shown = {"verdict": report.verdict, **asdict(report)}
-    click.echo(json.dumps(shown, indent=indent) if as_json else _text(report))
+    if as_json:
+        shown = {"verdict": report.verdict, **asdict(report), **(more or {})}
+        for difference in (one for table in shown["tables"] for one in table["differences"]):
+            del difference["key"], difference["values"]
+        click.echo(json.dumps(shown, indent=indent))
+        return
+    for name, rows in (more or {}).get("repaired", {}).items():
+        click.echo(f"{name}: repaired ({', '.join(f'{count:,} {kind}' for kind, count in rows.items())})")
+    for name, why in (more or {}).get("not_repaired", {}).items():
+        click.echo(f"{name}: NOT repaired: {why}")
+    click.echo(_text(report))
 
 
 def _text(report: Report) -> str:

@@ -110,7 +110,9 @@ def request_of(key: bytes, value: bytes | None) -> Request | None:
 def _read_request(key: bytes, value: bytes) -> LoadRequest:
     with reading("a control record", key=key[:80]):
         known = _known(LoadRequest, json.loads(value))
-        known |= {name: tuple(known[name]) for name in ("published", "targets") if known.get(name) is not None}
+        listed = ("published", "targets", "key_columns")
+        known |= {name: tuple(known[name]) for name in listed if known.get(name) is not None}
+        known["keys"] = tuple(map(tuple, known.get("keys", ())))
         return checked.record(LoadRequest(table=_table_of(key, LOAD_REQUEST_KEY), **known))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from connector.errors import Unsupported
@@ -29,6 +29,7 @@ class OpenRound:
             round's table has no primary key, whatever key the stream finds its rows by.
         spoiled: published names of tables whose rows are of no use.
         all_spoiled: none are of use.
+        repaired: those tables of which it reads some keys alone.
     """
 
     round: Round
@@ -37,6 +38,7 @@ class OpenRound:
     changed: dict[TableName, set[bytes] | None] = field(default_factory=dict)
     spoiled: set[TableName] = field(default_factory=set)
     all_spoiled: bool = False
+    repaired: Collection[TableName] = ()
 
     @property
     def reached(self) -> bool:

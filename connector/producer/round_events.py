@@ -88,29 +88,30 @@ class RoundEvents(LoadEvents):
             The number of rows of each table; None if the producer was stopped meanwhile.
         """
         rows = dict.fromkeys(chosen, 0)
-        whole: TableName | None = None  # the table without a key whose event is open
+        whole: TableName | None = None  # the table whose rows are one event, which is open
         for name, rows_read in self._rows(opened, chosen):
             if stop.is_set():
                 if whole is not None:
                     raise Stopped
                 return None
             table = self.read.tables[name]
+            part = Part.REPAIR if name in opened.repaired else Part.ROWS if table.has_key else Part.WHOLE
             if whole not in (None, name):
                 self._put([TransactionBatch(None, [], self._end())])
                 whole = None
-            if table.has_key:
-                self.put(_event(chosen[name], Part.ROWS, table), [rows_read])
+            if part is Part.ROWS:
+                self.put(_event(chosen[name], part, table), [rows_read])
             else:
                 begin = None
                 if whole is None:
-                    begin = self._start(Kind.LOAD, _event(chosen[name], Part.WHOLE, table).metadata())
+                    begin = self._start(Kind.LOAD, _event(chosen[name], part, table).metadata())
                 self._put([TransactionBatch(begin, [rows_read], None)])
                 whole = name
             rows[name] += rows_read.count
         if whole is not None:
             if self.read.failed(whole):
                 # The next epoch voids the event.
-                raise SourceUnavailable("the rows of a table without a key could not be read", table=whole)
+                raise SourceUnavailable("the rows of a table, which are one event, could not be read", table=whole)
             self._put([TransactionBatch(None, [], self._end())])
         for name, state in chosen.items():
             table = self.read.tables[name]

@@ -31,6 +31,7 @@ from connector.kafka.requests import new_load
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, outstanding
+from connector.log.ids import Seqno
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
@@ -38,6 +39,7 @@ from connector.log.transaction.position import PositionRecord
 from connector.producer.going_online import Online
 from connector.producer.initial_load import begin_table
 from connector.producer.open_round import OpenRound
+from connector.producer.repair import begin_repair, end_repair
 from connector.producer.round_events import RoundEvents
 from connector.producer.sources.source import EventSource, OpenedTable, Round
 
@@ -153,12 +155,14 @@ class TableLoads:
         under_way = {request.table: (request, state) for request, state in self._outstanding()}
         now = self._clock.now()
         records: list[LoadRequest | TableLoad] = []
-        for name, (request, state) in under_way.items():
+        for name, (request, state) in list(under_way.items()):
             if name in change.tables and change.tables[name] is None:
                 ended = state or TableLoad.of(request, now)
                 why = "the table was dropped or renamed"
                 records.append(self._changed(replace(ended, state=LoadState.CANCELLED, at=now, why=why)))
                 LOG.info("the load of a table has stopped", extra=self._fields(name, why=why))
+                if request.keys:
+                    del under_way[name]  # the rows of its new name need no load
         for new, old in change.renamed.items():
             if new in under_way or old in under_way:
                 asked_by, targets = f"the renaming of {old}", under_way[old if old in under_way else new][0].targets
@@ -182,6 +186,7 @@ class TableLoads:
     def _open(self, online: Online) -> None:
         now = self._clock.monotonic()
         ready = [one for one in self._outstanding() if self._postponed.get(one[0].table, 0.0) <= now]
+        ready.sort(key=lambda one: not one[0].keys)  # repairs, which are small, need not wait for loads
         waiting = ready[: self._together]
         if not waiting or now < self._not_before:
             return
@@ -219,7 +224,8 @@ class TableLoads:
         """Open a round; None if the stream is too far from it, and why."""
         locked = self._config.source.snapshot.lock == "brief" or self._spoiled_rounds >= SPOILED_ROUNDS
         after = {request.table: None if state is None else state.after for request, state in waiting}
-        round_ = self._source.round(after, brief=locked)
+        keys = {request.table: request.keys for request, _ in waiting if request.keys}
+        round_ = self._source.round(after, keys, brief=locked)
         with ExitStack() as closing:
             closing.callback(round_.close)
             round_.open(position.gtid_set)
@@ -231,7 +237,7 @@ class TableLoads:
             closing.pop_all()
         published = {one.published: set[bytes]() if one.has_key else None for one in round_.tables.values()}
         loads = {request.table: request.load for request, _ in waiting}
-        return OpenRound(round_, loads, read, published), ""
+        return OpenRound(round_, loads, read, published, repaired=keys), ""
 
     def _publish(self, online: Online, opened: OpenRound) -> None:
         """Publish a round at its position."""
@@ -248,7 +254,13 @@ class TableLoads:
                 self._stop_load(online, request, state, PreflightError(WITHOUT_TRANSACTIONS, table=request.table))
                 continue
             usable = opened.round.brief or not (opened.all_spoiled or table.published in opened.spoiled)
-            if state is None or state.key != table.key:
+            if request.table in opened.repaired:
+                try:
+                    begun = begin_repair(request, table, self._clock.now())
+                except SourceChanged as changed:
+                    self._stop_load(online, request, state, changed)
+                    continue
+            elif state is None or state.key != table.key:
                 # The stream's changes before the beginning may be missing on a target that had left the table out.
                 usable = usable and state is None and (opened.round.brief or not opened.changed[table.published])
                 begun = self._begin(at, request, table)
@@ -258,6 +270,7 @@ class TableLoads:
                 chosen[request.table] = begun
         self._spoiled_rounds = 0 if chosen else self._spoiled_rounds + 1
         faults.point("load.before_rows")
+        first = at.next
         try:
             rows = at.publish(opened, chosen, self._stop)
         except (BrokerUnavailable, Fenced):
@@ -276,8 +289,16 @@ class TableLoads:
         if rows is None:
             return
         faults.point("load.mid_round")
+        upto = Seqno(at.next - 1)
         for name, state in chosen.items():
-            self._record(at, opened.round, name, replace(state, rows=state.rows + rows[name]))
+            state = replace(state, rows=state.rows + rows[name])  # noqa: PLW2901
+            if name not in opened.repaired:
+                self._record(at, opened.round, name, state)
+            elif failed := opened.round.failed(name):
+                self._stop_load(online, self._requests[name], state, failed)
+            else:
+                online.publisher.put([self._changed(end_repair(state, first, upto, self._clock.now()))])
+                LOG.info("repaired a table", extra=self._fields(name, load=state.load, rows=state.rows))
         self._stop_missing(online, opened.round)
         seconds = self._clock.monotonic() - began
         total = sum(rows.values())
@@ -290,7 +311,11 @@ class TableLoads:
         before = self._states.get(request.table)
         together = self._published_together(request.table, request.load)
         joins = bool(together) and (before is None or before.load != request.load)
-        state = self._changed(begin_table(at, request, table, self._clock.now(), joins=joins))
+        more: list[LoadRequest] = []
+        if self._requests[request.table].keys:  # a repair is not enough
+            self._requests[request.table] = request
+            more.append(request)
+        state = self._changed(begin_table(at, request, table, self._clock.now(), [*more], joins=joins))
         if not joins:  # targets start over, with the rows of all of them
             for other in together:
                 again = replace(other, state=LoadState.LOADING, after=None, rows=0, begin=state.begin, last=state.last)
@@ -333,7 +358,7 @@ class TableLoads:
 
     def _stop_load(self, online: Online, request: LoadRequest, state: TableLoad | None, error: ConnectorError) -> None:
         now = self._clock.now()
-        state = state or TableLoad.of(request, now)
+        state = state or TableLoad.of(request, now, self._states.get(request.table))
         why = error.located[:REASON_CHARACTERS]
         online.publisher.put([self._changed(replace(state, state=LoadState.STOPPED, at=now, why=why))])
         LOG.error("the load of a table has stopped", extra=self._fields(request.table, why=error))

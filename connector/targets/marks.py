@@ -10,7 +10,7 @@ class Marks:
     """The marks of a table.
 
     Args:
-        name: their name.
+        name: their name; "": there are none, and no row counts as marked (a repair).
         key: the index of each of their columns in the table's columns.
         unique_keys: likewise the columns of each unique index of the target's table, without its primary key.
         in_place: the table has no other unique index, so rows are replaced by upserts; otherwise they are deleted and

@@ -6,10 +6,13 @@ that a running exclusion costs no new schema; the schemas get them before an exc
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
+from connector.errors import TargetDiffers
 from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import Column, TableName
@@ -25,6 +28,8 @@ from connector.targets.target_schema import (
     marks,
 )
 
+LOG: Final = logging.getLogger(__name__)
+
 
 class StagedSchema:
     """The tables and exclusions of an applier's target, and what the next commit changes of them.
@@ -32,11 +37,14 @@ class StagedSchema:
     Attributes:
         tables: the schema after the staged changes.
         uncounted: row changes of excluded tables since the last commit.
+        repaired: the table whose rows the next commit repairs; None: it is no repair.
     """
 
     def __init__(self) -> None:
         self.tables = TargetSchema()
         self.uncounted = Counter[TableName]()
+        self.repaired: TableName | None = None
+        self._refused_repair: TableName | None = None  # the table whose repair the next commit leaves out
         self._saved = TargetSchema()  # as the last commit left it
         self._counted = Counter[TableName]()  # of earlier commits, not yet in the schemas
 
@@ -54,6 +62,8 @@ class StagedSchema:
     def leaves_out(self, net: NetChanges) -> bool:
         """Return true if changes are not applied; count them if their table is excluded, but not in a replay."""
         name = net.layout.name
+        if name == self._refused_repair:
+            return True
         if name in self.tables.loading:
             return self.tables.loading[name].awaits
         if name not in self.tables.excluded:
@@ -61,6 +71,29 @@ class StagedSchema:
         if not net.again:
             self.uncounted[net.layout.name] += net.changes
         return True
+
+    def repair(self, name: TableName, check: Callable[[Table], None]) -> None:
+        """Begin the repair of a table, with the next commit. What the target refuses is left out, and logged.
+
+        Args:
+            name: the table.
+            check: checks that its rows may be deleted and inserted again; raises TargetDiffers if not.
+        """
+        table = self.tables.find(name)
+        try:
+            if table is not None and name not in self.tables.excluded:
+                check(table)
+            self.repaired = name
+        except TargetDiffers as error:
+            self._refused_repair = name
+            LOG.warning("a repair is left out", extra={"table": name, "why": error.located})
+
+    def marks(self, name: TableName) -> str | None:
+        """The name of the marks of a table; "" if it is repaired, None if it has no marks for another reason."""
+        entry = self.tables.loading.get(name)
+        if entry is not None:
+            return entry.marks or None
+        return "" if name == self.repaired else None
 
     def add_counts(self) -> None:
         """Add the counts to the schemas, before an exclusion gets another name or ends."""
@@ -131,10 +164,12 @@ class StagedSchema:
     def committed(self) -> None:
         """The commit succeeded."""
         self._saved = self.tables
+        self.repaired = self._refused_repair = None
         self._counted += self.uncounted
         self.uncounted.clear()
 
     def discard(self) -> None:
         """Return to the schema of the last commit."""
         self.tables = self._saved
+        self.repaired = self._refused_repair = None
         self.uncounted.clear()

@@ -99,6 +99,10 @@ class TargetDatabase(Protocol):
         Of a table without a key nothing is applied after `begin` and before `whole`, which deletes all rows; its own
         rows follow by `stage`. A `begin` while a table is being loaded starts over.
 
+        After `repair` the rows of the event follow by `stage`: whatever the target has under their keys, or of their
+        values in unique indexes, is replaced. Nothing else of this table changes, and it does not count as loading. If
+        deletes of its rows have effects of others, the repair is left out, and logged.
+
         Args:
             event: the event.
             ddl: its seqno, and for `begin` the statements that define the table.

@@ -2,7 +2,7 @@
 
 First every row is counted into one of `BUCKETS` by its key, and its digest added to the bucket's sum: equal counts
 and sums mean equal multisets (different ones agree with a probability of 2^-128). If buckets differ, the streams are
-read again, and the rows of some of these buckets are kept and compared one by one.
+read again, once or several times, and the rows of some of these buckets are kept and compared one by one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from connector.verify.values import Row, shown
 BUCKETS: Final = 1 << 14
 EXAMINED: Final = 256
 NAMED: Final = 500
+KEPT_ROWS: Final = 1 << 20  # of a table that are kept at a time, unless `EXAMINED` buckets have more
 _MODULUS: Final = 1 << 128
 
 Rows = Callable[[], Iterable[Row]]
@@ -34,13 +35,16 @@ class Sums:
     digests: list[int] = field(default_factory=lambda: [0] * BUCKETS)
 
 
-def compare(source: Rows, target: Rows, names: Sequence[str], key: Sequence[int]) -> tuple[int, tuple[Difference, ...]]:
+def compare(
+    source: Rows, target: Rows, names: Sequence[str], key: Sequence[int], named: int = NAMED
+) -> tuple[int, tuple[Difference, ...]]:
     """Compare two tables.
 
     Args:
         source, target: read the rows from the start, from one view each time.
         names: the names of the columns.
         key: indexes of the key's columns; empty: the whole row is the key.
+        named: the most differences that are named.
 
     Returns:
         The number of rows of the source, and the first differences.
@@ -56,11 +60,15 @@ def compare(source: Rows, target: Rows, names: Sequence[str], key: Sequence[int]
     rows = sum(of_source.counts)
     if not differing:
         return rows, ()
-    examined = frozenset(differing[:EXAMINED])
-    found = _examine(_kept(source(), key_of, examined), _kept(target(), key_of, examined), names, key)
-    if len(differing) > EXAMINED or len(found) > NAMED:
+    of_both = max(rows, sum(of_target.counts), 1)
+    at_once = max(EXAMINED, KEPT_ROWS * BUCKETS // of_both)
+    found: list[Difference] = []
+    while differing and len(found) <= named:
+        examined, differing = frozenset(differing[:at_once]), differing[at_once:]
+        found += _examine(_kept(source(), key_of, examined), _kept(target(), key_of, examined), names, key)
+    if differing or len(found) > named:
         total = f"and more: {rows} rows on the source, {sum(of_target.counts)} on the target"
-        found = [*found[:NAMED], Difference(DifferenceKind.MORE, detail=total)]
+        found = [*found[:named], Difference(DifferenceKind.MORE, detail=total)]
     return rows, tuple(found)
 
 
@@ -98,24 +106,26 @@ def _examine(
             continue
         example = next(iter(of_source or of_target))
         row = ", ".join(f"{names[index]}={shown(example[index])}" for index in key or range(len(names)))
+        values = tuple(example[index] for index in key)
         if not of_target:
-            differences.append(Difference(DifferenceKind.MISSING, row))
+            differences.append(Difference(DifferenceKind.MISSING, row, key=values))
         elif not of_source:
-            differences.append(Difference(DifferenceKind.EXTRA, row))
+            differences.append(Difference(DifferenceKind.EXTRA, row, key=values))
         elif of_source.keys() == of_target.keys():
             counts = f"({of_source.total()} on the source, {of_target.total()} on the target)"
             differences.append(Difference(DifferenceKind.COUNT, row, counts))
         else:
-            differences.append(Difference(DifferenceKind.CHANGED, row, _columns(of_source, of_target, names)))
+            changed = _columns(of_source, of_target, names)
+            detail = f"({'; '.join(changed)})"
+            differences.append(Difference(DifferenceKind.CHANGED, row, detail, values, frozenset(changed)))
     return differences
 
 
-def _columns(of_source: Counter[Row], of_target: Counter[Row], names: Sequence[str]) -> str:
+def _columns(of_source: Counter[Row], of_target: Counter[Row], names: Sequence[str]) -> list[str]:
     source = next(iter(of_source - of_target or of_source))
     target = next(iter(of_target - of_source or of_target))
-    changed = [
+    return [
         f"{name}: {shown(a)} on the source, {shown(b)} on the target"
         for name, a, b in zip(names, source, target, strict=True)
         if a != b
     ]
-    return f"({'; '.join(changed)})"

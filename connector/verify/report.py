@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from connector.verify.values import Row
 
 
 class DifferenceKind(StrEnum):
@@ -26,11 +28,23 @@ class Difference:
         what: the kind of the difference.
         row: the row's key columns and values, or the whole row without a key; "" for the table itself.
         detail: the columns with both values, or the counts.
+        key: the values of the row's key; none for the table itself, or without a key.
+        values: of a changed row each column that differs, with both values; none if that is not known.
     """
 
     what: DifferenceKind
     row: str = ""
     detail: str = ""
+    key: Row = field(default=(), compare=False, repr=False)
+    values: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+
+    def lasts(self, before: Difference) -> bool:
+        """Return True if an earlier comparison has found the same: no change of the source has come to it since.
+
+        What differs in other values is in transit: an event that changed a value has mended it.
+        """
+        same = (self.row, self.what) == (before.row, before.what)
+        return same and (not (self.values and before.values) or bool(self.values & before.values))
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.row or "the table", "is", self.what, self.detail) if part)

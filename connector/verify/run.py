@@ -16,7 +16,7 @@ from connector.config.model import Config
 from connector.errors import ConfigError
 from connector.mysql.transforms.filters import Filter
 from connector.patterns import glob
-from connector.verify.compare import compare
+from connector.verify.compare import NAMED, compare
 from connector.verify.postgres import PostgresReader
 from connector.verify.report import Difference, DifferenceKind, Report, TableReport
 from connector.verify.rules import comparable
@@ -37,12 +37,13 @@ def verify(
     ignored: Collection[str] = (),
     patience: float = 10.0,
     clock: Clock | None = None,
+    named: int = NAMED,
 ) -> Report:
     """Compare the captured tables of source and target.
 
     The source's view is opened first; then the target is waited for until it has everything in that view. While the
     source is written to, the target may be ahead of the view: tables that differ are then compared again, a few times,
-    and only differences that occur in every round are reported. A target that makes no progress is compared once.
+    and only differences that every round has found the same are reported. A target without progress is compared once.
 
     Args:
         config: names both servers.
@@ -50,6 +51,7 @@ def verify(
         ignored: patterns of tables that are not compared.
         patience: seconds without progress of the target after which it is compared as it is.
         clock: measures the waiting.
+        named: the most differences that are named of a table.
 
     Raises:
         SourceUnavailable, TargetUnavailable: a server does not answer.
@@ -73,7 +75,7 @@ def verify(
                 _refuse_filtered(tables, _filtered(filter, captured))
                 for name, table in sorted(captured.items()):
                     if name not in {*filtered, *left_out} and (chosen is None or name in chosen):
-                        found = _table(source, target, name, table, state)
+                        found = _table(source, target, name, table, state, named=named)
                         reports[name] = found if exact else _lasting(reports.get(name), found)
             chosen = {name for name, report in reports.items() if not report.equal}
             if exact or lags or not chosen or not remaining:
@@ -92,8 +94,15 @@ def _lasting(before: TableReport | None, now: TableReport) -> TableReport:
         difference.what is DifferenceKind.MORE for difference in (*before.differences, *now.differences)
     ):
         return now
-    rows = {difference.row for difference in before.differences}
-    return replace(now, differences=tuple(difference for difference in now.differences if difference.row in rows))
+    earlier: dict[str, list[Difference]] = {}
+    for difference in before.differences:
+        earlier.setdefault(difference.row, []).append(difference)
+    return replace(
+        now,
+        differences=tuple(
+            one for one in now.differences if any(one.lasts(other) for other in earlier.get(one.row, ()))
+        ),
+    )
 
 
 def open_reader(config: Config) -> TargetReader:
@@ -155,14 +164,20 @@ def _refuse_filtered(tables: Collection[str] | None, filtered: Collection[str]) 
 
 
 def _table(
-    source: SourceReader, target: TargetReader, name: str, table: ComparedTable | None, state: TargetState
+    source: SourceReader,
+    target: TargetReader,
+    name: str,
+    table: ComparedTable | None,
+    state: TargetState,
+    *,
+    named: int,
 ) -> TableReport:
     elsewhere = "" if table is None or table.target == table.name else ".".join(table.target)
-    schema, _, named = (elsewhere or name).partition(".")
-    if (since := state.excluded.get((schema, named))) is not None:
+    schema, _, called = (elsewhere or name).partition(".")
+    if (since := state.excluded.get((schema, called))) is not None:
         excluded = Difference(DifferenceKind.EXCLUDED, detail=f"since event {since} (thl apply --exclude-table)")
         return TableReport(name, 0, (excluded,), elsewhere)
-    if (since := state.loading.get((schema, named))) is not None:
+    if (since := state.loading.get((schema, called))) is not None:
         loading = Difference(DifferenceKind.LOADING, detail=f"since event {since} (thl load --status)")
         return TableReport(name, 0, (loading,), elsewhere)
     if table is None:
@@ -176,6 +191,6 @@ def _table(
         detail = f"(columns {', '.join(names)} on the source, {', '.join(there)} on the target)"
         return TableReport(name, 0, (Difference(DifferenceKind.CHANGED, detail=detail),), elsewhere)
     rows, differences = compare(
-        partial(source.rows, table), partial(target.rows, table.target, table.published), names, table.key
+        partial(source.rows, table), partial(target.rows, table.target, table.published), names, table.key, named
     )
     return TableReport(name, rows, differences, elsewhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -72,15 +73,19 @@ def marks(place: Place) -> int:
     return int(str(count))
 
 
+def called(place: Place, of: TableLayout) -> str:
+    """The name of a table at the target."""
+    return f'"{of.name}"' if place.schemaless else str(of.name)
+
+
 def unique(place: Place, of: TableLayout, column: str) -> None:
     """A user's unique index, which no transaction can defer."""
-    name = f'"{of.name}"' if place.schemaless else str(of.name)
-    place.run(f"CREATE UNIQUE INDEX by_user ON {name} ({column})")
+    place.run(f"CREATE UNIQUE INDEX by_user ON {called(place, of)} ({column})")
 
 
 def note_deletes(place: Place, of: TableLayout, *, on: bool = True) -> None:
     """A user's trigger that writes down the first column of each deleted row."""
-    name = f'"{of.name}"' if place.schemaless else str(of.name)
+    name = called(place, of)
     if not on:
         place.run("DROP TRIGGER by_user" if place.schemaless else f"DROP TRIGGER by_user ON {name}")
         return
@@ -577,6 +582,97 @@ class TestDuringLoad:
         begin(applier)
         with pytest.raises(TargetDiffers):
             applier.rows(net(LOOSE, deletes=[TestLoadWithoutKey.A]))
+
+
+def repair(applier: Applier, of: TableLayout, *rows: Any, gone: Sequence[int] = (), parts: int = 1) -> None:
+    """Apply the repair of a table as compaction leaves it: rows as updates, deletes with the key alone."""
+    stage_load(applier, Part.REPAIR, of=of, load="r1")
+    nothing = [(key, *[None] * (len(of.columns) - 1)) for key in gone]
+    for number in range(parts):
+        last = number == parts - 1
+        changes = [net(of, updates=rows[number::parts]), net(of, deletes=nothing if last else ())]
+        applier.target.stage(changes, last=last)
+    applier.commit(rows=len(rows) + len(gone))
+
+
+class TestRepair:
+    def people(self, place: Place, applier: Applier, *rows: Any) -> None:
+        applier.sql("CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50))")
+        applier.rows(net(PEOPLE, inserts=[ANN, BOB, EVE, *rows]))
+
+    def test_rows_that_are_missing_wrong_or_too_many_are_mended(self, place: Place, applier: Applier) -> None:
+        self.people(place, applier)
+        place.run(f"DELETE FROM {called(place, PEOPLE)} WHERE id = 1")
+        place.run(f"UPDATE {called(place, PEOPLE)} SET name = 'wrong' WHERE id = 2")
+        place.run(f"INSERT INTO {called(place, PEOPLE)} VALUES (7, 'extra', 'x')")
+        repair(applier, PEOPLE, ANN, BOB, gone=[7, 8])
+        assert place.read(PEOPLE) == [ANN, BOB, EVE]
+        assert shown(place) == (True, BASE_VERSION)
+        assert (states(place), marks(place)) == ({}, 0)
+
+    @pytest.mark.parametrize("parts", [1, 2])
+    def test_swapped_unique_values_are_mended(self, place: Place, applier: Applier, parts: int) -> None:
+        self.people(place, applier)
+        unique(place, PEOPLE, "mail")
+        name = called(place, PEOPLE)
+        place.run(f"UPDATE {name} SET mail = '-' WHERE id = 1")
+        place.run(f"UPDATE {name} SET mail = 'a' WHERE id = 2")
+        place.run(f"UPDATE {name} SET mail = 'b' WHERE id = 1")
+        place.run(f"DELETE FROM {name} WHERE id = 3")
+        place.run(f"INSERT INTO {name} VALUES (9, 'thief', 'e')")
+        repair(applier, PEOPLE, ANN, BOB, EVE, gone=[9], parts=parts)
+        assert place.read(PEOPLE) == [ANN, BOB, EVE]
+
+    def test_later_changes_of_the_table_are_strict(self, place: Place, applier: Applier) -> None:
+        self.people(place, applier)
+        repair(applier, PEOPLE, ANN)
+        place.run(f"DELETE FROM {called(place, PEOPLE)} WHERE id = 2")
+        with pytest.raises(TargetDiffers):
+            applier.rows(net(PEOPLE, updates=[BOB]))
+
+    def test_other_tables_in_its_commit_are_strict(self, place: Place, applier: Applier) -> None:
+        self.people(place, applier)
+        stage_load(applier, Part.REPAIR, of=PEOPLE)
+        with pytest.raises(TargetDiffers):
+            applier.rows(net(USERS, updates=[ANN]))
+
+    def test_discarded_repair_leaves_its_table_strict(self, place: Place, applier: Applier) -> None:
+        self.people(place, applier)
+        stage_load(applier, Part.REPAIR, of=PEOPLE)
+        applier.target.stage([net(PEOPLE, updates=[(4, "new", "n")])], last=False)
+        applier.target.discard()
+        with pytest.raises(TargetDiffers):
+            applier.rows(net(PEOPLE, updates=[(4, "new", "n")]))
+
+    def test_excluded_table_stays_as_it_is(self, place: Place, applier: Applier) -> None:
+        self.people(place, applier)
+        exclude(applier, "people")
+        repair(applier, PEOPLE, (4, "new", "n"), gone=[1])
+        assert place.read(PEOPLE) == [ANN, BOB, EVE]
+
+    def test_table_that_is_being_loaded_takes_it_as_rows_of_its_load(self, place: Place, applier: Applier) -> None:
+        self.people(place, applier)
+        begin(applier, "CREATE TABLE people (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50))", of=PEOPLE)
+        repair(applier, PEOPLE, (1, "ann", "new"), gone=[2])
+        end(applier, of=PEOPLE)
+        assert place.read(PEOPLE) == [(1, "ann", "new")]
+
+    def test_repair_is_left_out_where_others_act_on_deletes(self, place: Place, applier: Applier) -> None:
+        self.people(place, applier)
+        unique(place, PEOPLE, "mail")
+        note_deletes(place, PEOPLE)
+        repair(applier, PEOPLE, (1, "ann", "new"))
+        assert place.read(PEOPLE) == [ANN, BOB, EVE]
+        note_deletes(place, PEOPLE, on=False)
+        repair(applier, PEOPLE, (1, "ann", "new"))
+        assert place.read(PEOPLE) == [(1, "ann", "new"), BOB, EVE]
+
+    def test_rows_are_replaced_in_place_without_a_unique_index(self, place: Place, applier: Applier) -> None:
+        self.people(place, applier)
+        note_deletes(place, PEOPLE)
+        repair(applier, PEOPLE, (1, "ann", "new"), (4, "new", "n"), gone=[3])
+        assert place.read(PEOPLE) == [(1, "ann", "new"), BOB, (4, "new", "n")]
+        assert deleted(place) == [(3,)]
 
 
 def random_load(random: Random, older: bool) -> tuple[list[dict[str, Any]], dict[int, str], int]:

@@ -198,7 +198,9 @@ class ScriptedSource:
             raise self.snapshot_failures.pop(0)
         return ScriptedSnapshot(self)
 
-    def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> ScriptedRound:
+    def round(
+        self, after: Mapping[TableName, tuple[str, ...] | None], keys: Mapping[TableName, Any], *, brief: bool
+    ) -> ScriptedRound:
         return ScriptedRound(self, tuple(after))
 
     def _after(self, seen: GtidSet) -> ScriptedStream:

@@ -35,7 +35,7 @@ def without(Rows rows not None, set left_out not None):
     """Return the rows whose keys are not among these; the rows themselves if none is.
 
     Args:
-        rows: rows with after images of a table that has a key.
+        rows: rows of a table that has a key, with one image each.
         left_out: keys.
     """
     cdef Reader r = reader(rows)
@@ -44,8 +44,8 @@ def without(Rows rows not None, set left_out not None):
     ends = array("Q")
     for row in range(rows.count):
         start = r.at
-        image_key(r, rows, rows.before)
-        if image_key(r, rows, rows.after) not in left_out:
+        before, after = image_key(r, rows, rows.before), image_key(r, rows, rows.after)
+        if (before if after is None else after) not in left_out:
             data += rows.data[start : r.at]
             ends.append(len(data))
     if len(ends) == rows.count:

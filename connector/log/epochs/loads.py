@@ -36,6 +36,9 @@ class LoadRequest:
         cancel: the table's load is to be ended instead, whatever its ID.
         published: the table's name in the log; None: that on the source.
         targets: the IDs of the targets that it is for; none: all.
+        keys: of a repair: the keys that are read, each with the text of every column's value, as MySQL shows it, bytes
+            as hexadecimal digits; none: the whole table is loaded.
+        key_columns: of a repair: the key's columns when it was asked for, as in `TableLoad.key`.
     """
 
     table: TableName
@@ -45,6 +48,8 @@ class LoadRequest:
     cancel: bool = False
     published: tuple[str, str] | None = None
     targets: tuple[str, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
+    key_columns: tuple[str, ...] = ()
 
     @property
     def in_log(self) -> TableName:
@@ -86,9 +91,18 @@ class TableLoad:
     targets: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, request: LoadRequest, now: int) -> TableLoad:
-        """The state of a load that has no event yet; now in µs since 1970 UTC."""
-        return cls(table=request.table, load=request.load, state=LoadState.LOADING, began_at=now)
+    def of(cls, request: LoadRequest, now: int, before: TableLoad | None = None) -> TableLoad:
+        """The state of a load that has no event yet.
+
+        Args:
+            request: the load.
+            now: µs since 1970 UTC.
+            before: the state that this one replaces. If targets have begun its load, this one says so.
+        """
+        made = cls(table=request.table, load=request.load, state=LoadState.LOADING, began_at=now)
+        if before is None or not is_unfinished(before):
+            return made
+        return replace(made, begin=before.begin, last=before.last, targets=_of_both(request.targets, before.targets))
 
 
 def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], now: int) -> Iterator[TableLoad]:
@@ -104,7 +118,7 @@ def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableL
         if not request.cancel:
             continue
         if state is None or (state.load != request.load and state.state is not LoadState.LOADING):
-            state = TableLoad.of(request, now)
+            state = TableLoad.of(request, now, state)
         if state.state is LoadState.LOADING:
             yield replace(state, state=LoadState.CANCELLED, at=now, why=f"cancelled by {request.asked_by}")
 
@@ -120,13 +134,16 @@ def outstanding(
         trapped: the events that a later epoch goes on without: a load that had some of them begins again.
 
     Returns:
-        Each request, and its state; None: it has not begun.
+        Each request, and its state; None: it has not begun. Without its keys where the whole table is to be loaded.
     """
     found: list[tuple[LoadRequest, TableLoad | None]] = []
     for request in sorted(requests, key=lambda one: (one.asked_at, one.table)):
         state = states.get(request.table)
         if request.cancel:
             continue
+        if request.keys and state is not None and is_unfinished(state, trapped):
+            targets = _of_both(request.targets, state.targets)
+            request = replace(request, keys=(), targets=targets)  # noqa: PLW2901
         if state is None or state.load != request.load:
             state = None
         elif state.state not in {LoadState.LOADING, LoadState.ENDED}:
@@ -137,6 +154,15 @@ def outstanding(
             continue
         found.append((request, state))
     return found
+
+
+def is_unfinished(state: TableLoad, trapped: Sequence[Range] = ()) -> bool:
+    """True if targets may have begun a load, and are not whole without another: a repair is not enough.
+
+    Where a fork traps a load, it also traps the repair that has replaced it here.
+    """
+    ended = state.state is LoadState.ENDED and not overlaps(trapped, state.begin, state.last)
+    return state.begin != NO_SEQNO and not ended
 
 
 def targets_with_unfinished(
@@ -157,16 +183,19 @@ def targets_with_unfinished(
         trapped: as of `outstanding`.
     """
     request, state = requests.get(table), states.get(table)
-    waits = request is not None and not request.cancel and (state is None or state.load != request.load)
-    begun = (
-        state is not None
-        and state.begin != NO_SEQNO
-        and (state.state is not LoadState.ENDED or overlaps(trapped, state.begin, state.last))
+    waits = (
+        request is not None and not (request.cancel or request.keys) and (state is None or state.load != request.load)
     )
-    replaced = [one.targets for one, counts in ((request, waits), (state, begun)) if one is not None and counts]
-    if not targets or () in replaced:
-        return ()
-    return tuple(dict.fromkeys([*targets, *(target for one in replaced for target in one)]))
+    begun = state is not None and is_unfinished(state, trapped)
+    for one, counts in ((request, waits), (state, begun)):
+        if one is not None and counts:
+            targets = _of_both(targets, one.targets)
+    return tuple(targets)
+
+
+def _of_both(targets: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """The targets of two loads; none: all."""
+    return tuple(dict.fromkeys([*targets, *others])) if targets and others else ()
 
 
 def loaded_after(
@@ -183,7 +212,7 @@ def loaded_after(
         target: the ID of the target; "": it has none.
         requests, states, trapped: as of `outstanding`.
     """
-    asked = [one for one in requests if not one.cancel and (not one.targets or target in one.targets)]
+    asked = [one for one in requests if not (one.cancel or one.keys) and (not one.targets or target in one.targets)]
     to_begin = {request.table for request, state in outstanding(asked, states, trapped) if state is None}
     return frozenset(
         request.in_log

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connector.log.epochs.fork import Range, overlaps
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
@@ -23,6 +23,7 @@ class NewestLoad:
         asked_at: when it was asked for, in µs since 1970 UTC; 0: nobody knows.
         targets: the IDs of the targets that it is for; none: all.
         state: a `LoadState`, or "waiting": it has not begun.
+        keys: the number of keys that a repair is for; 0: it is of all rows.
         rows: the rows that were published; None: it has no state yet.
         estimate: approximate number of rows of the table; None: it has no state yet.
         why: the error that stopped it, or who ended it.
@@ -34,6 +35,7 @@ class NewestLoad:
     asked_at: int
     targets: tuple[str, ...]
     state: str
+    keys: int = 0
     rows: int | None = None
     estimate: int | None = None
     why: str = ""
@@ -62,7 +64,9 @@ class NewestLoad:
         if state is not None and state.load == request.load:
             again = state.state in (LoadState.LOADING, LoadState.ENDED) and overlaps(trapped, state.begin, state.last)
             if not again:
-                return cls._begun(state, request.in_log, request.asked_at, request.targets)
+                return replace(
+                    cls._begun(state, request.in_log, request.asked_at, request.targets), keys=len(request.keys)
+                )
         return cls(
             table=request.table,
             in_log=request.in_log,
@@ -70,6 +74,7 @@ class NewestLoad:
             asked_at=request.asked_at,
             targets=request.targets,
             state=LoadState.CANCELLED if request.cancel else WAITING,
+            keys=len(request.keys),
         )
 
     @classmethod

@@ -5,6 +5,10 @@ those that the table has at their place of the log. Between `BEGIN` and `END` an
 table's rows, so it does not expect the row that an event of the stream changes. The rows of a table without a key are
 one event (`WHOLE`), which replaces what an applier has of the table.
 
+A repair of a table is one event, too (`REPAIR`): of some keys the rows that the table has at its place of the log, and
+deletes, which have the key alone, of the keys that it has not. What an applier has under these keys may be anything.
+It neither begins nor ends a load.
+
 A load can be for some targets alone. On the others its events move the position, and change nothing.
 """
 
@@ -31,6 +35,7 @@ class Part(StrEnum):
     ROWS = "rows"
     WHOLE = "whole"
     END = "end"
+    REPAIR = "repair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,11 @@ class LoadEvent:
     def edge(self) -> bool:
         """True if the event changes more than rows, so that it is a barrier, and a commit of its own on a target."""
         return self.part is not Part.ROWS
+
+    @property
+    def precedes_rows(self) -> bool:
+        """True if it says what an applier does with the rows of the same event."""
+        return self.part in (Part.WHOLE, Part.REPAIR)
 
     def is_for(self, target: str) -> bool:
         """True if it is for a target.

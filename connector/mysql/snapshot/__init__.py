@@ -9,4 +9,5 @@
 - `load_round`: chunks of tables in one short view.
 - `estimate`: what a load would read, for `thl produce --dry-run`.
 - `table_rows`: the rows of a chunk.
+- `rows_by_key`: the rows of some keys, for a repair.
 """

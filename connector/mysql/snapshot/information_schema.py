@@ -18,7 +18,7 @@ from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.server.connection import Connection, Row, query, quoted, release
 from connector.mysql.server.snapshot_point import SnapshotPoint, fix_snapshot_point, prepare_session
-from connector.mysql.snapshot.key_ranges import KeyColumn, KeyRange, key_column
+from connector.mysql.snapshot.key_ranges import KeyColumn, Keys, key_column
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, Filter
 from connector.mysql.values.charsets import BINARY
 from connector.mysql.values.columns import Spec, keeping_invalid, text_spec
@@ -105,12 +105,17 @@ class SourceTable:
         return self.layout, self.select, self.created, self.charset
 
     @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns by which its rows can be divided, with what must stay as it is while they are."""
+        return tuple(f"{one.name} {one.base} {one.charset} {one.collation}" for one in self.divided_by)
+
+    @property
     def source(self) -> str:
         """The table's name in SQL."""
         return f"{quoted(self.layout.name.schema)}.{quoted(self.layout.name.table)}"
 
-    def sql(self, within: KeyRange) -> str:
-        """The SELECT of its rows in a range of its key, in the order of its key."""
+    def sql(self, within: Keys) -> str:
+        """The SELECT of its rows with some keys, in the order of its key."""
         columns = self.layout.columns
         order = ", ".join(quoted(columns[index].name) for index in self.layout.key) if self.ordered else ""
         condition = within.condition(self.divided_by)

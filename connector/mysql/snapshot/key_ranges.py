@@ -7,7 +7,7 @@ rows in the index, so ranges that follow each other hold each row once, whatever
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 Bound = tuple[str, ...]
 
@@ -56,6 +56,13 @@ def key_column(name: str, base: str, charset: str | None, collation: str | None)
     if base in TEXTS and charset and collation:
         return KeyColumn(name, base, charset, collation)
     return KeyColumn(name, base) if base in PLAIN or base in DATES or base in BYTES else None
+
+
+class Keys(Protocol):
+    """Keys of a table."""
+
+    def condition(self, columns: tuple[KeyColumn, ...]) -> str:
+        """An SQL condition that the rows of these keys fulfil; "" for all rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import pymysql
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.source import Source
-from connector.errors import ConnectorError, SourceChanged, SourceUnavailable
+from connector.errors import ConnectorError, SourceChanged, SourceUnavailable, Unsupported
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Action
 from connector.log.transaction.batch import Rows
@@ -43,8 +43,9 @@ from connector.mysql.server.source_state import end_position, gtid_executed
 from connector.mysql.snapshot.division import Division
 from connector.mysql.snapshot.handover import Closed, Handover
 from connector.mysql.snapshot.information_schema import read_schemas, read_tables
-from connector.mysql.snapshot.key_ranges import Bound, KeyRange
+from connector.mysql.snapshot.key_ranges import Bound, KeyRange, Keys
 from connector.mysql.snapshot.opened_table import CHANGED, Opened, lock_definitions, opened
+from connector.mysql.snapshot.rows_by_key import Key, RowsByKey
 from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
 
@@ -54,6 +55,7 @@ PATIENCE: Final = 5.0  # seconds until the source has executed what its log alre
 POLL_SECONDS: Final = 0.01
 EVENT_ROWS: Final = 50_000
 STALLED_SECONDS: Final = 120  # after which the source ends a session that takes nothing
+NO_VALUES: Final = frozenset({1292, 1300, 1366, 1525})  # the server takes a literal for none
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,12 @@ class Wanted:
     Args:
         name: the table, by its name on the source.
         after: its rows after this key; None: all.
+        keys: its rows under these keys alone; none: no matter which.
     """
 
     name: TableName
     after: Bound | None = None
+    keys: Sequence[Key] = ()
 
 
 class LoadRound:
@@ -184,6 +188,7 @@ class LoadRound:
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
         """Read for about `source.snapshot.round_seconds`: rows of some of the tables, as they are published.
 
+        Rows by their keys come first, a table after the other, each with the deletes of the keys that it has not.
         Tables without a key come last, each as a whole, one after the other.
 
         Raises:
@@ -191,12 +196,15 @@ class LoadRound:
         """
         settings = self._source.snapshot
         for wanted in self._asked:
-            if wanted.name in names:
+            if wanted.name in names and not wanted.keys:
                 table = self.tables[wanted.name].table
                 of_bytes = CHUNK_BYTES * max(1, table.estimate) // max(1, table.bytes)
                 rows = max(1, min(settings.chunk_rows, settings.max_rows_per_second or settings.chunk_rows, of_bytes))
                 self._divisions[wanted.name] = Division(table, rows if table.layout.key else None, wanted.after)
                 self._chunk_rows[wanted.name] = rows
+        yield from self._rows_by_keys(names)
+        if self._failed:
+            return
         self._deadline = self._clock.monotonic() + settings.round_seconds
         self._found = Handover(2 * self._source.batch_bytes, len(self._sessions))
         for number, session in enumerate(self._sessions):
@@ -207,6 +215,28 @@ class LoadRound:
         self._found = None
         yield from self._whole_tables()
 
+    def _rows_by_keys(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
+        session = self._sessions[0]
+        with speaking_to(self._source):
+            for name, keys in ((one.name, one.keys) for one in self._asked if one.keys and one.name in names):
+                try:
+                    by_key = RowsByKey(self.tables[name].table, keys)
+                    for within in by_key.sets:
+                        for rows in self._batches(session, name, within):
+                            by_key.found(rows)
+                            yield name, self._published(name, rows)
+                    yield from ((name, self._published(name, rows)) for rows in by_key.absent())
+                except SourceUnavailable:
+                    raise
+                except ConnectorError as error:
+                    self._failed[name] = error
+                    return  # the session is of no further use
+                except pymysql.MySQLError as error:
+                    if not error.args or error.args[0] not in NO_VALUES:
+                        raise
+                    self._failed[name] = Unsupported(f"a key is no value of its columns: {error.args[-1]}", table=name)
+                    return
+
     def _whole_tables(self) -> Iterator[tuple[TableName, Rows]]:
         session = self._sessions[0]
         with speaking_to(self._source):
@@ -215,7 +245,8 @@ class LoadRound:
                     self._divided += 1
                     chunk = division.next(session)
                     try:
-                        yield from ((name, rows) for rows in self._batches(session, name, chunk or KeyRange()))
+                        for rows in self._batches(session, name, chunk or KeyRange()):
+                            yield name, self._published(name, rows)
                     except SourceUnavailable:
                         raise
                     except ConnectorError as error:
@@ -290,7 +321,8 @@ class LoadRound:
     ) -> bool:
         """Read a chunk; return False after an error of its table, with which the session is of no further use."""
         try:
-            for rows in self._batches(session, name, chunk):
+            for read in self._batches(session, name, chunk):
+                rows = self._published(name, read)
                 found.put((name, rows), len(rows.data))
         except Closed:
             raise
@@ -302,16 +334,20 @@ class LoadRound:
             self._failed[name] = error
         return name not in self._failed
 
-    def _batches(self, session: Connection, name: TableName, chunk: KeyRange) -> Iterator[Rows]:
+    def _batches(self, session: Connection, name: TableName, within: Keys) -> Iterator[Rows]:
         table = self.tables[name].table
-        transform = self._filter.row_transform(table.layout)
         event_bytes = max(1, self._source.batch_bytes // 2)
-        for data, ends in table_rows(session, table, chunk, EVENT_ROWS, event_bytes):
-            rows = Rows(table.layout, Action.READ, data, ends)
-            if transform is not None:
-                new_data, new_ends, _, _ = transform.rows(Action.INSERT, bytes(data), bytes(ends), b"", b"")
-                rows = Rows(transform.layout, Action.READ, new_data, array("Q", new_ends))
-            yield rows
+        for data, ends in table_rows(session, table, within, EVENT_ROWS, event_bytes):
+            yield Rows(table.layout, Action.READ, data, ends)
+
+    def _published(self, name: TableName, rows: Rows) -> Rows:
+        transform = self._filter.row_transform(self.tables[name].table.layout)
+        if transform is None:
+            return rows
+        action = Action.INSERT if rows.action is Action.READ else rows.action
+        images = transform.rows(action, bytes(rows.data), bytes(rows.ends), rows.before, rows.after)
+        data, ends, before, after = images
+        return Rows(transform.layout, rows.action, data, array("Q", ends), before, after)
 
 
 def _all_with_gtids(session: Connection) -> bool:

@@ -52,8 +52,7 @@ class Opened:
     @property
     def key(self) -> tuple[str, ...]:
         """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
-        columns = (f"{one.name} {one.base} {one.charset} {one.collation}" for one in self.table.divided_by)
-        return self.table.created, *columns
+        return self.table.created, *self.table.key_columns
 
 
 def lock_definitions(session: Connection, names: Iterable[TableName]) -> None:

@@ -18,21 +18,21 @@ from pymysql.constants import CR
 from connector.errors import CorruptBinlog, ValueNotRepresentable
 from connector.mysql.server.connection import Connection
 from connector.mysql.snapshot.information_schema import SourceTable
-from connector.mysql.snapshot.key_ranges import KeyRange
+from connector.mysql.snapshot.key_ranges import Keys
 from connector.mysql.values.text_rows import ServerError, TextRows
 
 CHUNK: Final = 1 << 18
 
 
 def table_rows(
-    connection: Connection, table: SourceTable, within: KeyRange, max_rows: int, max_bytes: int
+    connection: Connection, table: SourceTable, within: Keys, max_rows: int, max_bytes: int
 ) -> Iterator[tuple[bytearray, array[int]]]:
     """Reads a chunk of a table in batches of Avro `Row` records and their ends.
 
     Args:
         connection: idle; must not be used before the iterator is exhausted.
         table: the table.
-        within: the keys of the chunk.
+        within: the keys of the rows.
         max_rows: maximum rows of a batch.
         max_bytes: a batch ends with the row that reaches them.
 

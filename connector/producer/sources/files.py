@@ -151,7 +151,13 @@ class FileSource:
         """Raise PreflightError: files have no initial load."""
         raise PreflightError("files have no initial load", service=self._config.service)
 
-    def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> Round:
+    def round(
+        self,
+        after: Mapping[TableName, tuple[str, ...] | None],
+        keys: Mapping[TableName, Sequence[tuple[str, ...]]],
+        *,
+        brief: bool,
+    ) -> Round:
         """Raise PreflightError: files have no tables to load."""
         raise PreflightError("files have no tables to load", service=self._config.service)
 

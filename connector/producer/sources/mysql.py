@@ -158,9 +158,15 @@ class MySqlSource:
         self.check(load=True)  # a foreign key that was created meanwhile is not in the log
         return snapshot
 
-    def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> LoadRound:
+    def round(
+        self,
+        after: Mapping[TableName, tuple[str, ...] | None],
+        keys: Mapping[TableName, Sequence[tuple[str, ...]]],
+        *,
+        brief: bool,
+    ) -> LoadRound:
         """A round of the loads of tables."""
-        wanted = [Wanted(name, key) for name, key in after.items()]
+        wanted = [Wanted(name, key, keys.get(name, ())) for name, key in after.items()]
         return LoadRound(self._source, self._capture(), wanted, self._clock, brief=brief)
 
     def estimate(self) -> tuple[list[TableEstimate], int]:

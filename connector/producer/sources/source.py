@@ -138,6 +138,8 @@ class Round(ReadOfSource, Protocol):
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
         """Read chunks of some of the tables for about a second; a table without a key is one chunk, and comes last.
 
+        Of a table that is repaired read the rows of the keys, then the deletes of the keys that it has not.
+
         Raises:
             SourceUnavailable: the source is gone.
         """
@@ -218,11 +220,18 @@ class EventSource(Protocol):
             SourceChanged: DDL changed the tables meanwhile; the next call may succeed.
         """
 
-    def round(self, after: Mapping[TableName, tuple[str, ...] | None], *, brief: bool) -> Round:
+    def round(
+        self,
+        after: Mapping[TableName, tuple[str, ...] | None],
+        keys: Mapping[TableName, Sequence[tuple[str, ...]]],
+        *,
+        brief: bool,
+    ) -> Round:
         """A round of the loads of tables.
 
         Args:
             after: each table, and the key after which its rows are wanted; None: all rows.
+            keys: the keys whose rows are wanted of a table that is repaired, as in `LoadRequest`.
             brief: with a brief lock.
 
         Raises:

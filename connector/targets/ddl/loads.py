@@ -105,11 +105,12 @@ def _refused_at(entry: Excluded, ddl: Ddl) -> bool:
 
 
 def tolerant(net: NetChanges, table: Table, schema: TargetSchema, marked: Marks | None) -> NetChanges:
-    """Return the changes of a table as upserts if it is being loaded and has a key."""
+    """Return the changes of a table as upserts if it is being loaded or repaired, and has a key."""
     entry = schema.loading.get(table.name)
-    if entry is None or not table.key:
+    if (entry is None and marked is None) or not table.key:
         return net
-    in_place = entry.state is LoadContent.NEW or (marked is not None and marked.in_place)
+    new = entry is not None and entry.state is LoadContent.NEW
+    in_place = new or (marked is not None and marked.in_place)
     return replacing(net) if in_place else once_more(net, partial=True)
 
 

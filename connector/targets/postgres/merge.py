@@ -151,7 +151,7 @@ def merge(
 
     if counts.moved:
         kept = ", ".join(f"c{index} = {new_or_old(index)}" for index in others or layout.key)
-        whole = "" if marked is None else f" AND {is_marked(marked.name, old_keys(layout, marked))}"
+        whole = "" if marked is None or not marked.name else f" AND {is_marked(marked.name, old_keys(layout, marked))}"
         sql = f"UPDATE {staging} s SET {kept} FROM {name} t WHERE s.thl_op = 'm' AND {base}{whole}"
         hint = NOT_LOADED if tolerance.again else ""
         yield Step(sql, f"found in {layout.name} that get another key", counts.moved, layout.name, hint)
@@ -191,7 +191,7 @@ def merge(
             sql += f" ON CONFLICT ({conflict}) DO {f'UPDATE SET {assignments}' if others else 'NOTHING'}"
         expected = None if tolerance.replaces and not others else counts.inserts + counts.moved
         yield Step(sql, f"inserted into {layout.name}", expected, layout.name)
-        if marked is not None:
+        if marked is not None and marked.name:
             new = ", ".join(f"c{index}" for index in marked.key)
             sql = f"INSERT INTO {marks_name(marked.name)} SELECT {new} FROM {staging} WHERE thl_op {which}"
             yield Step(f"{sql} ON CONFLICT DO NOTHING", table=layout.name)
@@ -212,7 +212,7 @@ def _delete_holders(
     """
     own = " AND ".join(f"o.{columns[index]} = s.k{place}" for place, index in enumerate(layout.key))
     itself = " AND ".join(f"t.{columns[index]} = o.{columns[index]}" for index in layout.key)
-    older = f"NOT {is_marked(marked.name, (f't.{columns[index]}' for index in marked.key))}"
+    older = f"NOT {is_marked(marked.name, (f't.{columns[index]}' for index in marked.key))}" if marked.name else "TRUE"
     for unique in marked.unique_keys:
         same = " AND ".join(f"t.{columns[index]} = s.c{index}" for index in unique)
         sql = f"DELETE FROM {name} t USING {staging} s WHERE s.thl_op IN ('i', 'm') AND {same} AND {older}"

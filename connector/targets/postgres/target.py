@@ -31,7 +31,7 @@ from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetCha
 from connector.log.ids import Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.load import LoadEvent
+from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.add_metadata_columns import missing_columns
@@ -207,13 +207,12 @@ class PostgresTarget:
 
     def _marks_of(self, changes: Sequence[NetChanges]) -> dict[TableName, Marks]:
         """The marks of the tables whose rows change."""
-        loading = self._schema.tables.loading
-        names = {net.layout.name for net in changes} if loading else ()
+        names = {net.layout.name for net in changes} if self._schema.tables.loading or self._schema.repaired else ()
         found = dict[TableName, Marks]()
         for name in names:
-            if name in loading and loading[name].marks:
-                table = self._schema.tables.get(name)
-                found[name] = marks_of(self._db, table, loading[name].marks)
+            table, marks = self._schema.tables.find(name), self._schema.marks(name)
+            if table is not None and marks is not None:
+                found[name] = marks_of(self._db, table, marks)
                 if not found[name].in_place:
                     with of_table(name):
                         check_deletes(self._db, table)
@@ -223,7 +222,8 @@ class PostgresTarget:
         """True if several writers stage these changes: a commit is divided or not as its first changes are."""
         if self._divided.staged or self._divided.finishing:
             return True
-        return not (self._pending or self._schema.has_changed) and self._divided.accepts(changes, last=last)
+        alone = self._pending or self._schema.has_changed or self._schema.repaired
+        return not alone and self._divided.accepts(changes, last=last)
 
     def ddl(self, ddl: Ddl) -> None:
         """Plan the statements' operations; the commit applies them."""
@@ -249,6 +249,9 @@ class PostgresTarget:
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Plan the operations; the commit applies them."""
+        if event.part is Part.REPAIR:
+            self._schema.repair(event.table, partial(check_deletes, self._db, in_place=True))
+            return
         if lacking := sorted(self._lacking & _NEEDED_BY_LOADS):
             raise PreflightError(
                 f"the load of a table needs {', '.join(lacking)}, which the account may not create",

@@ -95,7 +95,7 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges, ma
             _many(connection, sql, inserts, net, "inserted")
         else:
             _insert(connection, sql, inserts, net)
-    if marked is not None:
+    if marked is not None and marked.name:
         sql = f"INSERT OR IGNORE INTO {quoted(marked.name)} VALUES ({_marks(len(marked.key))})"
         connection.executemany(sql, [tuple(row[index] for index in marked.key) for row in inserts])
 
@@ -109,7 +109,8 @@ def _delete_holders(
     lacks.
     """
     name, columns = table_name(net.layout.name), [column.name for column in net.layout.columns]
-    older = f"NOT {is_marked(marked.name, (f't.{quoted(columns[index])}' for index in marked.key))}"
+    keys = (f"t.{quoted(columns[index])}" for index in marked.key)
+    older = f"NOT {is_marked(marked.name, keys)}" if marked.name else "TRUE"
     changed = [] if net.partial is None else list(_partial_rows(net.partial.changed, net))
     key = " AND ".join(f"t.{quoted(columns[index])} = ?" for index in net.layout.key)
     for unique in marked.unique_keys:
@@ -129,7 +130,11 @@ def _moved(
 ) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     """The old key and the complete new row of each row whose key changes; absent values are read from the table."""
     name, columns = table_name(net.layout.name), [column.name for column in net.layout.columns]
-    older = "" if marked is None else is_marked(marked.name, (quoted(columns[index]) for index in marked.key))
+    older = (
+        ""
+        if marked is None or not marked.name
+        else is_marked(marked.name, (quoted(columns[index]) for index in marked.key))
+    )
     where = f"{matches} AND {older}" if older else matches
     found = []
     for values, absent, base in _partial_rows(partial.moved, net):

@@ -27,7 +27,7 @@ from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.load import LoadEvent
+from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.add_metadata_columns import missing_columns
@@ -166,8 +166,8 @@ class SqliteTarget:
                     table = self._schema.tables.get(net.layout.name)
                     if (index := self._unique_key_indexes.missing(net, table)) is not None:
                         run(self._db, index)
-                    entry = self._schema.tables.loading.get(table.name)
-                    marked = marks_of(self._db, table, entry.marks) if entry is not None and entry.marks else None
+                    marks = self._schema.marks(table.name)
+                    marked = None if marks is None else marks_of(self._db, table, marks)
                     if marked is not None and not marked.in_place:
                         check_deletes(self._db, table)
                     whole = tolerant(with_whole_inserts(net, table), table, self._schema.tables, marked)
@@ -196,6 +196,9 @@ class SqliteTarget:
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Apply the operations in the open transaction."""
+        if event.part is Part.REPAIR:
+            self._schema.repair(event.table, partial(check_deletes, self._db, in_place=True))
+            return
         self._unique_key_indexes.forget()
         self._schema.add_counts()
         with translated():

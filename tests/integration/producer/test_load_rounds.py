@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+from array import array
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,9 @@ from connector.clock import SystemClock
 from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
 from connector.errors import PreflightError, SandboxError
+from connector.log.compact.row_keys import keys as keys_of
 from connector.log.ids import Action
+from connector.log.transaction.batch import Rows
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import connect, query
 from connector.mysql.server.snapshot_point import check_one_server
@@ -26,6 +30,8 @@ from connector.mysql.snapshot.load_round import LoadRound, Wanted
 from connector.mysql.snapshot.snapshot import read_snapshot
 from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
+from connector.repair.repairs import text_of
+from connector.verify.source import SourceReader
 from tests.support.loading import a_database, a_user, as_source, run, values
 from tests.support.producing import SMALL, Bench, check, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
@@ -175,6 +181,53 @@ def test_every_row_of_every_kind_of_key_is_loaded_once(each_server: SqlServer, m
     for table, (_, _, is_divided) in KEYS.items():
         assert (divided[table] > 4) == is_divided, (table, divided)
         assert divided[table] < 40
+
+
+def keys_as_compared(source: Source, name: TableName) -> tuple[tuple[str, ...], ...]:
+    """The keys of a table's rows as `thl verify --repair` asks for them."""
+    with closing(SourceReader(source)) as reader:
+        reader.view()
+        (compared,) = (one for one in reader.tables(Filter(source.filters)) if one.name == name)
+        columns = [(index, compared.columns[index]) for index in compared.key]
+        return tuple(tuple(text_of(one, row[index]) for index, one in columns) for row in reader.rows(compared))
+
+
+@pytest.mark.parametrize("server", ["mysql_server", "mariadb_server"])
+def test_rows_of_every_kind_of_key_are_found_by_their_keys(server: str, request: pytest.FixtureRequest) -> None:
+    """Each row is read once, and deletes are of keys that the table has not: none of the others."""
+    by_keys = [table for table in KEYS if KEYS[table][2] and table != "mixed"]
+    with a_database(request.getfixturevalue(server), "bykeys") as (source, name):
+        fill(source, name, *by_keys)
+        names = {TableName(name, table) for table in by_keys}
+        keys = {one: keys_as_compared(source, one) for one in names}
+        asked = {one: found[::2] for one, found in keys.items()}
+        run(source, name, *(f"DELETE FROM {table} WHERE v % 3 = 0" for table in by_keys))
+        opened = LoadRound(
+            source, Filter(source.filters), [Wanted(one, None, asked[one]) for one in names], SystemClock(), brief=True
+        )
+        read: dict[TableName, dict[Action, list[bytes]]] = {one: {} for one in names}
+        try:
+            opened.open(None)
+            for one, rows in opened.rows(names):
+                read[one].setdefault(rows.action, []).extend(map(key_of, [rows] * rows.count, range(rows.count)))
+            assert [opened.failed(one) for one in names] == [None] * len(names)
+        finally:
+            opened.close()
+        there = {one: set(keys_as_compared(source, one)) for one in names}
+    for one in names:
+        left = sum(key in there[one] for key in asked[one])
+        found, gone = read[one][Action.READ], read[one][Action.DELETE]
+        assert (len(found), len(gone)) == (left, len(asked[one]) - left), one
+        assert not set(found) & set(gone)
+        assert len({*found, *gone}) == len(asked[one])
+
+
+def key_of(rows: Rows, index: int) -> bytes:
+    start = rows.ends[index - 1] if index else 0
+    row = Rows(rows.layout, rows.action, rows.data[start : rows.ends[index]], array("Q", [rows.ends[index] - start]),
+               rows.before, rows.after)  # fmt: skip
+    (key,) = keys_of(row)
+    return key
 
 
 def test_all_connections_have_one_view_under_load(database: tuple[Source, str]) -> None:

@@ -153,6 +153,44 @@ def test_skipped_rows_of_a_load_leave_their_table_inconsistent() -> None:
     assert ids(target) == {1, 2, 3, 4}
 
 
+def repair(seqno: int, last_barrier: int = -1, **fields: Any) -> list[dict[str, Any]]:
+    """The fragments of a repair: rows, then deletes of the key alone."""
+    gone = change("delete", [([1], None)], before_present=b"\1")
+    return [
+        edge(
+            seqno, Part.REPAIR, [insert(5) | {"action": "read"}], last_frag=False, last_barrier=last_barrier, **fields
+        ),
+        edge(seqno, Part.REPAIR, [gone], fragno=1, rows=2, last_barrier=last_barrier, **fields),
+    ]
+
+
+def test_repair_is_a_commit_of_its_own_that_its_rows_follow() -> None:
+    target = Upserts()
+    stream = [record(0, [insert(1)]), *repair(1), record(2, [insert(2)], last_barrier=1)]
+    Rig(target, history([0], 2)).accept(table(log(*stream)))
+    assert target.log == [
+        *("stage", "commit 0", "load repair shop.orders", "stage", "commit 1", "stage", "commit 2"),
+    ]
+    assert ids(target) == {2, 5}
+
+
+def test_repair_precedes_rows_that_are_staged_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 1)
+    target = Upserts()
+    rig = Rig(target, history([0], 1))
+    for number, one in enumerate(log(record(0, [insert(1)]), *repair(1))):
+        rig.accept(table([one], offset=number))
+    assert target.log == ["stage", "commit 0", "load repair shop.orders", "part", "stage", "commit 1"]
+    assert ids(target) == {5}
+
+
+def test_skipped_repair_leaves_its_table_inconsistent() -> None:
+    target = Upserts()
+    Rig(target, history([0], 0), skips=Skips([Seqno(0)], "me@here", "why")).accept(table(log(*repair(0))))
+    assert [(one.seqno, [str(name) for name in one.tables]) for one in target.left_out] == [(0, ["shop.orders"])]
+    assert "load repair shop.orders" not in target.log
+
+
 @pytest.mark.parametrize("seqno", [1, 3, 5])
 def test_apply_stops_at_an_event_of_a_load(seqno: int) -> None:
     target = Upserts()

@@ -198,9 +198,11 @@ def test_documented_copy_takes_rows_and_absences_of_a_repair() -> None:
     rows = record(0, [changes_of(ORDERS, "insert", [(None, [n, "a"]) for n in range(3)])])
     mended = [
         changes_of(ORDERS, "read", [(None, [1, "b"])]),
-        changes_of(ORDERS, "delete", [([n, "a"], None) for n in (2, 7)]),
+        changes_of(ORDERS, "delete", [([n], None) for n in (2, 7)], before_present=b"\1"),
     ]
-    assert copies_of(rows, load_record(1, mended))[-1] == {ORDERS: [(0, "a"), (1, "b")]}
+    assert copies_of(rows, load_record(1, mended, part=Part.REPAIR, shard="#UNKNOWN"))[-1] == {
+        ORDERS: [(0, "a"), (1, "b")]
+    }
 
 
 def test_event_of_a_load_names_its_load_table_and_part() -> None:
@@ -211,12 +213,13 @@ def test_event_of_a_load_names_its_load_table_and_part() -> None:
         load_record(1, [read], last_barrier=0),
         load_record(2, [read], part=Part.WHOLE, shard="#UNKNOWN", last_barrier=0),
         load_record(3, part=Part.END, shard="#UNKNOWN", last_barrier=2),
-        record(4, [change("insert", [(None, [2, "b"])])], last_barrier=3),
+        load_record(4, [read], part=Part.REPAIR, shard="#UNKNOWN", last_barrier=3),
+        record(5, [change("insert", [(None, [2, "b"])])], last_barrier=4),
     )
-    assert [event.kind for event in found] == [Kind.LOAD] * 4 + [Kind.TRANSACTION]
+    assert [event.kind for event in found] == [Kind.LOAD] * 5 + [Kind.TRANSACTION]
     assert [event.load for event in found] == [*(LoadEvent("l1", part, ORDERS) for part in Part), None]
-    assert [event.barrier for event in found] == [True, False, True, True, False]
-    assert [event.gtid is None for event in found] == [True] * 4 + [False]
+    assert [event.barrier for event in found] == [True, False, True, True, True, False]
+    assert [event.gtid is None for event in found] == [True] * 5 + [False]
     (rows,) = found[1].changes
     assert isinstance(rows, RowChanges)
     assert (rows.action, [row.after for row in rows.rows]) == (Action.READ, [{"id": 1, "v": "a"}])

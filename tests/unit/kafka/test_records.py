@@ -63,7 +63,7 @@ epochs = st.builds(
     gtid_set=st.none() | st.text(max_size=50),
 )
 
-NEW = ("published", "targets")  # what records of loads had not from the beginning
+NEW = ("published", "targets", "keys", "key_columns")  # what records of loads had not from the beginning
 
 
 @given(positions)
@@ -96,6 +96,13 @@ def test_written_loads_are_read_back_unchanged(targets: tuple[str, ...], publish
     state = TableLoad(table=table, load="l1", state=LoadState.LOADING, after=("7",), targets=targets)
     found = control_state([control_message(asked), control_message(state)])
     assert (found.load_requests, found.loads) == ({table: asked}, {table: state})
+
+
+def test_written_repair_is_read_back_unchanged() -> None:
+    table = TableName("shop", "orders")
+    keys, key = (("1", "é"), ("2", "")), ("`id` int  ", "`name` varchar utf8mb4 utf8mb4_bin")
+    asked = LoadRequest(table=table, load="l1", asked_at=5, asked_by="me@here", keys=keys, key_columns=key)
+    assert control_state([control_message(asked)]).load_requests == {table: asked}
 
 
 def test_loads_of_earlier_producers_are_for_all_targets() -> None:

@@ -172,6 +172,13 @@ def test_rows_of_a_load_are_those_of_an_incremental_snapshot() -> None:
     ]
 
 
+def test_rows_of_a_repair_are_reads_and_deletes_of_the_key() -> None:
+    read, gone = change("read", [(None, [1, "a"])]), change("delete", [([2], None)], before_present=b"\1")
+    found = told(*rows_of(read, gone, part=Part.REPAIR))
+    assert [payload(one)["op"] for one in found[:2]] == ["r", "d"]
+    assert (payload(found[1])["before"]["id"], found[2].value, found[2].key) == (2, None, found[1].key)
+
+
 def test_begin_and_end_of_a_load_have_no_messages() -> None:
     begin = [statement("CREATE DATABASE shop", schema=""), statement("CREATE TABLE orders (id INT)")]
     assert told(*rows_of(*begin, part=Part.BEGIN), *rows_of(part=Part.END)) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,28 @@ def test_named_differences_are_bounded() -> None:
     found = compare(lambda: many, list[Row], NAMES, (0,))[1]
     assert len(found) < 1000
     assert found[-1].what is DifferenceKind.MORE
+
+
+def test_differences_of_more_buckets_than_are_kept_at_once_are_all_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connector.verify.compare.EXAMINED", 16)
+    monkeypatch.setattr("connector.verify.compare.KEPT_ROWS", 0)
+    many: list[Row] = [(str(number).encode(), b"x") for number in range(300)]
+    _, found = compare(lambda: many, list, NAMES, (0,), 300)
+    assert sorted(one.key for one in found) == sorted((key,) for key, _ in many)
+    _, found = compare(lambda: many, list, NAMES, (0,), 299)
+    assert (len(found), found[-1].what) == (300, DifferenceKind.MORE)
+
+
+def test_difference_of_a_row_has_its_key() -> None:
+    here: list[Row] = [(b"1", b"a"), (b"2", b"b")]
+    there: list[Row] = [(b"1", b"x"), (b"3", None)]
+    _, found = compare(lambda: here, lambda: there, NAMES, (0,))
+    assert [(one.what, one.key) for one in found] == [
+        (DifferenceKind.CHANGED, (b"1",)),
+        (DifferenceKind.MISSING, (b"2",)),
+        (DifferenceKind.EXTRA, (b"3",)),
+    ]
+    assert [one.key for one in compare(lambda: here, list, NAMES, ())[1]] == [(), ()]
 
 
 def test_null_differs_from_text_none() -> None:

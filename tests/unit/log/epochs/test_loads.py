@@ -12,6 +12,7 @@ from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 
 NAME = TableName("shop", "orders")
+KEYS = (("1",), ("2",))
 
 
 def asked(load: str = "l1", **more: Any) -> LoadRequest:
@@ -36,6 +37,8 @@ def state(state: LoadState, **more: Any) -> TableLoad:
         pytest.param(asked(), [state(LoadState.CANCELLED)], 9, False, id="was cancelled"),
         pytest.param(asked(cancel=True), [state(LoadState.LOADING)], 9, False, id="is being cancelled"),
         pytest.param(asked("l2"), [state(LoadState.ENDED)], 99, True, id="asked for again"),
+        pytest.param(asked(keys=KEYS), [], 99, False, id="a repair is asked for"),
+        pytest.param(asked(keys=KEYS), [state(LoadState.ENDED)], 9, False, id="is repaired later"),
     ],
 )
 def test_load_makes_a_table_whole_after_the_events_before_its_beginning(

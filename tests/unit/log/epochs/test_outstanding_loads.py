@@ -8,12 +8,20 @@ from typing import Final
 import pytest
 
 from connector.log.epochs.fork import Range
-from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, outstanding
-from connector.log.ids import Seqno
+from connector.log.epochs.loads import (
+    LoadRequest,
+    LoadState,
+    TableLoad,
+    cancelled,
+    outstanding,
+    targets_with_unfinished,
+)
+from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 
 NAME: Final = TableName("shop", "orders")
 ASKED: Final = LoadRequest(table=NAME, load="b", asked_at=7, asked_by="ann@here")
+REPAIR: Final = replace(ASKED, keys=(("1",), ("2",)), targets=("lake",))
 CANCEL: Final = replace(ASKED, cancel=True)
 
 
@@ -66,3 +74,31 @@ def test_cancel_ends_the_load_of_its_table_once(states: dict[TableName, TableLoa
 
 def test_request_that_does_not_cancel_ends_nothing() -> None:
     assert list(cancelled([ASKED], state("b", LoadState.LOADING), 99)) == []
+
+
+@pytest.mark.parametrize(
+    ("states", "trapped", "keys"),
+    [
+        ({}, (), [REPAIR.keys]),
+        (state("a", LoadState.ENDED), (), [REPAIR.keys]),
+        (state("b", LoadState.ENDED), (), []),
+        pytest.param(state("a", LoadState.LOADING), (), [()], id="it has replaced the request of a load"),
+        pytest.param(state("a", LoadState.CANCELLED), (), [()], id="targets have begun a load that has no end"),
+        pytest.param(state("a", LoadState.ENDED), (Range(Seqno(20), Seqno(30)),), [()], id="the load is trapped"),
+        pytest.param(state("b", LoadState.ENDED), (Range(Seqno(20), Seqno(30)),), [()], id="perhaps a load is, too"),
+    ],
+)
+def test_repair_is_a_load_of_the_table_where_targets_need_one(
+    states: dict[TableName, TableLoad], trapped: tuple[Range, ...], keys: list[object]
+) -> None:
+    found = outstanding([REPAIR], states, trapped)
+    assert [request.keys for request, _ in found] == keys
+    assert all(request.targets == (() if not request.keys else ("lake",)) for request, _ in found)
+
+
+def test_repair_that_never_began_leaves_no_load_to_other_targets() -> None:
+    stopped = {NAME: replace(state("b", LoadState.STOPPED)[NAME], begin=NO_SEQNO, last=NO_SEQNO)}
+    assert targets_with_unfinished(NAME, ("pond",), {NAME: REPAIR}, stopped) == ("pond",)
+    assert targets_with_unfinished(NAME, ("pond",), {NAME: REPAIR}, {}) == ("pond",)
+    (again,) = outstanding([replace(REPAIR, load="c")], stopped)
+    assert again[0].keys == REPAIR.keys

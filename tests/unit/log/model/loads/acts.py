@@ -10,7 +10,7 @@ from tests.unit.log.model.simulation.scenario import Rng
 
 KEYS: Final = 10
 TARGETS: Final = ("lake", "pond")
-ACTS: Final = (*("source",) * 4, *("producer",) * 5, "target", "target", "ask", "kill", "crash")
+ACTS: Final = (*("source",) * 4, *("producer",) * 5, "target", "target", "ask", "repair", "kill", "crash")
 
 
 def row_acts(rng: Rng, count: int) -> list[RowAct]:
@@ -45,6 +45,8 @@ def act(rng: Rng) -> tuple[Any, ...]:
         return kind, rng.below(2), rng.between(1, 12), rng.random() < 0.7
     if kind == "ask":
         return kind, rng.random() < 0.15, rng.one_of(((), (), *((one,) for one in TARGETS)))
+    if kind == "repair":
+        return kind, [rng.below(KEYS) for _ in range(rng.below(3))], rng.one_of(((), (), *((one,) for one in TARGETS)))
     return kind, rng.below(2)
 
 

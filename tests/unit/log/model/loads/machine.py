@@ -24,9 +24,11 @@ Of a target:
 - At the end rows without a mark are deleted; from there on what is not there is missed.
 - A load for others is left out. One that replaces a load that has not ended is for the targets of that one, too.
 - One that stands stopped at an event leaves the table out from there, if a load of it begins later.
+- The rows of a repair replace whatever is there; its deletes may find nothing. Everything else stays strict.
 
-Held after each event that a target applies: a whole table is as the source's was there. Held at the end: each load
-ends, and each target's table is whole after another load; only one that has applied what a fork left is not.
+Held after each event that a target applies: a whole table is as the source's was there, but for a key that somebody
+has changed on the target, until it is repaired. Held at the end: each load ends, and each target's table is whole after
+another load, and equal after a repair; only one that has applied what a fork left is not.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from tests.unit.log.model.loads.acts import KEYS, TARGETS, act, row_acts, settin
 from tests.unit.log.model.loads.producer import Settings, read_control
 from tests.unit.log.model.loads.service import LoadService
 from tests.unit.log.model.loads.source import Source, Table
-from tests.unit.log.model.loads.target import Misled, Target, Wrong
+from tests.unit.log.model.loads.target import BY_HAND, Misled, Target, Wrong
 from tests.unit.log.model.simulation.scenario import Rule, rule
 
 LOAD_TROUBLES: Final = ("loads", "partial images of loads", "fork of loads")
@@ -62,7 +64,10 @@ def begin(
     service.source = Source(rows)
     service.settings = Settings(*settings)
     lake, pond = TARGETS
-    service.targets = [Target(lake, rows, left_out=False, wrong=wrong), Target(pond, rows, left_out=True)]
+    service.targets = [
+        Target(lake, rows, left_out=False, wrong=wrong, repairs=service.repairs),
+        Target(pond, rows, left_out=True, repairs=service.repairs),
+    ]
     if ask:
         service.ask()
 
@@ -85,6 +90,9 @@ def life_goes_on(service: LoadService, acts: Sequence[tuple[Any, ...]]) -> None:
         elif kind == "ask":
             cancel, targets = arguments
             service.ask(*targets, cancel=cancel)
+        elif kind == "repair":
+            keys, targets = arguments
+            service.repair(keys, *targets)
         elif kind == "kill":
             del service.producers[arguments[0] :]
         elif kind == "crash":
@@ -127,8 +135,23 @@ def operator_deletes_a_row(service: LoadService, which: int, key: int) -> None:
     target = service.targets[which]
     if target.whole and target.now.lacks is None and key in target.now.rows:
         del target.now.rows[key]
-        target.now.lacks = key
+        target.now.lacks, target.now.written = key, False
         target.commit()
+
+
+@rule(
+    lambda rng: (rng.below(2), rng.below(KEYS + 3), rng.random() < 0.7),
+    when=lambda service: service.trouble != "partial images of loads",
+)
+def operator_writes_a_row(service: LoadService, which: int, key: int, repairs: bool) -> None:
+    """On the target by hand; then perhaps it is repaired."""
+    target = service.targets[which]
+    if target.whole and target.now.lacks is None:
+        target.now.rows[key] = BY_HAND
+        target.now.lacks, target.now.written = key, True
+        target.commit()
+    if repairs:
+        service.repair(())
 
 
 @rule(lambda rng: (rng.below(60),), when=lambda service: service.source.rows, trouble="partial images of loads")
@@ -166,6 +189,7 @@ RULES: Final[tuple[Rule, ...]] = tuple(
         stream_breaks,
         operator_leaves_the_table_out,
         operator_deletes_a_row,
+        operator_writes_a_row,
         last_row_becomes_the_first,
         source_fails_over,
         source_fails_over_within_a_round,
@@ -188,6 +212,7 @@ def end(service: LoadService) -> None:
         able = [one for one in service.targets if not isinstance(one.stopped, Misled)]
         lacking = [one for one in able if one.stopped is not None or not one.whole]
         if not lacking:
+            _mends(service, able)
             return
         going = [one for one in lacking if one.stopped is None and one.now.loading is not None]
         cancelled = any(one.cancel for one in control.load_requests.values())
@@ -195,6 +220,16 @@ def end(service: LoadService) -> None:
         assert cancelled or control.trapped or not going, "a target waits for the end of a load, and there is none"
         assert not again, "a load has ended, and a target's table is not whole"
         service.ask()
+
+
+def _mends(service: LoadService, targets: Sequence[Target]) -> None:
+    """What differs is equal after a repair."""
+    if any(one.now.lacks is not None for one in targets) and service.repair(()):
+        _publishes_all(service)
+        service.kafka.tell_all()
+        for target in targets:
+            service.apply(target, MOST_TURNS * 10)
+        assert all(one.now.lacks is None for one in targets), "what was repaired still differs"
 
 
 def _publishes_all(service: LoadService) -> None:

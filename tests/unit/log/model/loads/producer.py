@@ -164,16 +164,17 @@ class Producer:
         publisher.drain()
         if publisher.position.numbers - {one.number for one in self._source.log}:
             raise HistoriesDiffer("the source lacks transactions of the log")
-        online.encoder.number = None
+        online.encoder.number = online.encoder.repair = None
+        online.encoder.changes = []
         self._read.clear()
         self._index = consumed(self._source, publisher.position.numbers)
         if self._server != self._source.server:
             online.control, _ = self._begin_epoch(publisher.session, online.control, publisher.position)
         self._server, self.broken = self._source.server, False
 
-    def _round(self, after: Any, *, brief: bool) -> Round:
+    def _round(self, after: Any, keys: Any, *, brief: bool) -> Round:
         settings = self._settings
-        return Round(self._source, after, brief=brief, chunks=settings.chunks, chunk_rows=settings.chunk_rows)
+        return Round(self._source, after, keys, brief=brief, chunks=settings.chunks, chunk_rows=settings.chunk_rows)
 
 
 class _Clock:

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from connector.log.epochs.loads import TableLoad
-from connector.log.ids import NO_SEQNO, Kind
+from connector.log.ids import NO_SEQNO, Action, Kind
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.load import LoadEvent
-from tests.unit.log.model.loads.rounds import decoded
+from tests.unit.log.model.loads.rounds import decoded, decoded_keys
 from tests.unit.log.model.loads.source import Change, Row, Source
 from tests.unit.log.model.simulation.kafka import CONTROL, EVENTS, POSITION, Session
 
@@ -31,6 +31,7 @@ class Event:
     truncates: bool = False
     load: LoadEvent | None = None
     rows: Sequence[tuple[int, Row]] = ()
+    gone: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,27 @@ class Encoder:
     source: Source
     next_seqno: int
     number: int | None = None  # of the transaction whose event is open
+    repair: LoadEvent | None = None  # whose event is open
+    changes: list[Any] = field(default_factory=list)  # of it
 
     @property
     def open(self) -> bool:
-        return self.number is not None
+        return self.number is not None or self.repair is not None
 
     def encode(self, batch: TransactionBatch) -> list[Event]:
         """Return the event, once it is whole."""
         begin = batch.begin
-        if begin is not None and begin.kind is Kind.LOAD:
+        if begin is not None and begin.kind is Kind.LOAD and batch.ending is None:
+            self.repair = LoadEvent.of(begin.metadata)
+        if self.repair is not None:
+            self.changes += batch.changes
+            if batch.ending is None:
+                return []
+            rows = [row for change in self.changes if change.action is Action.READ for row in decoded(change)]
+            gone = [key for change in self.changes if change.action is Action.DELETE for key in decoded_keys(change)]
+            event = Event(self.next_seqno, load=self.repair, rows=rows, gone=gone)
+            self.repair, self.changes = None, []
+        elif begin is not None and begin.kind is Kind.LOAD:
             rows = [row for change in batch.changes if hasattr(change, "data") for row in decoded(change)]
             event = Event(self.next_seqno, load=LoadEvent.of(begin.metadata), rows=rows)
         else:
@@ -127,7 +140,7 @@ class Publisher:
             elif isinstance(one, PositionAdvance):
                 numbers.add(int(one.gtid or 0))
             else:
-                self._send(CONTROL, (("load", one.table), one))
+                self._send(CONTROL, (("load" if isinstance(one, TableLoad) else "request", one.table), one))
         position = Position(seqno, frozenset(numbers))
         self._send(POSITION, ("position", position))
         self.session.commit()

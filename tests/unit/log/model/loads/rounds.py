@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, Final
 
 from connector.log.ids import Action
@@ -21,7 +22,7 @@ class Opened:
 
     published = NAME
     definition: Sequence[Rows | Statement] = (Statement("shop", "CREATE TABLE t (id int PRIMARY KEY, a int, b int)"),)
-    key = ("id int  ",)
+    key = ("2026-11-25", "id int  ")
     has_key = True
     transactional = True
     estimate = 1
@@ -33,6 +34,7 @@ class Round:
     Args:
         source: the server.
         after: the tables, and the key up to which the rows are in the log.
+        keys: the tables of which some keys alone are read.
         brief: with a lock.
         chunks: how many it reads.
         chunk_rows: the rows of each.
@@ -43,12 +45,14 @@ class Round:
     place_is_after_the_view = True
 
     def __init__(
-        self, source: Source, after: Mapping[TableName, Any], *, brief: bool, chunks: int, chunk_rows: int
-    ) -> None:
+        self, source: Source, after: Mapping[TableName, Any], keys: Mapping[TableName, Any], *, brief: bool,
+        chunks: int, chunk_rows: int,
+    ) -> None:  # fmt: skip
         self._source, self._chunks, self._chunk_rows = source, chunks, chunk_rows
         self._views: list[Table] = []
         self._ended = False
         self.after = after.get(NAME)
+        self._keys = [int(key) for (key,) in keys.get(NAME, ())]
         self.brief = brief
         self.position = SourcePosition("", 0)
         self.time, self.server_id, self.server_uuid = 1, 1, source.uuid
@@ -74,7 +78,14 @@ class Round:
         self.tables = {name: Opened() for name in self.wanted}
 
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
-        """Read chunks, the sessions in turn; the last one has no end."""
+        """Read chunks, the sessions in turn; the last one has no end. Or some keys."""
+        if self._keys and NAME in names:
+            there = [key for key in self._keys if key in self._views[0]]
+            if there:
+                yield NAME, _read(tuple((key, self._views[0][key]) for key in there))
+            if gone := [key for key in self._keys if key not in there]:
+                yield NAME, _gone(tuple(gone))
+            return
         for number in range(self._chunks if NAME in names else 0):
             if self._ended:
                 return
@@ -101,6 +112,18 @@ class Round:
 @cache
 def _read(rows: tuple[tuple[int, Row], ...]) -> Rows:
     return encoded(LAYOUT, Action.READ, *((None, [key, *row]) for key, row in rows))
+
+
+@cache
+def _gone(keys: tuple[int, ...]) -> Rows:
+    return encoded(LAYOUT, Action.DELETE, *(([key], None) for key in keys), before=b"\1")
+
+
+def decoded_keys(rows: Rows) -> list[int]:
+    """The keys of deletes, each of which takes one byte."""
+    ends = [0, *rows.ends]
+    assert all(end - begin == 6 for begin, end in pairwise(ends)), "a delete of another form"
+    return [rows.data[begin + 3] >> 1 for begin in ends[:-1]]
 
 
 def decoded(rows: Rows) -> list[tuple[int, Row]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final
 
 from connector.log.epochs.fork import Range, overlaps
 from connector.log.ids import NO_SEQNO
@@ -11,6 +13,7 @@ from connector.log.transaction.load import LoadEvent, Part
 from tests.unit.log.model.loads.publishing import Event
 from tests.unit.log.model.loads.source import Change, Row, Table, completed
 
+BY_HAND: Final[Row] = (61, 61)
 Wrong = tuple[int, Row | None]  # a key, and its row; None: there is none
 
 
@@ -44,7 +47,8 @@ class Stored:
         begun: loads that have begun.
         offset: of the next record in Kafka.
         taken: the events that were applied.
-        lacks: a key whose row somebody deleted by hand.
+        lacks: a key whose row somebody deleted by hand, or wrote.
+        written: it was written; a deleted one stays so until an event that changes it stops the target.
     """
 
     rows: Table
@@ -57,6 +61,7 @@ class Stored:
     offset: int = 0
     taken: list[int] = field(default_factory=list)
     lacks: int | None = None
+    written: bool = False
 
     def copy(self) -> Stored:
         return replace(self, rows=dict(self.rows), marks=set(self.marks), taken=list(self.taken))
@@ -70,6 +75,7 @@ class Target:
         rows: of its table, at first.
         left_out: its applier leaves the table out, until a load begins.
         wrong: for each load, the rows that are wrong when it begins.
+        repairs: the keys of each repair that was asked for.
     """
 
     sweeps = True
@@ -82,12 +88,23 @@ class Target:
     needs_the_loaded_row = True
     stores_marks_with_rows = True
     skips_trapped = True
+    repairs_by_upserts = True
+    repairs_delete = True
 
-    def __init__(self, id: str, rows: Table, *, left_out: bool, wrong: Sequence[Sequence[Wrong]] = ()) -> None:
+    def __init__(
+        self,
+        id: str,
+        rows: Table,
+        *,
+        left_out: bool,
+        wrong: Sequence[Sequence[Wrong]] = (),
+        repairs: Mapping[str, Collection[int]] = MappingProxyType({}),
+    ) -> None:
         self.id = id
         self.now = Stored({} if left_out else dict(rows), left_out)
         self.committed = self.now.copy()
         self.wrong = wrong
+        self.repairs = repairs
         self.stopped: Stopped | None = None
         self.sets_aside_at: int | None = None  # the event that it refuses, before which it leaves the table out
 
@@ -131,7 +148,7 @@ class Target:
                 self.leave_out()
             if event.load is not None:
                 if event.load.is_for(self.id):
-                    self._load(event.load, event.rows)
+                    self._load(event.load, event.rows, event.gone)
             elif not self.now.left_out:
                 for change in event.changes:
                     self._change(change)
@@ -141,7 +158,7 @@ class Target:
             self.now.taken.append(event.seqno)
         self.now.seqno = event.seqno  # type: ignore[assignment]
 
-    def _load(self, event: LoadEvent, rows: Sequence[tuple[int, Row]]) -> None:
+    def _load(self, event: LoadEvent, rows: Sequence[tuple[int, Row]], gone: Sequence[int]) -> None:
         now = self.now
         if event.part is Part.BEGIN:
             if now.left_out:
@@ -157,6 +174,14 @@ class Target:
                 now.marks = set()
         elif now.left_out:
             return
+        elif event.part is Part.REPAIR:
+            if now.loading is None and not self.repairs_by_upserts and any(key in now.rows for key, _ in rows):
+                raise Differs("there is a row of a repair")
+            now.rows.update(rows)
+            now.marks.update(key for key, _ in rows)
+            for key in gone if self.repairs_delete else ():
+                now.rows.pop(key, None)
+            now.lacks = None if now.lacks in self.repairs[event.load] else now.lacks
         elif event.part is Part.ROWS:
             now.rows.update(rows)
             now.lacks = None if now.lacks in now.rows else now.lacks

@@ -127,6 +127,8 @@ SIMULATED: dict[str, tuple[Callable[[Patch], None], str]] = {
     "rows_of_loads_are_not_marked": (without(Target, "marks_rows_of_loads"), LOADS),
     "rows_of_the_stream_are_not_marked": (without(Target, "marks_rows_of_the_stream"), LOADS),
     "marks_of_an_earlier_load_count": (without(Target, "marks_begin_with_the_load"), LOADS),
+    "a_repair_is_strict": (without(Target, "repairs_by_upserts"), LOADS),
+    "a_repair_deletes_nothing": (without(Target, "repairs_delete"), LOADS),
     "marks_are_stored_apart": (without(Target, "stores_marks_with_rows"), LOADS),
     "a_row_that_is_not_loaded_moves": (without(Target, "needs_the_loaded_row"), PARTIAL),
 }

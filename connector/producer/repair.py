@@ -1,0 +1,45 @@
+"""Repairs of tables: loads of some keys alone, each of which is one event of one round.
+
+A key that the stream has changed between the round's view and its position is left out, as in any load: before the
+position the log has the whole row, or its delete. Images without all columns spoil the round, so no column is missed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from connector.errors import SourceChanged
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
+from connector.log.ids import NO_SEQNO, Seqno
+from connector.producer.sources.source import OpenedTable
+
+KEY_CHANGED: Final = "the columns of the primary key have changed since the repair was asked for"
+
+
+def begin_repair(request: LoadRequest, table: OpenedTable, now: int) -> TableLoad:
+    """The state of a repair whose rows are published next. It is not recorded before its end.
+
+    Args:
+        request: the repair.
+        table: the table.
+        now: µs since 1970 UTC.
+
+    Raises:
+        SourceChanged: the table has another key than that of the request.
+    """
+    if request.key_columns != table.key[1:]:
+        raise SourceChanged(KEY_CHANGED, table=request.table, key=", ".join(table.key[1:]))
+    return replace(TableLoad.of(request, now), targets=request.targets)
+
+
+def end_repair(state: TableLoad, first: Seqno, last: Seqno, now: int) -> TableLoad:
+    """The state of a repair whose rows are published; without rows it has no event.
+
+    Args:
+        state: the state, with the number of rows.
+        first, last: the events of its round.
+        now: µs since 1970 UTC.
+    """
+    begin, last = (first, last) if state.rows else (NO_SEQNO, NO_SEQNO)
+    return replace(state, state=LoadState.ENDED, at=now, begin=begin, last=last)
