@@ -12,7 +12,15 @@ import psycopg
 import pytest
 
 from connector.clock import SystemClock
-from connector.errors import ConfigError, ConnectorError, Fenced, PreflightError, TargetDiffers, TargetUnavailable
+from connector.errors import (
+    ConfigError,
+    ConnectorError,
+    Fenced,
+    LogDamaged,
+    PreflightError,
+    TargetDiffers,
+    TargetUnavailable,
+)
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.ids import Seqno
 from connector.targets.division import divide
@@ -331,6 +339,21 @@ def test_a_table_without_a_key_goes_by_one_writer(place: WritersPlace, applier: 
     applier.rows(net(LOOSE, inserts=loose), net(USERS, inserts=[(n, "x", None) for n in range(20)]))
     assert len(place.query("SELECT DISTINCT xmin::text FROM shop.loose")) == 1
     assert len(place.query("SELECT DISTINCT xmin::text FROM shop.users")) == WRITERS
+
+
+def test_changes_that_cannot_have_been_divided_are_refused_by_the_table_s_name(
+    place: WritersPlace, applier: Applier, crashes: Crashes
+) -> None:
+    users = net(USERS, inserts=[(n, "x", None) for n in range(20)])
+    crashes.before = {0, 2}
+    with pytest.raises(Crash):
+        applier.rows(users)
+    place.close()
+    again = Applier(place.open(audit=True))
+    with pytest.raises(LogDamaged) as refused:
+        again.rows(users, net(LOOSE, inserts=[(1, "x", None, None)]))
+    assert "shop.loose was divided, and now has rows without a key" in refused.value.message
+    assert refused.value.hint
 
 
 MOVES = net(ORDERS, changed=[({"v": "c"}, (0,))], moved=[({"id": 100 + key}, (key,)) for key in range(1, 9)])
