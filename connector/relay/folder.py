@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -65,8 +67,9 @@ class Lock:
     """
 
     def __init__(self, folder: Path, clock: Clock) -> None:
+        self._path = folder / LOCK
         try:
-            self._file = private.open_to_update(folder / LOCK)
+            self._file = private.open_to_update(self._path)
         except OSError as error:
             raise unusable(folder, error) from error
         try:
@@ -116,6 +119,14 @@ class Lock:
         """
         os.pwrite(self._file.fileno(), b"%020d\n" % token, 0)
         os.fdatasync(self._file.fileno())
+
+    def check(self) -> None:
+        """Check that the folder still has the lock's file.
+
+        Raises:
+            OSError: it does not: another process may have the folder, too.
+        """
+        check_there(self._path, self._file)
 
     def close(self) -> None:
         """Release the folder."""
@@ -213,6 +224,18 @@ def open_private(path: Path) -> BinaryIO:
         OSError: it cannot be written.
     """
     return private.open_to_append(path)
+
+
+def check_there(path: Path, opened: BinaryIO) -> None:
+    """Check that a path still names the file that was opened by it.
+
+    Raises:
+        OSError: it does not.
+    """
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(opened.fileno()), path.stat(follow_symlinks=False)):
+            return
+    raise OSError(errno.ESTALE, f"another program has deleted, moved or replaced {path}")
 
 
 def sync_folder(folder: Path) -> None:

@@ -6,6 +6,7 @@ was written for an event that is given up is cut off again.
 
 from __future__ import annotations
 
+import errno
 from array import array
 from bisect import bisect_left
 from collections import deque
@@ -258,6 +259,7 @@ class RelayWriter:
         faults.point("relay.after_sync")
 
     def _sync(self, files: Iterable[AppendedFile], ended: Iterable[AppendedFile], *, new_name: bool) -> None:
+        self._lock.check()
         for file in files:
             file.sync()
         for file in ended:
@@ -296,7 +298,9 @@ class RelayWriter:
         except OSError as error:
             raise ConfigError(
                 f"the next events cannot be stored in the relay: {error.strerror}; nothing of them was applied",
-                hint=f"make room in the folder, or let {OPTION} name another one",
+                hint=f"let no other program change the folder of {OPTION}, then start thl apply again"
+                if error.errno == errno.ESTALE
+                else f"make room in the folder, or let {OPTION} name another one",
                 folder=str(self._folder),
                 service=self._service or None,
                 seqno=self._applied + 1,

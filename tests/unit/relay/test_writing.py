@@ -7,6 +7,7 @@ import shutil
 import stat
 from array import array
 from collections.abc import Iterator
+from contextlib import closing
 from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
@@ -26,6 +27,7 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay import writer as writer_module
 from connector.relay.appending import AppendedFile
+from connector.relay.folder import LOCK
 from connector.relay.reader import RelayReader
 from connector.relay.record import add_record, add_records
 from connector.relay.spool import RecordSpool
@@ -485,3 +487,44 @@ def test_a_wrong_byte_is_found_wherever_it_is(tmp_path_factory: pytest.TempPathF
         rig(target, relay)
     relay.close()
     assert path.read_bytes() == content
+
+
+def taken_away(folder: Path, what: str) -> None:
+    path = max(folder.glob("thl.data.*"))
+    match what:
+        case "file deleted":
+            path.unlink()
+        case "folder deleted":
+            shutil.rmtree(folder)
+        case "folder moved":
+            folder.rename(folder.with_name("other"))
+        case "file emptied":
+            os.truncate(path, 0)
+        case "file cut":
+            os.truncate(path, path.stat().st_size // 2)
+        case "file replaced":
+            path.unlink()
+            path.write_bytes(b"")
+        case _:
+            (folder / LOCK).unlink()
+
+
+TAKEN = ["file deleted", "folder deleted", "folder moved", "file emptied", "file cut", "file replaced", "lock deleted"]
+
+
+@pytest.mark.parametrize("what", TAKEN)
+def test_nothing_is_committed_after_the_relay_was_taken_away(tmp_path: Path, folder: Path, what: str) -> None:
+    sent, target = events(0, 60), MemoryTarget()
+    with closing(writer(folder, size=1 << 20)) as relay:
+        made = rig(target, relay)
+        made.accept(table([encoded(marker(1, 0, -1, log_id=LOG_ID)), *sent[:25]]))
+        taken_away(folder, what)
+        with pytest.raises(ConfigError, match="another program has") as failed:
+            made.accept(table(sent[25:], offset=FIRST + 25))
+        assert "let no other program change the folder" in failed.value.hint
+    assert target.position is not None
+    assert target.position.seqno == 24
+    if what in ("file deleted", "file replaced"):
+        with closing(writer(folder, size=1 << 20)) as relay:
+            rig(target, relay).accept(table(sent[25:], offset=FIRST + 25))
+        assert values(folder, 25) == sent[25:]
