@@ -35,6 +35,7 @@ from connector.kafka.topics import MESSAGE_BYTES, Topics
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.ids import Seqno
 from connector.log.transaction.position import Intent, SourcePosition, TargetPosition
+from connector.relay.folder import Owner
 from connector.relay.writer import RelayWriter
 from connector.retrying import Stopped, retry
 from connector.spark.executors import Executors
@@ -234,7 +235,7 @@ class Applier:
         agreed = handshake(self._config, position)
         faults.point("apply.after_handshake")
         if self._relay is not None:
-            self._relay.begin(position, agreed.history, agreed.gtid_set, target.token)
+            self._relay.begin(position, agreed.history, agreed.gtid_set, Owner(target.token, target.identity))
         core = open_core(
             self._config,
             target,

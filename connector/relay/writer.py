@@ -28,7 +28,7 @@ from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
 from connector.relay.appending import AppendedFile, Appending, DirectWrites, aligned
 from connector.relay.cut_back import cut_back
-from connector.relay.folder import OPTION, Lock, path_of, sync_folder
+from connector.relay.folder import OPTION, Lock, Owner, path_of, sync_folder
 from connector.relay.frames import FileHead, file_head_record, trapped_record
 from connector.relay.record import add_record, add_records
 
@@ -83,14 +83,14 @@ class RelayWriter:
         self._forget()
         self._lock.close()
 
-    def begin(self, position: TargetPosition, history: History, gtid_set: str | None, token: int) -> None:
+    def begin(self, position: TargetPosition, history: History, gtid_set: str | None, owner: Owner) -> None:
         """Continue after a target's position; `cut_back` says which events are cut off.
 
         Args:
             position: the position.
             history: the log's.
             gtid_set: the transactions applied at the position; None if the source has no GTIDs.
-            token: of the claim that returned the position.
+            owner: the target, and its claim that returned the position.
 
         Raises:
             ConfigError: the relay is of another log or target.
@@ -101,14 +101,14 @@ class RelayWriter:
             self._forget()
             self._log_id, self._service, self._gtid_set = history.log_id, position.service, gtid_set
             self._applied = position.seqno
-            end = cut_back(self._folder, position, history, token=token, relay_token=self._lock.token)
+            end = cut_back(self._folder, position, history, owner=owner, before=self._lock.owner)
             self._files = deque((file.number, file.first) for file in end.files)
             self._last, self._epoch = end.seqno, end.epoch
             if end.offset is not None:
                 self._file = AppendedFile(end.files[-1].path, self._direct)
                 self._unsynced.append(self._file)
                 self._size = self._events_end = end.offset
-            self._lock.claim(token)
+            self._lock.claim(owner)
 
     def add_range(self, messages: Messages, first: int, end: int) -> None:
         """Write some of these messages, each a whole event, from index `first` to before `end`."""

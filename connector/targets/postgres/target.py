@@ -46,6 +46,7 @@ from connector.targets.postgres.bookkeeping import (
     applied_tables,
     ensure_bookkeeping,
     excluded_tables,
+    identity,
     loading_tables,
     schema_version,
 )
@@ -104,6 +105,7 @@ class PostgresTarget:
         self._columns = columns.columns if columns else ()
         self._service = ""
         self.token = 0
+        self.identity = ""
         self._position = TargetPosition(service="")  # as the last commit left it
         self._schema = StagedSchema()
         self._left_out: list[LeftOut] = []
@@ -146,6 +148,7 @@ class PostgresTarget:
             if claimed is None:
                 raise _fenced(service, previous_token)
             *row, self.token = claimed
+            self.identity = identity(self._db, service, missing)
             self._service = service
             head = None
             if "thl.thl_rewound" not in missing:
