@@ -274,11 +274,23 @@ class DividedCommit:
             with suppress(psycopg.Error):
                 yield writer.session, writer.work()
 
-    def name_obstacles(self, error: ConnectorError) -> None:
-        """Add to an error of finishing a commit what others have made on its tables since it began."""
+    def name_obstacles(self, error: ConnectorError, *, waited: bool) -> None:
+        """Add to an error of a commit what others have made on its tables: since it began, if it is being finished.
+
+        Args:
+            error: the error.
+            waited: a writer has waited for a lock in vain, perhaps for another writer.
+        """
+        layouts = {one.layout for writer in self._writers or () for one in writer.staged}
+        if waited and layouts:
+            besides = undivided_tables(self._session, layouts)
+            if triggers := "; ".join(f"{name}: {what}" for name, what in besides.items() if "trigger " in what):
+                error.hint = (
+                    f"{error.hint}; or a trigger writes into other tables of this commit ({triggers}), so that one "
+                    "writer waits for another: set target.writers: 1, or drop the trigger"
+                )
         if self._intent is None:
             return
-        layouts = {one.layout for writer in self._writers or () for one in writer.staged}
         since = {
             name: made
             for name, made in undivided_tables(self._session, layouts).items()

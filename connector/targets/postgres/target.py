@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 import psycopg
-from psycopg.errors import UniqueViolation
+from psycopg.errors import DeadlockDetected, LockNotAvailable, UniqueViolation
 
 from connector import failpoints as faults
 from connector import metrics
@@ -343,7 +343,7 @@ class PostgresTarget:
                 if isinstance(error, TargetDiffers) and error is failure:
                     self._name_rows(error)
                 with suppress(psycopg.Error):
-                    self._divided.name_obstacles(error)
+                    self._divided.name_obstacles(error, waited=isinstance(failure, LockNotAvailable | DeadlockDetected))
                 if error is failure:
                     raise
                 raise error from failure
