@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.applier.applier import Applier
@@ -26,7 +26,8 @@ from connector.targets.division import divide, divisible
 from tests.support.compact_model import Counted, Keyed, Partly
 from tests.support.fragments import change, encoded, record, scanned
 from tests.support.memory_target import MemoryTarget
-from tests.unit.applier.test_core import LOG_ID, TOPIC, Rig, history, table
+from tests.unit.applier import test_core
+from tests.unit.applier.test_core import LOG_ID, TOPIC, history, table
 
 WRITERS = 3
 INTENT = Intent(
@@ -91,11 +92,10 @@ def finishing(values: Sequence[bytes], steps: st.DataObject, columns: MetadataCo
     """The changes of the same commit when it is finished: read in any steps."""
     target, staged = MemoryTarget(), list[NetChanges]()
     target.stage = lambda changes, **_: staged.extend(changes)  # type: ignore[method-assign]
-    Rig(target, history([0], 0)).accept(table([encoded(record(0, []))]))
+    test_core.Rig(target, history([0], 0)).accept(table([encoded(record(0, []))]))
     assert target.position is not None
     target.position = replace(target.position, intent=replace(INTENT, last=Seqno(len(values))))
-    rig, at = Rig(target, history([0], len(values)), columns=columns), 0
-    rig._by_tasks = False  # as `Applier._compaction` has it
+    rig, at = test_core.Rig(target, history([0], len(values)), columns=columns), 0
     while at < len(values):
         end = min(len(values), at + steps.draw(st.integers(1, len(values))))
         rig.accept(table(values[at:end], offset=2 + at))
@@ -117,6 +117,7 @@ def shares(changes: Sequence[NetChanges], undivided: frozenset[TableName]) -> li
     return found
 
 
+@settings(max_examples=60, deadline=None)
 @given(events(), st.data(), st.sampled_from([None, METADATA]))
 def test_each_row_is_applied_once(made: list[Event], data: st.DataObject, columns: MetadataColumns | None) -> None:
     values = values_of(made)
