@@ -195,6 +195,10 @@ class LogDamaged(ConnectorError):
     exit_code = 5
 
 
+class EventsDeleted(LogDamaged):
+    """Raised when the topic's retention has deleted events that a target needs next. Not retryable."""
+
+
 class Fenced(ConnectorError):
     """Raised when a newer producer of the service, or a newer applier of the target, has taken over. Not retryable."""
 

@@ -34,7 +34,8 @@ from connector.kafka.tails import TailWatch
 from connector.kafka.topics import MESSAGE_BYTES, Topics
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.ids import Seqno
-from connector.log.transaction.position import SourcePosition, TargetPosition
+from connector.log.transaction.position import Intent, SourcePosition, TargetPosition
+from connector.relay.folder import Owner
 from connector.relay.writer import RelayWriter
 from connector.retrying import Stopped, retry
 from connector.spark.executors import Executors
@@ -235,7 +236,7 @@ class Applier:
         agreed = handshake(self._config, position)
         faults.point("apply.after_handshake")
         if self._relay is not None:
-            self._relay.begin(position, agreed.history, agreed.gtid_set, target.token)
+            self._relay.begin(position, agreed.history, agreed.gtid_set, Owner(target.token, target.identity))
         core = open_core(
             self._config,
             target,
@@ -263,7 +264,7 @@ class Applier:
             self._clock,
             self._load,
             largest=self._largest_message(),
-            compaction=self._compaction(),
+            compaction=self._compaction(core.position.intent),
         ) as stream:
             while not (self._stop.is_set() or core.done or self._requested(signals)):
                 self._tell_of_consistency(target, core)
@@ -287,11 +288,15 @@ class Applier:
             LOG.info("the target is consistent: all tables are loaded", extra=fields)
         self._consistent = consistent
 
-    def _compaction(self) -> Compaction:
-        """Return how Spark's tasks compact: not if events are needed one by one."""
+    def _compaction(self, intent: Intent | None) -> Compaction:
+        """Return how Spark's tasks compact: not if events are needed one by one.
+
+        The events of an intent are compacted as one, by the core. What is moved or kept apart by its events as a
+        whole was so in any segments; segments that end elsewhere than those of the first try may have more.
+        """
         target = self._config.target
         return Compaction(
-            compact=isinstance(self._until, ToSeqno | None),
+            compact=intent is None and isinstance(self._until, ToSeqno | None),
             columns=metadata_columns(target.metadata_columns.items()),
             events=target.audit,
             records=self._relay is not None,

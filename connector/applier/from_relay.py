@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -23,8 +23,15 @@ from connector.applier.quarantine import Quarantine
 from connector.applier.stop_condition import StopCondition
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, LogDamaged, TargetUnavailable
-from connector.kafka.handshake import unreachable
+from connector.errors import (
+    BrokerUnavailable,
+    ConfigError,
+    ConnectorError,
+    HistoriesDiffer,
+    LogDamaged,
+    TargetUnavailable,
+)
+from connector.kafka.handshake import lost
 from connector.kafka.message_batch import message_batch
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.compact.scan import Messages
@@ -192,8 +199,22 @@ class RelayApplier:
             )
 
 
-def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Event]) -> TargetPosition | None:
-    """Make a target consistent that an applier left within a commit of several writers, if no broker answers.
+class FinishedFromRelay(NamedTuple):
+    """A commit of several writers that a relay has finished.
+
+    Args:
+        position: the position after it.
+        reason: why the relay did, in words.
+    """
+
+    position: TargetPosition
+    reason: str
+
+
+def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Event]) -> FinishedFromRelay | None:
+    """Make a target consistent that an applier left within a commit of several writers, if Kafka cannot serve for it.
+
+    That is so if no broker answers, or if the topic's retention has deleted what the commit needs.
 
     Args:
         config: the configuration; `relay.dir` names the relay.
@@ -201,8 +222,8 @@ def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Ev
         stop: returns what is set from outside to end early; called if there is something to do.
 
     Returns:
-        The position after that commit; None if there is nothing to do here: the target is not within a commit, or a
-        broker answers, so that the applier finishes it as always.
+        The commit; None if there is nothing to do here: the target is not within one, or was not claimed before the
+        stop, or Kafka has the events, so that the applier finishes it as always.
 
     Raises:
         ConnectorError: the relay lacks what is needed; nothing was changed. Or as `RelayApplier.run`.
@@ -211,17 +232,19 @@ def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Ev
         return None
     try:
         with open_signal_table(config.target) as signals:
-            intent = signals.intent(config.service)
+            before = signals.position(config.service)
     except TargetUnavailable:
         return None  # the applier tries again
-    if intent is None or (error := unreachable(config)) is None:
+    if before is None or before.intent is None or (error := lost(config, before)) is None:
         return None
-    fields = {"service": config.service, "needed": intent.span}
+    reason = "no broker answers" if isinstance(error, BrokerUnavailable) else "the topic's retention has deleted events"
+    fields = {"service": config.service, "needed": before.intent.span}
     why = {"why": error.message}
-    LOG.warning("the target is within a commit, and no broker answers: the relay finishes it", extra=fields | why)
+    LOG.warning(f"the target is within a commit, and {reason}: the relay finishes it", extra=fields | why)
     try:
         with closing(Lock(config.relay.dir, clock)):
-            return RelayApplier(config, config.relay.dir, clock, stop()).run(intent_alone=True)
+            position = RelayApplier(config, config.relay.dir, clock, stop()).run(intent_alone=True)
+        return None if position is None else FinishedFromRelay(position, reason)
     except ConnectorError as failure:
         failure.where = {**fields, **failure.where}
         raise

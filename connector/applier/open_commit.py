@@ -27,6 +27,7 @@ from connector.log.transaction.position import TargetPosition
 from connector.targets.target import TargetDatabase
 
 STAGE_BYTES: Final = 4 << 20  # bytes of an unfinished event from which on it is staged instead of kept in memory
+FINISHED_BYTES: Final = 128 << 20  # the same while a commit is finished; as many as a task compacts at once
 
 
 class OpenCommit:
@@ -61,6 +62,8 @@ class OpenCommit:
     def begin(self, position: TargetPosition) -> None:
         """Begin an empty commit after a position."""
         self._position = position
+        # The parts of an event end where its messages have come by; an intent's event may have been whole before.
+        self._stage_bytes = STAGE_BYTES if position.intent is None else FINISHED_BYTES
         self.events = CommitBatch()
         self.unfinished: Seqno | None = None
         self.staged = False
@@ -99,7 +102,7 @@ class OpenCommit:
         ddl = header.kind is Kind.DDL
         held = self._compactor.size + sum(message.size for message in release.bodies)
         for message in release.bodies:
-            if not release.complete and held < STAGE_BYTES:
+            if not release.complete and held < self._stage_bytes:
                 message.own()  # it outlives its batch
             whole = self._row_parts.whole(message)
             if whole is None:
@@ -142,7 +145,7 @@ class OpenCommit:
 
     def stage_unfinished(self, header: FragmentHeader) -> None:
         """Stage the changes of an unfinished event once they are large."""
-        if self._compactor.size < STAGE_BYTES or self.events.last is not None:
+        if self._compactor.size < self._stage_bytes or self.events.last is not None:
             return  # what is staged, and gets other metadata columns at its end, is of one event
         self.stage(last=False)
         if self._columns is not None and self._metadata is None:

@@ -161,7 +161,7 @@ def apply(
     with suppress(TargetUnavailable):  # which the applier tries again
         open_target(config.target, clock).close()  # before Spark, which takes seconds to start
     if (finished := finish_intent_from_relay(config, clock, stop_at_signals)) is not None:
-        click.echo(_finished(config, finished), err=True)
+        click.echo(_finished(config, finished.position, finished.reason), err=True)
         return
     warn_of_missing_log(config)
     stop = Event()
@@ -237,7 +237,7 @@ def _loading(config: Config) -> str:
     return f"; not consistent while {', '.join(names)} {'is' if len(names) == 1 else 'are'} loaded" if names else ""
 
 
-def _finished(config: Config, position: TargetPosition) -> str:
+def _finished(config: Config, position: TargetPosition, reason: str) -> str:
     """The line after a commit was finished from the relay."""
     from connector.applier.from_relay import CAUSES, causes_left
 
@@ -246,7 +246,7 @@ def _finished(config: Config, position: TargetPosition) -> str:
     place = f"event {position.seqno} of service {config.service}"
     causes = "; ".join(f"{cause}: {CAUSES[cause]}" for cause in causes_left(config, position))
     consistent = "the target is consistent at" if position.consistent else "the commit is complete up to"
-    line = f"no broker answers; finished a commit from the relay: {consistent} {place}"
+    line = f"{reason}; finished a commit from the relay: {consistent} {place}"
     return f"{line} ({causes})" if causes else line
 
 

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged, PreflightError
+from connector.errors import (
+    BrokerUnavailable,
+    ConnectorError,
+    EventsDeleted,
+    HistoriesDiffer,
+    LogDamaged,
+    PreflightError,
+)
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import REFUSED, History, check_before, check_offsets
@@ -146,7 +153,23 @@ def tables_loaded_after(config: Config, seqno: Seqno) -> frozenset[TableName]:
     return loaded_after(seqno, config.target.id, control.load_requests.values(), control.loads, control.trapped)
 
 
-def unreachable(config: Config) -> BrokerUnavailable | None:
+def lost(config: Config, position: TargetPosition) -> BrokerUnavailable | EventsDeleted | None:
+    """Return the error if no broker answers, or retention has deleted what a target needs next; None if not.
+
+    Whatever else a handshake refuses is not an answer to that.
+    """
+    if (error := _unreachable(config)) is not None:
+        return error
+    try:
+        handshake(config, position)
+    except EventsDeleted as deleted:
+        return deleted
+    except ConnectorError as other:
+        LOG.debug("the handshake refuses the target", extra={"why": other.message})
+    return None
+
+
+def _unreachable(config: Config) -> BrokerUnavailable | None:
     """Return the error if no broker answers, within seconds; None if one does, whatever it answers."""
     try:
         with LogReader(config, patience=QUICK) as log:

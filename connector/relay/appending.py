@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from connector.log.compact.segment import Records
-from connector.relay.folder import open_private
+from connector.relay.folder import check_there, open_private
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -148,8 +148,15 @@ class AppendedFile:
         self._end = size
 
     def sync(self) -> None:
-        """Wait until the file is on the disk."""
+        """Wait until the file is on the disk, and check that it is still there under its name, as it was written.
+
+        Raises:
+            OSError: it was deleted, moved, replaced or cut, or its folder was.
+        """
         os.fdatasync(self._file.fileno())
+        check_there(self.path, self._file)
+        if (size := os.fstat(self._file.fileno()).st_size) != self._end:
+            raise OSError(errno.ESTALE, f"another program has cut {self.path} to {size} of {self._end} bytes")
 
     def close(self) -> None:
         """Close the file."""

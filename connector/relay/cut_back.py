@@ -15,7 +15,7 @@ from connector.log.epochs.fork import overlaps
 from connector.log.epochs.history import History
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
-from connector.relay.folder import OPTION, RelayFile, damaged, gapless, later_paths, relay_files
+from connector.relay.folder import OPTION, Owner, RelayFile, damaged, gapless, later_paths, relay_files
 from connector.relay.frames import Broken, file_head, frames
 from connector.relay.reader import BUFFER, FileScan, TrappedEvents
 
@@ -37,7 +37,7 @@ class RelayEnd(NamedTuple):
     offset: int | None = None
 
 
-def cut_back(folder: Path, position: TargetPosition, history: History, *, token: int, relay_token: int) -> RelayEnd:
+def cut_back(folder: Path, position: TargetPosition, history: History, *, owner: Owner, before: Owner) -> RelayEnd:
     """Cut off the events after a target's position, but for those of its intent.
 
     From the first event on that is not in the log's history, everything is cut off: the log has forked since.
@@ -46,8 +46,8 @@ def cut_back(folder: Path, position: TargetPosition, history: History, *, token:
         folder: the relay.
         position: the position.
         history: the log's.
-        token: of the claim that returned the position.
-        relay_token: of the claim under which the relay was written last.
+        owner: the target, and its claim that returned the position.
+        before: those under which the relay was written last.
 
     Raises:
         ConfigError: the relay is of another log or target.
@@ -57,8 +57,8 @@ def cut_back(folder: Path, position: TargetPosition, history: History, *, token:
     applied = position.seqno
     files = relay_files(folder, torn=True)
     _check_log(files, history.log_id, position.service)
-    if files and token <= relay_token:
-        _check_target(files, position, token, relay_token)
+    if files and (owner.token <= before.token or owner.is_other_than(before)):
+        _check_target(files, position, owner, before)
     upto = applied if position.intent is None else position.intent.last
     if files and applied + 1 < gapless(files)[0].first:
         upto = applied
@@ -93,26 +93,28 @@ def _check_log(files: Sequence[RelayFile], log_id: LogId, service: str) -> None:
         )
 
 
-def _check_target(files: Sequence[RelayFile], position: TargetPosition, token: int, relay_token: int) -> None:
+def _check_target(files: Sequence[RelayFile], position: TargetPosition, owner: Owner, before: Owner) -> None:
     """Refuse a relay that another target's applier wrote: that target may need what would be deleted here.
 
-    The tokens of a target rise with each claim, so that a later claim of the same target has a larger one.
+    The tokens of a target rise with each claim, so that a later claim of the same target has a larger one. Of two
+    targets any may be the larger one; their identities differ, but a copy of a target has the same.
     """
     newest = _last_of(files[-1])
-    if newest == position.seqno:
+    other = owner.is_other_than(before)
+    if newest == position.seqno and not other:
         return
     hint = f"let {OPTION} name another folder, or empty this one"
-    if files[0].first <= position.seqno < newest:
+    if not other and files[0].first <= position.seqno < newest:
         hint += f"; a target that was set back goes on after thl purge --from-seqno {position.seqno + 1}"
     raise ConfigError(
-        "the relay is of another target, or of this one before it was set back",
+        "the relay is of another target" + ("" if other else ", or of this one before it was set back"),
         hint=hint,
         folder=str(files[-1].path.parent),
         service=position.service,
         seqno=position.seqno,
         newest=newest,
-        token=token,
-        relay_token=relay_token,
+        token=owner.token,
+        relay_token=before.token,
     )
 
 

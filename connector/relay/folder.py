@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from connector import private_files as private
 from connector.clock import Clock
@@ -51,10 +53,26 @@ class RelayFile:
         return self.path.name
 
 
+class Owner(NamedTuple):
+    """The claim under which a target's applier writes to a folder.
+
+    Args:
+        token: of the claim. A target's tokens only rise.
+        identity: the target's random name; "": it has none, or an earlier version wrote here.
+    """
+
+    token: int
+    identity: str = ""
+
+    def is_other_than(self, before: Owner) -> bool:
+        """True if this is another target than the owner before."""
+        return bool(self.identity and before.identity) and self.identity != before.identity
+
+
 class Lock:
     """Keeps other processes from writing or deleting the files of a folder, until it is closed.
 
-    Its file has the token of the claim under which a target's applier wrote last. A target's tokens only rise.
+    Its file has the owner: the target whose applier wrote last, and its claim.
 
     Args:
         folder: the folder.
@@ -65,8 +83,9 @@ class Lock:
     """
 
     def __init__(self, folder: Path, clock: Clock) -> None:
+        self._path = folder / LOCK
         try:
-            self._file = private.open_to_update(folder / LOCK)
+            self._file = private.open_to_update(self._path)
         except OSError as error:
             raise unusable(folder, error) from error
         try:
@@ -92,15 +111,16 @@ class Lock:
         return True
 
     @property
-    def token(self) -> int:
-        """The token of the last claim; 0 before the first.
+    def owner(self) -> Owner:
+        """The owner; of token 0 before the first claim.
 
         Raises:
             ConfigError: the file has something else.
         """
         text = os.pread(self._file.fileno(), 100, 0)
         try:
-            return int(text or b"0")
+            token, *identity = text.decode().split() or ["0"]
+            return Owner(int(token), "".join(identity[:1]))
         except ValueError as error:
             raise ConfigError(
                 "the relay's lock file has something else than a token",
@@ -108,14 +128,23 @@ class Lock:
                 file=self._file.name,
             ) from error
 
-    def claim(self, token: int) -> None:
-        """Store the token of a claim.
+    def claim(self, owner: Owner) -> None:
+        """Store the owner.
 
         Raises:
             OSError: it cannot be written.
         """
-        os.pwrite(self._file.fileno(), b"%020d\n" % token, 0)
+        text = b"%020d %s\n" % (owner.token, owner.identity.encode())
+        os.ftruncate(self._file.fileno(), os.pwrite(self._file.fileno(), text, 0))
         os.fdatasync(self._file.fileno())
+
+    def check(self) -> None:
+        """Check that the folder still has the lock's file.
+
+        Raises:
+            OSError: it does not: another process may have the folder, too.
+        """
+        check_there(self._path, self._file)
 
     def close(self) -> None:
         """Release the folder."""
@@ -213,6 +242,18 @@ def open_private(path: Path) -> BinaryIO:
         OSError: it cannot be written.
     """
     return private.open_to_append(path)
+
+
+def check_there(path: Path, opened: BinaryIO) -> None:
+    """Check that a path still names the file that was opened by it.
+
+    Raises:
+        OSError: it does not.
+    """
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(opened.fileno()), path.stat(follow_symlinks=False)):
+            return
+    raise OSError(errno.ESTALE, f"another program has deleted, moved or replaced {path}")
 
 
 def sync_folder(folder: Path) -> None:

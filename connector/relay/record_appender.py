@@ -20,6 +20,7 @@ class RecordAppender:
 
     Args:
         folder: the relay.
+        check: called before each sync; an OSError of it is one of the sync.
 
     Attributes:
         size: the bytes of the newest file, with those that are not written yet.
@@ -28,8 +29,9 @@ class RecordAppender:
         OSError: a file cannot be written; by all methods, also for what an earlier call has begun.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, check: Callable[[], None]) -> None:
         self._folder = folder
+        self._check = check
         self._appending = Appending()
         self._direct = DirectWrites()
         self._file: AppendedFile | None = None
@@ -124,6 +126,7 @@ class RecordAppender:
         faults.point("relay.after_write")
 
     def _sync(self, files: Iterable[AppendedFile], ended: Iterable[AppendedFile], *, new_name: bool) -> None:
+        self._check()
         for file in files:
             file.sync()
         for file in ended:

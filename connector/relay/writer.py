@@ -6,6 +6,7 @@ was written for an event that is given up is cut off again.
 
 from __future__ import annotations
 
+import errno
 from array import array
 from bisect import bisect_left
 from collections import deque
@@ -25,7 +26,7 @@ from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
 from connector.relay import record_appender
 from connector.relay.cut_back import cut_back
-from connector.relay.folder import OPTION, Lock, path_of
+from connector.relay.folder import OPTION, Lock, Owner, path_of
 from connector.relay.frames import FileHead, file_head_record, trapped_record
 from connector.relay.record import add_record, add_records
 from connector.relay.record_appender import RecordAppender
@@ -52,7 +53,7 @@ class RelayWriter:
         self._retention = retention
         self._clock = clock
         self._lock = Lock(self._folder, clock)
-        self._records = RecordAppender(self._folder)
+        self._records = RecordAppender(self._folder, self._lock.check)
         self._files: deque[tuple[int, Seqno]] = deque()  # number and first event of each file
         self._events_end = 0  # the offset after the newest file's last whole event
         self._event = False  # an event is written in part
@@ -71,14 +72,14 @@ class RelayWriter:
         self._records.close()
         self._lock.close()
 
-    def begin(self, position: TargetPosition, history: History, gtid_set: str | None, token: int) -> None:
+    def begin(self, position: TargetPosition, history: History, gtid_set: str | None, owner: Owner) -> None:
         """Continue after a target's position; `cut_back` says which events are cut off.
 
         Args:
             position: the position.
             history: the log's.
             gtid_set: the transactions applied at the position; None if the source has no GTIDs.
-            token: of the claim that returned the position.
+            owner: the target, and its claim that returned the position.
 
         Raises:
             ConfigError: the relay is of another log or target.
@@ -90,13 +91,13 @@ class RelayWriter:
             self._event = False
             self._log_id, self._service, self._gtid_set = history.log_id, position.service, gtid_set
             self._applied = position.seqno
-            end = cut_back(self._folder, position, history, token=token, relay_token=self._lock.token)
+            end = cut_back(self._folder, position, history, owner=owner, before=self._lock.owner)
             self._files = deque((file.number, file.first) for file in end.files)
             self._last, self._epoch = end.seqno, end.epoch
             if end.offset is not None:
                 self._records.open(end.files[-1].path, end.offset)
                 self._events_end = end.offset
-            self._lock.claim(token)
+            self._lock.claim(owner)
 
     def add_range(self, messages: Messages, first: int, end: int) -> None:
         """Write some of these messages, each a whole event, from index `first` to before `end`."""
@@ -226,7 +227,9 @@ class RelayWriter:
         except OSError as error:
             raise ConfigError(
                 f"the next events cannot be stored in the relay: {error.strerror}; nothing of them was applied",
-                hint=f"make room in the folder, or let {OPTION} name another one",
+                hint=f"let no other program change the folder of {OPTION}, then start thl apply again"
+                if error.errno == errno.ESTALE
+                else f"make room in the folder, or let {OPTION} name another one",
                 folder=str(self._folder),
                 service=self._service or None,
                 seqno=self._applied + 1,

@@ -8,6 +8,7 @@
 - `thl_excluded`: the excluded tables, with their first event, the user and the reason.
 - `thl_loading`: the tables that are being loaded. `consistent` in `thl_position` is false while there are some, and
   theirs says whether it is false for another reason, too.
+- `thl_identity`: a random name of the target, by which a relay knows it.
 - `thl_rewound`: the last event that a target had before a rewind, until it is applied again.
 - `thl_intent`: the commit that several writers make, until all have made their part.
 - `thl_channels`: one row per writer: the last event of the last commit of which it made a part.

@@ -7,14 +7,23 @@ needs no port. The session claims nothing: it does not affect the applier's comm
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol, Self
 
 from connector.log.compact.net_changes import ANY
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.position import Intent
-from connector.targets.bookkeeping import EXCLUDED, LOADING, excluded_from, intent_from, intent_query, loading_from
+from connector.log.transaction.position import Intent, TargetPosition
+from connector.targets.bookkeeping import (
+    EXCLUDED,
+    LOADING,
+    POSITION,
+    excluded_from,
+    intent_from,
+    intent_query,
+    loading_from,
+    position_from,
+)
 from connector.targets.operations import Value
 from connector.targets.target_schema import Excluded, Loading
 
@@ -135,6 +144,19 @@ class SignalTable:
             return None
         begun = self._run(intent_query("?"), service)
         return intent_from(begun)[0] if begun else None
+
+    def position(self, service: str) -> TargetPosition | None:
+        """The position, with the intent, before a claim; None if there is none."""
+        if not self._session.has("thl_position"):
+            return None
+        rows = self._run(f"SELECT {', '.join(POSITION)} FROM {{thl_position}} WHERE service = ?", service)
+        heads = (
+            self._run("SELECT head FROM {thl_rewound} WHERE service = ?", service)
+            if self._session.has("thl_rewound")
+            else []
+        )
+        found = [position_from(service, row, heads[0][0] if heads else None) for row in rows]
+        return replace(found[0], intent=self.intent(service)) if found else None
 
     def inconsistent(self, service: str) -> list[Inconsistent]:
         """The tables that may differ from the source's, ordered by name."""

@@ -41,6 +41,10 @@ class TargetDatabase(Protocol):
         """The fencing token of `claim`; 0 before."""
 
     @property
+    def identity(self) -> str:
+        """A random name that `claim` gives a target once for each service; "" before, or if it cannot be stored."""
+
+    @property
     def target_schema(self) -> TargetSchema:
         """The tables that the applier created, after the staged changes."""
 

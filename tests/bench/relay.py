@@ -22,6 +22,7 @@ from connector.log.compact.segment import Segment
 from connector.log.epochs.history import History
 from connector.log.ids import NO_SEQNO, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
+from connector.relay.folder import Owner
 from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
 from connector.spark.stream.segment_builder import SegmentBuilder
@@ -81,7 +82,7 @@ def records_of(folder: Path) -> None:
         raise TypeError("the messages were not compacted")
     taken = {"tasks": 0.0, "driver": 0.0, "sync": 0.0}
     writer = RelayWriter(folder / "relay", max_file_bytes=10 << 20, retention=0, clock=CLOCK)
-    writer.begin(TargetPosition(service="bench"), History(LogId("0" * 32), (), NO_SEQNO), None, 1)
+    writer.begin(TargetPosition(service="bench"), History(LogId("0" * 32), (), NO_SEQNO), None, Owner(1))
     size = seqno = 0
     while size < MILLION_ROWS:
         ends = array("q")
@@ -113,7 +114,7 @@ def measured(taken: dict[str, float], name: str) -> Iterator[None]:
 def sync_of(folder: Path, commits: int) -> None:
     """Print how long a commit of one transaction waits for the disk."""
     writer = RelayWriter(folder, max_file_bytes=10 << 20, retention=0, clock=CLOCK)
-    writer.begin(TargetPosition(service="bench"), History(LogId("0" * 32), (), NO_SEQNO), None, 1)
+    writer.begin(TargetPosition(service="bench"), History(LogId("0" * 32), (), NO_SEQNO), None, Owner(1))
     rows = [(None, [number, "x" * 200]) for number in range(8)]
     taken = []
     for seqno in range(commits):

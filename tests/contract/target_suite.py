@@ -144,6 +144,16 @@ class TestPosition:
         applier.target.close()
         assert place.open().claim("shop") == applier.position
 
+    def test_a_target_keeps_the_random_name_that_its_first_claim_has_given_it(self, place: Place) -> None:
+        names = []
+        for service in ("shop", "shop", "other"):
+            target = place.open()
+            assert target.identity == ""
+            target.claim(service)
+            names.append(target.identity)
+        assert len(names[0]) == 32
+        assert names[0] == names[1] != names[2]
+
     def test_each_service_has_its_own_position(self, place: Place, applier: Applier) -> None:
         assert place.open().claim("other") == TargetPosition(service="other")
         applier.commit()  # not fenced by it

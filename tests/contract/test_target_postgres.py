@@ -15,7 +15,14 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from connector.clock import SystemClock
-from connector.errors import Fenced, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
+from connector.errors import (
+    ConnectorError,
+    Fenced,
+    PreflightError,
+    TargetDiffers,
+    TargetUnavailable,
+    ValueNotRepresentable,
+)
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.mysql import GtidSet
@@ -425,6 +432,33 @@ def test_discarded_staging_is_dropped(place: PostgresPlace, applier: Applier) ->
         applier.target.stage([net(USERS, inserts=[(1, "ann", None)])], last=False)
         applier.target.discard()
     assert place.query("SELECT count(*)::int FROM pg_class WHERE relname LIKE 'thl_stage_%'") == [(0,)]
+
+
+def test_account_without_temporary_tables_or_under_row_security_gets_the_remedy(place: PostgresPlace) -> None:
+    ((database,),) = place.query("SELECT current_database()")
+    place.reader.execute("DROP ROLE IF EXISTS thl_nobody")
+    place.reader.execute(
+        f"CREATE ROLE thl_nobody LOGIN PASSWORD 'x'; GRANT CREATE ON DATABASE {database} TO thl_nobody"
+    )
+    url, place.url = place.url, make_conninfo(place.url, user="thl_nobody", password="x")
+    try:
+        applier = Applier(place.open())
+        applier.sql("CREATE DATABASE shop", CREATE_USERS)
+        rows = net(USERS, inserts=[(1, "x", None)])
+        applier.rows(rows)
+        place.reader.execute(f"REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC")
+        with pytest.raises(PreflightError) as refused:
+            Applier(place.open()).rows(net(USERS, updates=[(1, "y", None)]))
+        assert "GRANT TEMPORARY ON DATABASE" in refused.value.hint
+        place.reader.execute(f"GRANT TEMPORARY ON DATABASE {database} TO PUBLIC")
+        place.reader.execute("ALTER TABLE shop.users ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+        with pytest.raises(ConnectorError) as under:
+            Applier(place.open()).rows(net(USERS, inserts=[(2, "y", None)]))
+        assert "BYPASSRLS" in under.value.hint
+    finally:
+        place.url = url
+        place.reader.execute(f"GRANT TEMPORARY ON DATABASE {database} TO PUBLIC")
+        place.reader.execute("DROP OWNED BY thl_nobody; DROP ROLE thl_nobody")
 
 
 def test_account_without_create_gets_the_grant_as_hint(place: PostgresPlace) -> None:

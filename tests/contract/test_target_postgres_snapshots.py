@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -305,19 +306,48 @@ def test_verify_without_snapshots_waits_for_the_end_of_a_commit(
     assert compared(place) == (orders.position.seqno, False, {b"first", b"again"})
 
 
-def test_documented_loop_begins_at_a_state_between_two_transactions(
-    place: SnapshotsPlace, orders: Applier, between: Between
-) -> None:
-    snapshot_of(place, orders.position.seqno)
+def documented() -> dict[str, Any]:
+    """What the page defines."""
     page = (Path(__file__).parents[2] / "docs" / "target.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {}
     exec(code, names)  # noqa: S102
+    return names
+
+
+@pytest.mark.parametrize("interval", [None, 0.0])
+def test_table_that_is_rewritten_keeps_its_rows_for_a_documented_reader(
+    place: SnapshotsPlace, orders: Applier, interval: float | None
+) -> None:
+    if interval is None:
+        snapshot_of(place, orders.position.seqno)
+    else:
+        place.close()
+        place.interval = interval
+        orders = Applier(place.open(audit=True))
+    count = "SELECT count(*) FROM shop.orders"
+    with psycopg.connect(place.url, autocommit=True) as reader, ThreadPoolExecutor() as pool:
+        documented()["begin_whole"](reader, "shop", ["shop.orders"])
+        rewritten = pool.submit(orders.sql, "ALTER TABLE orders MODIFY id BIGINT NOT NULL")
+        waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'shop.orders'::regclass"
+        while place.query(waits) != [(1,)] and not rewritten.done():
+            pass
+        before = reader.execute(count).fetchall()
+        reader.execute("ROLLBACK")
+        rewritten.result()
+        assert before == place.query(count) != [(0,)]
+
+
+def test_documented_loop_begins_at_a_state_between_two_transactions(
+    place: SnapshotsPlace, orders: Applier, between: Between
+) -> None:
+    snapshot_of(place, orders.position.seqno)
+    names = documented()
     seen: list[Any] = []
 
     def look() -> None:
         with psycopg.connect(place.url, autocommit=True) as reader:
-            names["begin_whole"](reader, "shop")
+            names["begin_whole"](reader, "shop", ["shop.orders"])
             seen.append({v for (v,) in reader.execute("SELECT v FROM shop.orders").fetchall()})
 
     between.look = look

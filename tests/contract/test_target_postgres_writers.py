@@ -12,9 +12,18 @@ import psycopg
 import pytest
 
 from connector.clock import SystemClock
-from connector.errors import ConfigError, ConnectorError, Fenced, PreflightError, TargetDiffers, TargetUnavailable
+from connector.errors import (
+    ConfigError,
+    ConnectorError,
+    Fenced,
+    LogDamaged,
+    PreflightError,
+    TargetDiffers,
+    TargetUnavailable,
+)
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.ids import Seqno
+from connector.log.transaction.layout import TableName
 from connector.targets.division import divide
 from connector.targets.postgres import connection as connection_module
 from connector.targets.postgres import divided_commit
@@ -331,6 +340,41 @@ def test_a_table_without_a_key_goes_by_one_writer(place: WritersPlace, applier: 
     applier.rows(net(LOOSE, inserts=loose), net(USERS, inserts=[(n, "x", None) for n in range(20)]))
     assert len(place.query("SELECT DISTINCT xmin::text FROM shop.loose")) == 1
     assert len(place.query("SELECT DISTINCT xmin::text FROM shop.users")) == WRITERS
+
+
+def test_a_trigger_that_writes_into_another_table_of_the_commit_is_named(
+    place: WritersPlace, orders: Applier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "_SESSION", connection_module._SESSION.replace("'60s'", "'2s'"))
+    orders.sql(CREATE_ORDERS.replace("orders", "items"))
+    items = replace(ORDERS, name=TableName("shop", "items"))
+    orders.rows(net(ORDERS, inserts=ROWS), net(items, inserts=ROWS))
+    place.close()
+    place.run(
+        "CREATE FUNCTION shop.touched() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN UPDATE shop.items SET v = v WHERE id = NEW.id; RETURN NEW; END'; "
+        "CREATE TRIGGER touches AFTER UPDATE ON shop.orders FOR EACH ROW EXECUTE FUNCTION shop.touched()"
+    )
+    updates = [(key, f"{value} again") for key, value in ROWS]
+    with pytest.raises(TargetUnavailable) as failed:
+        Applier(place.open()).rows(net(ORDERS, updates=updates), net(items, updates=updates))
+    assert "shop.orders: trigger touches" in failed.value.hint
+    assert "target.writers: 1" in failed.value.hint
+
+
+def test_changes_that_cannot_have_been_divided_are_refused_by_the_table_s_name(
+    place: WritersPlace, applier: Applier, crashes: Crashes
+) -> None:
+    users = net(USERS, inserts=[(n, "x", None) for n in range(20)])
+    crashes.before = {0, 2}
+    with pytest.raises(Crash):
+        applier.rows(users)
+    place.close()
+    again = Applier(place.open(audit=True))
+    with pytest.raises(LogDamaged) as refused:
+        again.rows(users, net(LOOSE, inserts=[(1, "x", None, None)]))
+    assert "shop.loose was divided, and now has rows without a key" in refused.value.message
+    assert refused.value.hint
 
 
 MOVES = net(ORDERS, changed=[({"v": "c"}, (0,))], moved=[({"id": 100 + key}, (key,)) for key in range(1, 9)])

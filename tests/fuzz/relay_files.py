@@ -22,6 +22,7 @@ from connector.errors import ConnectorError
 from connector.inspect.relay import relay_entries, relay_events
 from connector.inspect.thl_events.choice import Choice
 from connector.log.ids import Epoch, Seqno
+from connector.relay.folder import Owner
 from connector.relay.frames import FILE, FileHead, file_head_record, trapped_record
 from connector.relay.purge import Purge
 from connector.relay.reader import RelayReader, TrappedEvents
@@ -133,7 +134,7 @@ def _begun(folder: Path) -> None:
     target = MemoryTarget()
     writer = RelayWriter(folder, max_file_bytes=1000, retention=1e9, clock=SystemClock())
     try:
-        writer.begin(target.claim("shop"), history([0, 3], 9), None, 1)
+        writer.begin(target.claim("shop"), history([0, 3], 9), None, Owner(1))
     finally:
         writer.close()
     if any(folder.glob("thl.data.*")):

@@ -22,6 +22,7 @@ class MemoryTarget:
         self.tables: dict[str, Keyed | Counted] = {}
         self.position: TargetPosition | None = None
         self.token = 0
+        self.identity = ""
         self.events: list[AppliedEvent] = []
         self.statements: list[str] = []
         self.by_hand: list[str] = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from connector.errors import HistoriesDiffer, LogDamaged
+from connector.errors import EventsDeleted, HistoriesDiffer, LogDamaged
 from connector.log.epochs.control import ControlState, EpochRecord, trapped_of
 from connector.log.epochs.fork import Range, overlaps, ranges_text
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
@@ -231,14 +231,16 @@ def check_offsets(
         log: the producer's position, read before.
 
     Raises:
-        LogDamaged: retention has deleted it, or the partition ends before it.
+        EventsDeleted: retention has deleted it.
+        LogDamaged: the partition ends before it.
     """
     for partition in sorted(starts):
         offset = position.offsets.get(partition, 0)
         if offset < starts[partition] and not _has_all(position, partition, log):
-            raise LogDamaged(
+            way = "thl apply --relay finishes the commit that the target is within, if there is a relay; else "
+            raise EventsDeleted(
                 "What the target needs next was deleted by the topic's retention",
-                hint="fill the target again from nothing, and keep the log for longer",
+                hint=f"{way if position.intent else ''}fill the target again from nothing, and keep the log for longer",
                 partition=partition,
                 offset=offset,
                 start=starts[partition],

@@ -7,6 +7,7 @@ applied. While Spark's Python workers start, which takes seconds, it reads the s
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -33,6 +34,8 @@ from connector.spark.stream.python_workers import PythonWorkers
 from connector.spark.stream.range_task import JVM_BYTES, Compaction, RangeTask, TaskRange, shared
 from connector.spark.stream.task_result import FAILED, ResultPiece, deserialized, failure_of, joined_pieces
 
+LOG: Final = logging.getLogger(__name__)
+SLOW_SECONDS: Final = 60.0  # for which tasks may read before each warning
 QUEUE_BYTES: Final = 64 << 20  # maximum bytes of queued batches
 SHARES: Final = 16  # a task reads at least 1/16 of what is read at once; a smaller share costs more than it saves
 
@@ -79,6 +82,9 @@ class MicroBatches:
         self._sizer = sizer
         self._interleaved = interleaved
         self._begun: set[int] = set()  # partitions of which something was read
+        self._clock = SystemClock()
+        self._tasks_began: float | None = None
+        self._warned = 0.0
         self._queue = BatchQueue(queue_batches, QUEUE_BYTES)
         # Executors on other machines do not see this one's files.
         self._folder = Path(tempfile.mkdtemp(dir=session.folder)) if session.slots else None
@@ -101,7 +107,20 @@ class MicroBatches:
         batch = self._queue.get(timeout)
         if batch is None:
             self._query.check()
+            self._warn_of_slow_tasks()
         return batch
+
+    def _warn_of_slow_tasks(self) -> None:
+        """Log, once a minute, that tasks do not end: Spark waits without limit for a Python worker that is stopped."""
+        began, now = self._tasks_began, self._clock.monotonic()
+        if began is None or now < max(began, self._warned) + SLOW_SECONDS:
+            return
+        self._warned = now
+        LOG.warning(
+            "Spark's tasks do not end: are the brokers slow, or is a Python worker stopped (pyspark.daemon)? Starting "
+            "thl apply again loses nothing",
+            extra={"seconds": round(now - began)},
+        )
 
     def stop(self) -> None:
         """Stop the query; a batch that waits for room is dropped."""
@@ -162,11 +181,14 @@ class MicroBatches:
             return self._read_here(tasks)
         context = self._session.spark.sparkContext
         try:
+            self._tasks_began = self._clock.monotonic()
             pieces: list[ResultPiece] = context.parallelize(tasks, len(tasks)).mapPartitions(self._task).collect()
         except Exception as error:
             if "spark.driver.maxResultSize" in str(error):
                 raise TooLarge from error
             raise
+        finally:
+            self._tasks_began = None
         for piece in pieces:
             if piece.number == FAILED:
                 raise failure_of(piece)

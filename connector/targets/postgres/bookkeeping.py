@@ -263,6 +263,7 @@ _OPTIONAL: Final[tuple[tuple[str, LiteralString, tuple[str, ...], LiteralString]
             ("thl.thl_inconsistent", _INCONSISTENT),
             ("thl.thl_excluded", _EXCLUDED),
             ("thl.thl_loading", _LOADING),
+            ("thl.thl_identity", "CREATE TABLE thl.thl_identity (service text PRIMARY KEY, identity text NOT NULL)"),
             ("thl.thl_rewound", "CREATE TABLE thl.thl_rewound (service text PRIMARY KEY, head bigint NOT NULL)"),
             ("thl.thl_intent", _INTENT),
             ("thl.thl_channels", _CHANNELS),
@@ -331,6 +332,19 @@ def schema_version(connection: psycopg.Connection, service: str, missing: set[st
     query = "SELECT schema_version FROM thl.thl_position WHERE service = %s"
     found = connection.execute(query, (service,)).fetchone()
     return found[0] if found else BASE_VERSION
+
+
+def identity(connection: psycopg.Connection, service: str, missing: set[str]) -> str:
+    """The target's random name for a service, made by its first claim; "" where it cannot be stored."""
+    if "thl.thl_identity" in missing:
+        return ""
+    connection.execute(
+        "INSERT INTO thl.thl_identity VALUES (%s, md5(random()::text || clock_timestamp()::text || pg_backend_pid())) "
+        "ON CONFLICT DO NOTHING",
+        (service,),
+    )
+    found = connection.execute("SELECT identity FROM thl.thl_identity WHERE service = %s", (service,)).fetchone()
+    return str(found[0]) if found else ""
 
 
 def applied_tables(connection: psycopg.Connection, service: str) -> list[Table]:

@@ -4,7 +4,8 @@ A large commit without DDL is divided among `Writers`. They merge their shares; 
 own session writes the intent; then each writer commits, with its row of `thl_channels`; then a last transaction writes
 the position and ends the intent. Until then a reader may see shares of the commit. A claim that finds an intent of
 which some writers have committed has the applier stage the same events again, divided in the same way, for those that
-have not.
+have not. What their net changes are depends on how the events are compacted. The applier then compacts them as one: a
+table that is not to be divided by those net changes was not divided before.
 
 A claim locks the rows of `thl_channels` first, and so waits for writers that are about to commit; the intent and the
 position are written under its token, so an older applier's are refused.
@@ -191,13 +192,15 @@ class DividedCommit:
         writers = self._open_writers
         if self._intent is not None:
             undivided = self._intent.undivided
-            if moved := next((net for net in changes if _moves(net) and net.layout.name not in undivided), None):
-                raise LogDamaged(
-                    "events that were applied in part are not as they were: keys change in rows without all columns",
-                    hint="load the target again",
-                    seqno=self._intent.span,
-                    table=moved.layout.name,
-                )
+            for net in changes:
+                if net.layout.name not in undivided and (what := _keeps_undivided(net)):
+                    raise LogDamaged(
+                        f"events that were applied in part are not as they were: {net.layout.name} was divided, and "
+                        f"now has {what}",
+                        hint="fill the target again from nothing",
+                        seqno=self._intent.span,
+                        table=net.layout.name,
+                    )
             writers.stage(changes, undivided, self._intent.committed, marks, last=last)
             return
         if new := {net.layout for net in changes if net.layout.name not in self._looked_at}:
@@ -271,11 +274,23 @@ class DividedCommit:
             with suppress(psycopg.Error):
                 yield writer.session, writer.work()
 
-    def name_obstacles(self, error: ConnectorError) -> None:
-        """Add to an error of finishing a commit what others have made on its tables since it began."""
+    def name_obstacles(self, error: ConnectorError, *, waited: bool) -> None:
+        """Add to an error of a commit what others have made on its tables: since it began, if it is being finished.
+
+        Args:
+            error: the error.
+            waited: a writer has waited for a lock in vain, perhaps for another writer.
+        """
+        layouts = {one.layout for writer in self._writers or () for one in writer.staged}
+        if waited and layouts:
+            besides = undivided_tables(self._session, layouts)
+            if triggers := "; ".join(f"{name}: {what}" for name, what in besides.items() if "trigger " in what):
+                error.hint = (
+                    f"{error.hint}; or a trigger writes into other tables of this commit ({triggers}), so that one "
+                    "writer waits for another: set target.writers: 1, or drop the trigger"
+                )
         if self._intent is None:
             return
-        layouts = {one.layout for writer in self._writers or () for one in writer.staged}
         since = {
             name: made
             for name, made in undivided_tables(self._session, layouts).items()
@@ -331,6 +346,13 @@ def _check_finishable(service: str, intent: Intent, seqno: Seqno) -> None:
             hash_version=intent.hash_version,
             known=HASH_VERSION,
         )
+
+
+def _keeps_undivided(net: NetChanges) -> str:
+    """What keeps the changes of a table with one writer; "" if nothing does."""
+    if not divisible(net.layout):
+        return "rows without a key" if not net.layout.key else "keys of floating-point numbers"
+    return "rows that lack columns and get another key" if _moves(net) else ""
 
 
 def _moves(net: NetChanges) -> bool:

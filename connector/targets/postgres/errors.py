@@ -49,6 +49,11 @@ _COLLATION: Final = (
     'a text column of a key has another collation than "C" or the default: '
     'ALTER TABLE … ALTER COLUMN … TYPE text COLLATE "C" on the target; thl apply names it when it starts'
 )
+_MANY_LOCKS: Final = (
+    "raise max_locks_per_transaction on the target's server, which needs a restart: a commit locks up to five objects "
+    "for each of its tables"
+)
+_ROW_SECURITY: Final = ("check_enable_rls", "ExecWithCheckOptions")
 _UNIQUE: Final = (
     "if thl did not make {0}: rows of one commit may swap unique values, so drop it and create a constraint in its "
     "place that is checked at the commit: ALTER TABLE … ADD UNIQUE (…) DEFERRABLE INITIALLY DEFERRED"
@@ -74,9 +79,9 @@ def connector_error(error: psycopg.Error) -> ConnectorError:
         # The process was stopped within a commit and continued. The next claim detects a newer applier.
         return TargetUnavailable("the server ended the session, which was idle in a transaction")
     if state[:2] in _PASSING_CLASSES or state in _PASSING or _crossed(error, state):
-        return TargetUnavailable(text, hint="another session holds a lock for long" if state in _LOCKS else "")
+        return TargetUnavailable(text, hint=_passing_hint(error, state))
     if state == "42501":
-        return PreflightError(text, hint="GRANT CREATE ON DATABASE … TO …: the applier creates schemas and tables")
+        return PreflightError(text, hint=_grant(error))
     if state[:2] in ("28", "3D"):
         return PreflightError(text, hint="target.url names the user, the password and the database")
     if state in ("0A000", "2BP01"):
@@ -99,6 +104,30 @@ def connector_error(error: psycopg.Error) -> ConnectorError:
     by_others = state == "23505" and constraint and not constraint.endswith("_pkey")  # PostgreSQL's name of a key
     hint = _UNIQUE.format(constraint) if by_others else ""
     return TargetDiffers(text, hint=hint, sqlstate=state, table=table)
+
+
+def _passing_hint(error: psycopg.Error, state: str) -> str:
+    """What to do if the retries do not help."""
+    if state in _LOCKS:
+        return "another session holds a lock for long"
+    # The name of the parameter, because the text may be in another language.
+    return _MANY_LOCKS if state == "53200" and "max_locks_per_transaction" in (error.diag.message_hint or "") else ""
+
+
+def _grant(error: psycopg.Error) -> str:
+    """The remedy for a privilege that is missing, by the function that asks for it: texts have other languages."""
+    function, text = error.diag.source_function or "", error.diag.message_primary or ""
+    if function == "InitTempTableNamespace":
+        return "GRANT TEMPORARY ON DATABASE … TO …: the applier stages rows in temporary tables"
+    if function in _ROW_SECURITY:
+        return "ALTER ROLE … BYPASSRLS for the user of target.url, or ALTER TABLE … NO FORCE ROW LEVEL SECURITY"
+    if text.startswith("must be owner"):
+        return "make the user of target.url the owner, as thl does with what it creates: ALTER … OWNER TO …"
+    if text.startswith("permission denied for table"):
+        return "GRANT ALL ON TABLE … TO … for the user of target.url"
+    if text.startswith("permission denied for schema"):
+        return "GRANT CREATE, USAGE ON SCHEMA … TO … for the user of target.url"
+    return "GRANT CREATE ON DATABASE … TO …: the applier creates schemas and tables"
 
 
 def _null(error: psycopg.Error) -> TargetDiffers:

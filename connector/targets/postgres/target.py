@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 import psycopg
-from psycopg.errors import UniqueViolation
+from psycopg.errors import DeadlockDetected, LockNotAvailable, UniqueViolation
 
 from connector import failpoints as faults
 from connector import metrics
@@ -46,6 +46,7 @@ from connector.targets.postgres.bookkeeping import (
     applied_tables,
     ensure_bookkeeping,
     excluded_tables,
+    identity,
     loading_tables,
     schema_version,
 )
@@ -104,6 +105,7 @@ class PostgresTarget:
         self._columns = columns.columns if columns else ()
         self._service = ""
         self.token = 0
+        self.identity = ""
         self._position = TargetPosition(service="")  # as the last commit left it
         self._schema = StagedSchema()
         self._left_out: list[LeftOut] = []
@@ -146,6 +148,7 @@ class PostgresTarget:
             if claimed is None:
                 raise _fenced(service, previous_token)
             *row, self.token = claimed
+            self.identity = identity(self._db, service, missing)
             self._service = service
             head = None
             if "thl.thl_rewound" not in missing:
@@ -343,7 +346,7 @@ class PostgresTarget:
                 if isinstance(error, TargetDiffers) and error is failure:
                     self._name_rows(error)
                 with suppress(psycopg.Error):
-                    self._divided.name_obstacles(error)
+                    self._divided.name_obstacles(error, waited=isinstance(failure, LockNotAvailable | DeadlockDetected))
                 if error is failure:
                     raise
                 raise error from failure

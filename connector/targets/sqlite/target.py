@@ -82,6 +82,7 @@ class SqliteTarget:
         self._wait = wait
         self._service = ""
         self.token = 0
+        self.identity = ""
         self._position = TargetPosition(service="")  # as the last commit left it
         self._schema = StagedSchema()
         self._names = SqliteNames()
@@ -119,6 +120,11 @@ class SqliteTarget:
                 self._db.execute("ROLLBACK")
                 raise self._fenced(previous_token)
             *row, self.token = claimed
+            self._db.execute(
+                "INSERT INTO thl_identity VALUES (?, lower(hex(randomblob(16)))) ON CONFLICT DO NOTHING", (service,)
+            )
+            query = "SELECT identity FROM thl_identity WHERE service = ?"
+            (self.identity,) = self._db.execute(query, (service,)).fetchone()
             head = self._db.execute("SELECT head FROM thl_rewound WHERE service = ?", (service,)).fetchone()
             position = bookkeeping.position_from(service, row, head and head[0])
             tables = [

@@ -100,6 +100,32 @@ def half(config: Config, spark: SparkRun, crashes: Crashes) -> LogWriter:
     return log
 
 
+def test_it_is_finished_by_smaller_batches_though_its_rows_lack_columns_and_get_other_keys(
+    config: Config, spark: SparkRun, crashes: Crashes
+) -> None:
+    """In a segment that ends between both updates a row would only be moved: its table was divided."""
+    minimal: Any = {"before_present": b"\1", "after_present": b"\1"}
+    changed = {
+        3: change("update", [([200 + n], [7]) for n in range(ROWS)], before_present=b"\1", after_present=b"\2"),
+        5: change("update", [([400 + n], [9400 + n]) for n in range(ROWS)], **minimal),
+    }
+    log = LogWriter(config)
+    log.online()
+    log.events([record(0, [statement(sql) for sql in CREATES], kind="ddl", shard="#UNKNOWN")])
+    inserted = [change("insert", [(None, [n * 100 + row, n]) for row in range(ROWS)]) for n in range(31)]
+    log.events([record(n, [changed.get(n, inserted[n])], last_barrier=0) for n in range(1, 31)])
+    apply(config, spark, 1)
+    crashes.before = {0, 2}
+    with pytest.raises(Crash):
+        apply(config, spark, 30)
+    crashes.before = set()
+    smaller = config.apply.model_copy(update={"batch_messages": 6, "batch_bytes": 1})
+    end = apply(config.model_copy(update={"apply": smaller}), spark, 30)
+    assert end is not None
+    assert (end.seqno, end.consistent) == (30, True)
+    assert query(config, "SELECT count(*), count(v) FROM shop.orders") == [(28 * ROWS, 28 * ROWS)]
+
+
 def found(config: Config) -> list[Any]:
     return query(config, "SELECT id, v FROM shop.orders ORDER BY 1")
 

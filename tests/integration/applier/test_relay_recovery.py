@@ -17,6 +17,8 @@ from typing import Any, Final
 import psycopg
 import pytest
 import yaml
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from connector.applier.from_relay import finish_intent_from_relay
 from connector.clock import SystemClock
@@ -114,7 +116,8 @@ class Divided:
         alone = load(self.folder / "thl.yaml", {}, [f"kafka.bootstrap={CLOSED}"])
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(handshake, "QUICK", 0.5)  # seconds until no broker answers
-            return finish_intent_from_relay(alone, SystemClock(), Event)
+            finished = finish_intent_from_relay(alone, SystemClock(), Event)
+        return None if finished is None else finished.position
 
     def check_whole(self) -> int:
         """Check that no commit is open and that the target is consistent; return the position."""
@@ -287,6 +290,27 @@ def test_relay_that_cannot_serve_is_refused_and_a_whole_one_ends_the_open_commit
     made.ends("--to-seqno", str(made.log.seqno))
     assert made.tables() == dict.fromkeys(TABLES, made.content(made.log.seqno))
     assert made.causes() == ([] if under_way == "rewind" else ["load"])
+
+
+def test_events_that_retention_has_deleted_are_taken_from_the_relay(
+    kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path
+) -> None:
+    made = Written(tmp_path, kafka_broker.bootstrap, postgres_server)
+    made.events(16)
+    made.killed(WITHIN)
+    last = made.intent()[1]
+    before = made.state()
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
+    for deleted in admin.delete_records([TopicPartition(made.log.config.topic, 0, OFFSET_END)]).values():
+        deleted.result()
+    refused = made.ends("--set", "relay.dir=", code=5)
+    assert "thl apply --relay finishes the commit that the target is within" in refused
+    assert made.state() == before
+    line = made.ends().splitlines()[-1]
+    begin = "the topic's retention has deleted events; finished a commit from the relay: "
+    assert line == f"{begin}the target is consistent at event {last} of service {made.service}"
+    assert made.check_consistent() == last
+    assert made.tables() == dict.fromkeys(TABLES, made.content(last))
 
 
 HUGE: Final = 3 << 20  # bytes of a row: more than a message

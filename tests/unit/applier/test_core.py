@@ -34,6 +34,7 @@ from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
+from connector.relay.folder import Owner
 from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
 from connector.spark.stream import segment_builder
@@ -119,7 +120,7 @@ class Rig:
         position = target.claim("shop")
         gtid_set = known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
         if relay is not None:
-            relay.begin(position, known, gtid_set, target.token)
+            relay.begin(position, known, gtid_set, Owner(target.token, target.identity))
         self._builder = partial(SegmentBuilder, TOPIC, 0, columns, events=True)
         self._spools = Path(tempfile.mkdtemp()) if relay is not None else None
         self._by_tasks = self.tasks and partitions == 1 and not large

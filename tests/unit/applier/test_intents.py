@@ -103,7 +103,7 @@ def test_the_stop_condition_and_skips_are_for_what_comes_after_it() -> None:
 @pytest.mark.parametrize("threshold", [0, 1 << 20])
 def test_an_event_in_fragments_and_its_void_predecessor(threshold: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was void in the log is not a part of the commit; what was whole before it is."""
-    monkeypatch.setattr(open_commit, "STAGE_BYTES", threshold)
+    monkeypatch.setattr(open_commit, "FINISHED_BYTES", threshold)
     target = half(last=3)
     rig = Rig(target, history([0, 2], 9))
     values = [
@@ -131,15 +131,20 @@ def test_an_event_that_becomes_void_meanwhile_is_another_log(monkeypatch: pytest
     assert target.log == []
 
 
-def test_a_large_event_alone_is_staged_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threshold", [0, 1 << 20])
+def test_an_event_is_staged_in_parts_only_if_it_is_too_large_for_memory(
+    threshold: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parts may end elsewhere than at the first try, or it was whole then."""
     monkeypatch.setattr(open_commit, "STAGE_BYTES", 0)
+    monkeypatch.setattr(open_commit, "FINISHED_BYTES", threshold)
     target = half(last=1)
     rig = Rig(target, history([0], 1))
     for fragno in range(3):
         change = [insert(fragno + 1)]
         value = encoded(record(1, change, fragno=fragno, last_frag=fragno == 2, rows=fragno + 1))
         rig.accept(table([value], offset=FIRST + fragno))
-    assert target.log == ["part", "part", "stage", "commit 1"]
+    assert target.log == [*(() if threshold else ("part", "part")), "stage", "commit 1"]
 
 
 def test_ddl_within_it_is_another_log() -> None:

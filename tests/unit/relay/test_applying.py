@@ -27,6 +27,7 @@ from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
+from connector.relay.folder import Owner
 from connector.relay.reader import RelayReader
 from connector.targets.open import open_target
 from tests.support.fragments import batch, encoded, marker, record, statement
@@ -348,7 +349,7 @@ def test_events_written_ahead_that_a_fork_traps_are_not_applied_with_an_intent(f
     )
     target.position = replace(target.position, intent=intent)
     relay = writer(folder)
-    relay.begin(target.position, known, target.position.gtid_set, 9)
+    relay.begin(target.position, known, target.position.gtid_set, Owner(9))
     for found in Scanner("t").scan(batch(events_after_a_fork(20, 25), offset=32)):
         relay.add_range(found, 0, 5)
     relay.sync_soon()
@@ -389,14 +390,14 @@ def test_an_event_of_another_epoch_that_is_not_applied_is_cut_off(folder: Path) 
         undivided=frozenset(),
     )
     relay = writer(folder)
-    relay.begin(replace(target.position, intent=intent), history([0, 12], 99), None, 9)
+    relay.begin(replace(target.position, intent=intent), history([0, 12], 99), None, Owner(9))
     relay.close()
     assert seqnos(folder) == list(range(12))
 
 
 def test_an_event_that_is_damaged_names_its_place_in_the_topic_and_the_folder(folder: Path) -> None:
     relay = writer(folder)
-    relay.begin(MemoryTarget().claim("shop"), history([0], 99), None, 1)
+    relay.begin(MemoryTarget().claim("shop"), history([0], 99), None, Owner(1))
     (messages,) = Scanner("t").scan(batch([encoded(record(0, [insert(1)], rows=2))]))
     assert isinstance(messages, Messages)
     relay.add_range(messages, 0, 1)

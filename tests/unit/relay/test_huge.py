@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from connector.log.transaction.position import TargetPosition
+from connector.relay.folder import Owner
 from tests.support.fragments import change, column, encoded, record, scanned, statement
 from tests.support.relay import names, writer
 from tests.unit.applier.test_core import history
@@ -35,7 +36,7 @@ def events(rows: int) -> Iterator[dict[str, Any]]:
 
 def write(folder: str, rows: int) -> None:
     relay = writer(Path(folder))
-    relay.begin(TargetPosition(service="shop"), history([0], 1), None, 1)
+    relay.begin(TargetPosition(service="shop"), history([0], 1), None, Owner(1))
     for offset, one in enumerate(events(rows)):
         (message,) = scanned([encoded(one)], offset=offset)
         relay.add_message(message)

@@ -76,6 +76,34 @@ def test_the_relay_of_another_target_is_refused_and_stays(folder: Path) -> None:
     assert values(folder) == SENT
 
 
+@pytest.mark.parametrize("at", [5, 9, 12])
+def test_another_target_is_refused_however_often_it_was_started(folder: Path, at: int) -> None:
+    """Its token may be the larger one, as a target's that has another configuration with the same relay.dir."""
+    first, second = target_at(9, 20), target_at(at)
+    first.token, first.identity, second.identity = 3, "first", "second"
+    applied(folder, first, 10, 20)
+    before = content(folder)
+    with pytest.raises(ConfigError, match="of another target") as caught:
+        applied(folder, second, at + 1, 30)
+    assert "thl purge" not in caught.value.hint
+    assert content(folder) == before
+
+
+def test_a_relay_without_the_target_s_identity_is_taken_over(folder: Path) -> None:
+    target = MemoryTarget()
+    applied(folder, target, 0, 12)
+    (folder / LOCK).write_bytes(b"%020d\n" % target.token)  # as an earlier version wrote it
+    target.identity = "mine"
+    applied(folder, target, 12, 20)
+    assert seqnos(folder) == list(range(20))
+    other = deepcopy(target)
+    other.identity = "another"
+    with pytest.raises(ConfigError, match="of another target"):
+        applied(folder, other, 20, 30)
+    applied(folder, target, 20, 30)
+    assert values(folder) == SENT
+
+
 def test_a_target_that_is_ahead_of_the_relay_of_another_is_refused(folder: Path) -> None:
     target = MemoryTarget()
     for _ in range(3):

@@ -7,6 +7,7 @@ import shutil
 import stat
 from array import array
 from collections.abc import Iterator
+from contextlib import closing
 from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
@@ -26,6 +27,7 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay import record_appender
 from connector.relay.appending import AppendedFile
+from connector.relay.folder import LOCK, Owner
 from connector.relay.reader import RelayReader
 from connector.relay.record import add_record, add_records
 from connector.relay.spool import RecordSpool
@@ -244,7 +246,7 @@ def test_what_an_intent_needs_is_kept(folder: Path) -> None:
         log_id=LOG_ID, first=Seqno(0), last=Seqno(39), epoch=Epoch(1), writers=2, hash_version=1, undivided=frozenset()
     )
     again = writer(folder, retention=0)
-    again.begin(TargetPosition(service="shop", intent=intent), history([0], 99), "", 2)
+    again.begin(TargetPosition(service="shop", intent=intent), history([0], 99), "", Owner(2))
     again.close()
     assert names(folder) == kept
     assert seqnos(folder) == list(range(40))
@@ -326,7 +328,7 @@ def test_large_records_of_several_partitions_are_written_though_tasks_write_over
         append(file, records)
 
     monkeypatch.setattr(AppendedFile, "append", late)
-    relay.begin(TargetPosition(service="shop"), history([0], 99), "", 1)
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "", Owner(1))
     segments = of_partitions(tmp_path, 100, 6)
     relay.add_segments(segments)
     used = {path.stat().st_ino for path in tmp_path.iterdir()}
@@ -343,7 +345,7 @@ def test_large_records_of_several_partitions_are_written_though_tasks_write_over
 def test_segments_of_several_partitions_are_written_in_the_order_of_the_log(
     relay: RelayWriter, folder: Path, tmp_path: Path, interval: int
 ) -> None:
-    relay.begin(TargetPosition(service="shop"), history([0], 99), "", 1)
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "", Owner(1))
     segments = of_partitions(tmp_path, interval, 30)
     assert len(segments) == 3 * -(-30 // interval)
     for at in range(len(segments) // 3):
@@ -356,7 +358,7 @@ def test_segments_of_several_partitions_are_written_in_the_order_of_the_log(
 
 def test_files_with_uncommitted_events_stay(folder: Path) -> None:
     relay = writer(folder, retention=0)
-    relay.begin(TargetPosition(service="shop"), history([0], 99), "", 1)
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "", Owner(1))
     (messages,) = Scanner("t").scan(batch(events(0, 40)))
     relay.add_range(messages, 0, 40)
     relay.sync_soon()
@@ -372,7 +374,7 @@ def test_files_with_uncommitted_events_stay(folder: Path) -> None:
 def test_trapped_events_are_passed_over(relay: RelayWriter, folder: Path) -> None:
     made = Rig(MemoryTarget(), history([0], 9), relay=relay)
     made.accept(table(log(*(record(n, [insert(n)]) for n in range(3)))))
-    relay.begin(made.core.position, history([0], 9), "", 2)
+    relay.begin(made.core.position, history([0], 9), "", Owner(2))
     found = Scanner("t").scan(batch(events(6, 8, epoch=2), offset=30))
     relay.add_range(found[0], 0, 2)
     relay.sync_soon()
@@ -381,7 +383,7 @@ def test_trapped_events_are_passed_over(relay: RelayWriter, folder: Path) -> Non
 
 
 def test_what_is_passed_over_before_an_event_that_is_given_up_stays(relay: RelayWriter, folder: Path) -> None:
-    relay.begin(TargetPosition(service="shop"), history([0], 99), "", 1)
+    relay.begin(TargetPosition(service="shop"), history([0], 99), "", Owner(1))
     for value in (record(0, [insert(0)]), record(3, [insert(3)], last_frag=False)):
         relay.add_message(scanned([encoded(value)])[0])
     relay.void()
@@ -427,7 +429,7 @@ def test_a_relay_of_another_log_is_refused(relay: RelayWriter, folder: Path) -> 
     rig(MemoryTarget(), relay).accept(table(log(record(0, [insert(0)]))))
     before = (folder / "thl.data.0000000001").read_bytes()
     with pytest.raises(ConfigError, match="of another log"):
-        relay.begin(TargetPosition(service="shop"), replace(history([0], 0), log_id=LogId("0" * 32)), None, 2)
+        relay.begin(TargetPosition(service="shop"), replace(history([0], 0), log_id=LogId("0" * 32)), None, Owner(2))
     assert (folder / "thl.data.0000000001").read_bytes() == before
 
 
@@ -485,3 +487,44 @@ def test_a_wrong_byte_is_found_wherever_it_is(tmp_path_factory: pytest.TempPathF
         rig(target, relay)
     relay.close()
     assert path.read_bytes() == content
+
+
+def taken_away(folder: Path, what: str) -> None:
+    path = max(folder.glob("thl.data.*"))
+    match what:
+        case "file deleted":
+            path.unlink()
+        case "folder deleted":
+            shutil.rmtree(folder)
+        case "folder moved":
+            folder.rename(folder.with_name("other"))
+        case "file emptied":
+            os.truncate(path, 0)
+        case "file cut":
+            os.truncate(path, path.stat().st_size // 2)
+        case "file replaced":
+            path.unlink()
+            path.write_bytes(b"")
+        case _:
+            (folder / LOCK).unlink()
+
+
+TAKEN = ["file deleted", "folder deleted", "folder moved", "file emptied", "file cut", "file replaced", "lock deleted"]
+
+
+@pytest.mark.parametrize("what", TAKEN)
+def test_nothing_is_committed_after_the_relay_was_taken_away(tmp_path: Path, folder: Path, what: str) -> None:
+    sent, target = events(0, 60), MemoryTarget()
+    with closing(writer(folder, size=1 << 20)) as relay:
+        made = rig(target, relay)
+        made.accept(table([encoded(marker(1, 0, -1, log_id=LOG_ID)), *sent[:25]]))
+        taken_away(folder, what)
+        with pytest.raises(ConfigError, match="another program has") as failed:
+            made.accept(table(sent[25:], offset=FIRST + 25))
+        assert "let no other program change the folder" in failed.value.hint
+    assert target.position is not None
+    assert target.position.seqno == 24
+    if what in ("file deleted", "file replaced"):
+        with closing(writer(folder, size=1 << 20)) as relay:
+            rig(target, relay).accept(table(sent[25:], offset=FIRST + 25))
+        assert values(folder, 25) == sent[25:]

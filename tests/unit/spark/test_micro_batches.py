@@ -47,6 +47,8 @@ def stream(pieces: list[ResultPiece]) -> MicroBatches:
     made._workers = SimpleNamespace(starting=False)  # type: ignore[assignment]
     made._sizer = BatchSizer(100, 1 << 20)
     made._begun = set()
+    made._clock = FixedClock()  # type: ignore[assignment]
+    made._tasks_began, made._warned = None, 0.0
     made._interleaved = False
     made._folder = None
     made._task = None  # type: ignore[assignment]
@@ -195,3 +197,35 @@ def test_reading_here_ends_with_the_stream(monkeypatch: pytest.MonkeyPatch) -> N
     assert not reader._abandoned()
     made._queue.close()
     assert reader._abandoned()
+
+
+class FixedClock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_tasks_that_do_not_end_are_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    waits: list[int] = []
+    made = stream([])
+    made._query = SimpleNamespace(check=lambda: None)  # type: ignore[assignment]
+
+    def collect() -> list[ResultPiece]:
+        for seconds in (59, 1, 30, 31):
+            made._clock.now += seconds  # type: ignore[attr-defined]
+            assert made.next(0) is None
+            waits.append(len(caplog.records))
+        return []
+
+    job = SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=collect))
+    made._session.spark.sparkContext.parallelize = lambda *_: job  # type: ignore[method-assign]
+    assert made._read([TaskRange(0, 0, 10)]) == []
+    assert waits == [0, 1, 1, 2]
+    made._clock.now += 1000  # type: ignore[attr-defined]
+    assert made.next(0) is None
+    assert len(caplog.records) == 2
+    assert "tasks do not end" in caplog.messages[0]

@@ -63,6 +63,32 @@ def test_concurrent_definition_is_retried(state: str, field: DiagnosticField, to
     assert postgres_errors.connector_error(error).retry == retry
 
 
+@pytest.mark.parametrize(
+    ("text", "function", "hint"),
+    [
+        ('permission denied to create temporary tables in database "d"', "InitTempTableNamespace", "GRANT TEMPORARY"),
+        ('new row violates row-level security policy for table "t"', "ExecWithCheckOptions", "BYPASSRLS"),
+        ("must be owner of table t", "aclcheck_error", "OWNER TO"),
+        ("permission denied for table t", "aclcheck_error", "GRANT ALL ON TABLE"),
+        ("permission denied for schema s", "aclcheck_error", "GRANT CREATE, USAGE ON SCHEMA"),
+        ("permission denied for database d", "aclcheck_error", "GRANT CREATE ON DATABASE"),
+    ],
+)
+def test_a_missing_privilege_has_its_own_remedy(text: str, function: str, hint: str) -> None:
+    info = {
+        int(DiagnosticField.SOURCE_FUNCTION): function.encode(),
+        int(DiagnosticField.MESSAGE_PRIMARY): text.encode(),
+    }
+    assert hint in postgres_errors.connector_error(errors.lookup("42501")(text, info=info)).hint
+
+
+def test_a_commit_over_too_many_tables_names_the_server_s_setting() -> None:
+    info = {int(DiagnosticField.MESSAGE_HINT): b'You might need to increase "max_locks_per_transaction".'}
+    failed = postgres_errors.connector_error(errors.lookup("53200")("out of shared memory", info=info))
+    assert (failed.retry, "raise max_locks_per_transaction" in failed.hint) == (True, True)
+    assert not postgres_errors.connector_error(errors.lookup("53200")("out of memory", info={})).hint
+
+
 def test_connection_error_without_sqlstate_is_retried() -> None:
     gone = postgres_errors.connector_error(psycopg.OperationalError("the connection is lost"))
     assert (type(gone), gone.retry) == (TargetUnavailable, True)
