@@ -215,7 +215,9 @@ class TableLoads:
             return
         self._not_before = self._clock.monotonic() + pause
         self._in_vain += 1
-        level = logging.WARNING if self._in_vain % WARN_EVERY == 0 else logging.DEBUG
+        # Commits that wait for this producer keep the lock from it: nothing may change by itself.
+        at_once = self._config.source.semi_sync and self._in_vain == 1
+        level = logging.WARNING if at_once or self._in_vain % WARN_EVERY == 0 else logging.DEBUG
         LOG.log(level, "no round of loads could be opened", extra={"service": self._config.service, "why": why})
 
     def _opened(

@@ -13,7 +13,7 @@ from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import MissingPrivilege, PreflightError
 from connector.mysql.preflight.cascades import ACCEPT, cascading_keys
 from connector.mysql.preflight.replication import own_log_rules, replication_rules, unlogged_replication
-from connector.mysql.preflight.semi_sync import semi_sync_problems, semi_sync_warnings
+from connector.mysql.preflight.semi_sync import locking_loads, semi_sync_problems, semi_sync_warnings
 from connector.mysql.preflight.unmatched_patterns import unmatched_patterns
 from connector.mysql.server.connection import Connection, account, query, speaking_to
 from connector.mysql.server.privileges import Privileges, read_privileges, unreadable
@@ -67,6 +67,7 @@ def preflight(
         warnings = (
             *_warnings(facts, privileges, left_out, snapshot=snapshot),
             *(semi_sync_warnings(connection, facts, snapshot=snapshot) if source.semi_sync else ()),
+            *(locking_loads(facts, source) if source.semi_sync else ()),
             *unmatched_patterns(connection, source.filters, filter.fold),
         )
         return replace(facts, warnings=warnings)

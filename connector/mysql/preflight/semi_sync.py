@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from connector.config.source import Source
 from connector.errors import PreflightError
 from connector.mysql.server.connection import Connection, query
 from connector.mysql.server.semi_sync import AFTER_SYNC, SemiSyncSettings, read_settings
@@ -71,6 +72,17 @@ def semi_sync_warnings(connection: Connection, facts: SourceFacts, *, snapshot: 
         yield (
             f"{name} is OFF: while the producer is not connected, commits do not wait: "
             f"{facts.set_variable} {name} = ON;"
+        )
+
+
+def locking_loads(facts: SourceFacts, source: Source) -> Iterator[str]:
+    """Loads that need the brief lock, which waits for commits that wait for the producer's acknowledgement."""
+    if facts.mariadb or facts.gtid_mode != "ON" or source.snapshot.lock == "brief":
+        why = "a MariaDB" if facts.mariadb else "snapshot.lock: brief" if facts.gtid_mode == "ON" else "no GTIDs"
+        yield (
+            f"with source.semi_sync a load ({why}) locks the source for its position, and the lock waits for commits "
+            "that wait for this producer: under writes a load may not get on, and each try stalls commits a second; "
+            "load at a quiet time, or with source.semi_sync: false"
         )
 
 

@@ -111,4 +111,4 @@ def test_applier_that_is_stopped_within_a_commit_says_that_the_target_is_not_con
     line = "stopped within the commit of events 42..50 of service shop: the target is not consistent; thl apply "
     line += "finishes the commit"
     assert apply_module._stopped(position) == line
-    assert apply_module._finished(Config(), position) == line
+    assert apply_module._finished(Config(), position, "no broker answers") == line

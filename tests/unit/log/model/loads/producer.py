@@ -189,7 +189,7 @@ class _Clock:
 
 def _config(settings: Settings) -> Any:
     snapshot = SimpleNamespace(lock="brief" if settings.brief else "none", max_rows_per_second=None)
-    return SimpleNamespace(service="shop", source=SimpleNamespace(snapshot=snapshot))
+    return SimpleNamespace(service="shop", source=SimpleNamespace(snapshot=snapshot, semi_sync=False))
 
 
 def ask(kafka: Kafka, request: LoadRequest) -> bool:
