@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +124,19 @@ class Lock:
         self._file.close()
 
 
+def check_private(folder: Path) -> None:
+    """Check that no other user can have put a file into a relay, or can replace one; a folder that is missing passes.
+
+    For what changes a target, or the relay. Commands and programs that only print or read a relay take any folder, for
+    example a copy that another user made: whoever names it trusts its files.
+
+    Raises:
+        ConfigError: another user owns it or a parent, or may write to one of them.
+    """
+    if folder.exists():
+        private.guarded(folder, OPTION, shared=False)
+
+
 def path_of(folder: Path, number: int) -> Path:
     """Return the path of the file with a number."""
     return folder / f"thl.data.{number:010}"
@@ -130,7 +145,7 @@ def path_of(folder: Path, number: int) -> Path:
 def locked(folder: Path) -> bool:
     """Return True while a process has the lock of a folder."""
     try:
-        with (folder / LOCK).open("rb") as file:
+        with open_to_read(folder / LOCK) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -156,7 +171,7 @@ def relay_files(folder: Path, *, torn: bool = False, checksums: bool = True) -> 
         found = []
         for path in paths:
             try:
-                with path.open("rb") as file:
+                with open_to_read(path) as file:
                     frame = next(frames(file, checksums=checksums))
                     head = file_head(frame)
                     if frame.wrong:
@@ -213,6 +228,19 @@ def open_private(path: Path) -> BinaryIO:
         OSError: it cannot be written.
     """
     return private.open_to_append(path)
+
+
+def open_to_read(path: Path, buffering: int = -1) -> BinaryIO:
+    """Open a file of the relay for reading.
+
+    Raises:
+        OSError: it cannot be read, or it is no regular file: a named pipe would wait for a writer, maybe for ever.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))
+    return os.fdopen(number, "rb", buffering)
 
 
 def sync_folder(folder: Path) -> None:
