@@ -94,7 +94,8 @@ class RelayApplier:
             The target's position; None when the run was stopped before the claim.
 
         Raises:
-            ConfigError, LogDamaged: other users can write to the folder, it has no relay, or lacks events that the target needs next.
+            ConfigError, LogDamaged: other users can write to the folder, it has no relay, or lacks events that the
+                target needs next.
             HistoriesDiffer: the target's last event is not in the relay's log.
             ConnectorError: the target refuses a change, or does not answer.
         """
