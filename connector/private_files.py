@@ -2,7 +2,7 @@
 
 A user with write access to a parent folder can rename a folder and put another one in its place. So a folder is used
 only if every parent belongs to root or to this user, and is either not writable by others or has the sticky bit, as
-/tmp does.
+/tmp does. A folder with files whose names are known must not be writable by others at all.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ def new_folder(prefix: str, parent: Path | None, option: str) -> Path:
         raise _unusable(parent or "TMPDIR", error, option) from error
 
 
-def guarded(folder: Path, option: str) -> Path:
+def guarded(folder: Path, option: str, *, shared: bool = True) -> Path:
     """Return a folder whose entries no other user can replace; created with mode 0700 if missing.
 
     Args:
         folder: path of the folder; symbolic links in it are checked like folders.
         option: the configuration field that names another folder, for the error.
+        shared: False: others must not be able to add entries either; the sticky bit is enough for parents only.
 
     Returns:
         The path without symbolic links.
@@ -78,6 +79,12 @@ def guarded(folder: Path, option: str) -> Path:
             raise _unusable(folder, error, option) from error
     if not current.is_dir():
         raise ConfigError(f"{option}: not a folder", folder=folder)
+    if not shared and current.stat().st_mode & OTHERS:
+        raise ConfigError(
+            f"{option}: {current} can be written by other users, who could put files there",
+            hint=f"let {option} name a folder of its own, also below this one",
+            folder=folder,
+        )
     return current
 
 

@@ -40,7 +40,7 @@ from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.reading.relay_sequencer import RelaySequencer
 from connector.log.transaction.position import Intent, TargetPosition
-from connector.relay.folder import Lock
+from connector.relay.folder import Lock, check_private
 from connector.relay.frames import RelayFragment
 from connector.relay.reader import RelayReader, TrappedEvents, WholeEvent
 from connector.retrying import Stopped, retry
@@ -101,11 +101,13 @@ class RelayApplier:
             The target's position; None when the run was stopped before the claim.
 
         Raises:
-            ConfigError, LogDamaged: the folder has no relay, or lacks events that the target needs next.
+            ConfigError, LogDamaged: other users can write to the folder, it has no relay, or lacks events that the
+                target needs next.
             HistoriesDiffer: the target's last event is not in the relay's log.
             ConnectorError: the target refuses a change, or does not answer.
         """
         service, retries = self._config.service, self._config.target.retries
+        check_private(self._folder)
         try:
             while not self._done and not self._stop.is_set():
                 retry(
@@ -242,6 +244,7 @@ def finish_intent_from_relay(config: Config, clock: Clock, stop: Callable[[], Ev
     why = {"why": error.message}
     LOG.warning(f"the target is within a commit, and {reason}: the relay finishes it", extra=fields | why)
     try:
+        check_private(config.relay.dir)
         with closing(Lock(config.relay.dir, clock)):
             position = RelayApplier(config, config.relay.dir, clock, stop()).run(intent_alone=True)
         return None if position is None else FinishedFromRelay(position, reason)

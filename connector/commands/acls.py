@@ -49,7 +49,7 @@ PRINCIPALS = "Kafka principals"
     section=PRINCIPALS,
     multiple=True,
     metavar="User:NAME",
-    help="Reads the log and runs `thl offline --producer`. Repeatable.",
+    help="Reads the log and runs `thl offline --producer` or `thl load`. Repeatable.",
 )
 @option("--create", "make", is_flag=True, help="Create the rules on the brokers, too; they are always printed.")
 def acls(

@@ -38,7 +38,7 @@ def rules(
         config: the service.
         producers: principals (`User:name`) under which `thl produce` runs.
         consumers: principals under which `thl apply`, `thl list` and reading programs run.
-        operators: principals of consumers that may also ask a producer to go offline.
+        operators: principals of consumers that may also ask a producer to go offline, or to load tables.
 
     Returns:
         Each rule once.

@@ -262,7 +262,7 @@ class TableLoads:
                 except SourceChanged as changed:
                     self._stop_load(online, request, state, changed)
                     continue
-            elif state is None or state.key != table.key:
+            elif state is None or not self._can_continue(state, table):
                 # The stream's changes before the beginning may be missing on a target that had left the table out.
                 usable = usable and state is None and (opened.round.brief or not opened.changed[table.published])
                 begun = self._begin(at, request, table)
@@ -308,6 +308,17 @@ class TableLoads:
         LOG.info("published a round of loads", extra=fields)
         if (most := self._config.source.snapshot.max_rows_per_second) is not None:
             self._not_before = began + total / most
+
+    def _can_continue(self, state: TableLoad, table: OpenedTable) -> bool:
+        """True if a load goes on in this table where its state says."""
+        if state.key != table.key:
+            return False
+        if state.after is None or table.is_key(state.after):
+            return True
+        # It would be part of the SQL that the source executes. Others may write to the control topic, too.
+        why = "the control topic has something else than a key of the table"
+        LOG.warning("the load of a table begins again", extra=self._fields(state.table, why=why))
+        return False
 
     def _begin(self, at: RoundEvents, request: LoadRequest, table: OpenedTable) -> TableLoad:
         before = self._states.get(request.table)

@@ -7,6 +7,7 @@ import fcntl
 import logging
 import os
 import re
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -151,6 +152,19 @@ class Lock:
         self._file.close()
 
 
+def check_private(folder: Path) -> None:
+    """Check that no other user can have put a file into a relay, or can replace one; a folder that is missing passes.
+
+    For what changes a target, or the relay. Commands and programs that only print or read a relay take any folder, for
+    example a copy that another user made: whoever names it trusts its files.
+
+    Raises:
+        ConfigError: another user owns it or a parent, or may write to one of them.
+    """
+    if folder.exists():
+        private.guarded(folder, OPTION, shared=False)
+
+
 def path_of(folder: Path, number: int) -> Path:
     """Return the path of the file with a number."""
     return folder / f"thl.data.{number:010}"
@@ -159,7 +173,7 @@ def path_of(folder: Path, number: int) -> Path:
 def locked(folder: Path) -> bool:
     """Return True while a process has the lock of a folder."""
     try:
-        with (folder / LOCK).open("rb") as file:
+        with open_to_read(folder / LOCK) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -185,7 +199,7 @@ def relay_files(folder: Path, *, torn: bool = False, checksums: bool = True) -> 
         found = []
         for path in paths:
             try:
-                with path.open("rb") as file:
+                with open_to_read(path) as file:
                     frame = next(frames(file, checksums=checksums))
                     head = file_head(frame)
                     if frame.wrong:
@@ -254,6 +268,19 @@ def check_there(path: Path, opened: BinaryIO) -> None:
         if os.path.samestat(os.fstat(opened.fileno()), path.stat(follow_symlinks=False)):
             return
     raise OSError(errno.ESTALE, f"another program has deleted, moved or replaced {path}")
+
+
+def open_to_read(path: Path, buffering: int = -1) -> BinaryIO:
+    """Open a file of the relay for reading.
+
+    Raises:
+        OSError: it cannot be read, or it is no regular file: a named pipe would wait for a writer, maybe for ever.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))
+    return os.fdopen(number, "rb", buffering)
 
 
 def sync_folder(folder: Path) -> None:

@@ -13,7 +13,7 @@ from connector.clock import Clock
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
 from connector.log.transaction.position import Intent
-from connector.relay.folder import Lock, RelayFile, sync_folder, unusable
+from connector.relay.folder import Lock, RelayFile, check_private, sync_folder, unusable
 from connector.relay.reader import RelayReader, WholeEvent
 
 
@@ -47,12 +47,13 @@ class Purge:
         clock: the clock of the lock.
 
     Raises:
-        ConfigError: another process has the folder, or it has no relay.
+        ConfigError: another process has the folder, other users can write to it, or it has no relay.
         LogDamaged: the first record of a file is damaged.
     """
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
+        check_private(folder)
         RelayReader(folder)  # a lock is not put into any other folder
         self._lock = Lock(folder, clock)
         self._relay = RelayReader(folder)

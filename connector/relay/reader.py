@@ -13,7 +13,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from connector.errors import ConfigError, LogDamaged
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.relay.folder import OPTION, RelayFile, damaged, locked, relay_files, warn_of_checksum
+from connector.relay.folder import OPTION, RelayFile, damaged, locked, open_to_read, relay_files, warn_of_checksum
 from connector.relay.frames import FRAGMENT, TRAPPED, Broken, Frame, RelayFragment, fragment_of, frames, trapped
 
 BUFFER: Final = 1 << 20  # bytes
@@ -274,4 +274,4 @@ def _deleted(file: RelayFile) -> LogDamaged:
 
 
 def _opened(path: Path) -> BinaryIO:
-    return path.open("rb", buffering=BUFFER)
+    return open_to_read(path, BUFFER)

@@ -48,7 +48,7 @@ class RelayWriter:
     """
 
     def __init__(self, folder: Path, *, max_file_bytes: int, retention: float, clock: Clock) -> None:
-        self._folder = private.guarded(folder, OPTION)
+        self._folder = private.guarded(folder, OPTION, shared=False)
         self._max = max_file_bytes
         self._retention = retention
         self._clock = clock

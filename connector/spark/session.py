@@ -159,6 +159,10 @@ class SparkRun:
                 "spark.local.dir": str(self.folder / "local"),
                 "spark.python.daemon.module": _DAEMON,
             }
+        if _slots(apply.master):
+            # Other users of this machine could reach the driver's RPC, which deserialises what it gets. Spark itself
+            # makes the secret where it runs in one JVM.
+            chosen["spark.authenticate"] = "true"
         if jars:
             chosen["spark.jars"] = ",".join(map(str, jars))
         elif not apply.spark.keys() & {"spark.jars", "spark.jars.packages"}:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
+import sys
+import termios
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -37,7 +40,7 @@ from tests.support.clock import PATIENCE
 from tests.support.log_writer import LogWriter
 from tests.support.producing import until
 from tests.support.servers.environment import Broker
-from tests.support.spark import READERS, Reader, continuously, in_batches, session
+from tests.support.spark import QUEUE_BATCHES, READERS, Reader, continuously, in_batches, session
 
 pytestmark = pytest.mark.servers
 
@@ -237,12 +240,31 @@ def test_a_deleted_large_message_is_damage(config: Config, kafka_broker: Broker)
         assert deleted_message.value.where["at"] == f"{config.topic}-0@2"
 
 
+def waiting(stream: MicroBatches | Continuous) -> int:
+    """The bytes that wait for the applier; of batches: once as many wait as the queue takes."""
+    if isinstance(stream, MicroBatches):
+        batches = list(stream._queue._waiting)
+        return sum(batch.size for batch in batches) if len(batches) >= QUEUE_BATCHES else 0
+    stream.ready()
+    return sum(
+        int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)
+        for connection in stream._connections
+    )
+
+
 def test_a_slow_applier_holds_spark_back_and_loses_nothing(config: Config, spark: SparkRun, reader: Reader) -> None:
     log = Log(config)
     log.add(600, size=20_000)
     stream = reader(spark, config.kafka, config.topic, {0: EARLIEST})
+
+    def steady() -> bool:
+        before = waiting(stream)
+        CLOCK.sleep(0.5)
+        return 0 < before == waiting(stream)
+
     try:
-        CLOCK.sleep(2)
+        until(steady)
+        assert waiting(stream) < 600 * 20_000 / 2
         found = read(stream, 600)
     finally:
         stream.stop()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from psutil import NoSuchProcess, Process
+from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
 
 from connector.clock import SystemClock
@@ -47,6 +48,24 @@ def sent_by_value() -> Iterator[None]:
     cloudpickle.register_pickle_by_value(here)  # type: ignore[no-untyped-call]
     yield
     cloudpickle.unregister_pickle_by_value(here)  # type: ignore[no-untyped-call]
+
+
+def test_peer_without_the_secret_is_refused_by_the_driver(spark: SparkRun) -> None:
+    """Every user of the machine can connect to its port."""
+    context = spark.spark.sparkContext
+    jvm: Any = context._jvm
+    port = int(context.getConf().get("spark.driver.port") or 0)
+    conf = jvm.org.apache.spark.SparkConf(False)
+    of_file = getattr(jvm.org.apache.spark.SecurityManager, "$lessinit$greater$default$3")()
+    security = jvm.org.apache.spark.SecurityManager(conf, jvm.scala.Option.empty(), of_file)
+    peer = jvm.org.apache.spark.rpc.RpcEnv.create("peer", "127.0.0.1", 0, conf, security, True)
+    try:
+        driver = jvm.org.apache.spark.rpc.RpcAddress("127.0.0.1", port)
+        with pytest.raises(Py4JJavaError) as refused:
+            peer.setupEndpointRef(driver, "HeartbeatReceiver")
+        assert "Expected SaslMessage" in str(refused.value)
+    finally:
+        peer.shutdown()
 
 
 @pytest.mark.usefixtures("spark")

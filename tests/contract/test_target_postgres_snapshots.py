@@ -131,13 +131,24 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Between:
 
 
 def test_readers_by_a_snapshot_see_whole_transactions_where_plain_ones_do_not(
-    place: SnapshotsPlace, orders: Applier, between: Between
+    place: SnapshotsPlace, orders: Applier, between: Between, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot_of(place, orders.position.seqno)
     seen: list[Any] = []
+    rounds = 0
+    export = SnapshotExporter._export
+
+    def counted(exporter: SnapshotExporter) -> float | None:
+        nonlocal rounds
+        found = export(exporter)
+        rounds += 1
+        return found
+
+    monkeypatch.setattr(SnapshotExporter, "_export", counted)
 
     def look() -> None:
-        time.sleep(3 * INTERVAL)  # a snapshot of now would have been exported
+        begun = rounds
+        until(lambda: rounds >= begun + 3, "further rounds of the exporter")  # one may have begun before
         by, seqno = snapshot(place) or (None, None)
         seen.append((values(place, None), values(place, by), seqno))
 

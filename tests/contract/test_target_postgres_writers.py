@@ -285,6 +285,19 @@ def test_a_wrong_row_count_of_one_writer_leaves_nothing(place: WritersPlace, ord
     assert {v for _, v in place.read(ORDERS) or ()} == {v for _, v in ROWS} - {"v7"}
 
 
+def test_what_is_known_of_a_table_is_forgotten_with_rows_that_are_discarded(
+    place: WritersPlace, orders: Applier
+) -> None:
+    """An index that others made before the rows are staged again counts."""
+    orders.rows(net(ORDERS, inserts=ROWS[:20]))
+    orders.target.stage([net(ORDERS, inserts=ROWS[20:])], last=True)
+    orders.target.discard()
+    place.run("CREATE UNIQUE INDEX ON shop.orders (v)")
+    orders.rows(net(ORDERS, inserts=ROWS[20:]))
+    assert len(place.query("SELECT DISTINCT xmin::text FROM shop.orders WHERE id >= 20")) == 1
+    assert place.read(ORDERS) == ROWS
+
+
 @pytest.mark.parametrize(
     "made",
     [
@@ -419,6 +432,18 @@ def test_rows_that_get_another_key_after_their_table_was_divided(place: WritersP
     assert len(place.query("SELECT DISTINCT xmin::text FROM shop.orders WHERE id NOT BETWEEN 3 AND 9")) == 1
 
 
+def test_rows_before_those_that_get_another_key_come_behind_what_other_writers_had_staged(
+    place: WritersPlace, orders: Applier
+) -> None:
+    """Rows that other writers delete first come back in the same changes as rows that get another key."""
+    orders.rows(net(ORDERS, inserts=ROWS[:10]))
+    orders.target.stage([net(ORDERS, inserts=ROWS[20:], deletes=ROWS[1:10])], last=False)
+    again = [(key, "again") for key, _ in ROWS[1:10]]
+    orders.target.stage([net(ORDERS, inserts=again), net(ORDERS, moved=[({"id": 100}, (0,))])], last=True)
+    orders.commit()
+    assert place.read(ORDERS) == [*again, *ROWS[20:], (100, "v0")]
+
+
 def test_a_newer_applier_waits_for_writers_that_are_about_to_commit(
     place: WritersPlace, orders: Applier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -503,6 +528,45 @@ def test_channels_of_a_position_that_was_deleted_have_committed_nothing(
     assert third.position.seqno == stood - 1
 
 
+def test_channels_one_event_ahead_of_a_position_have_committed_nothing(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    """The position and the rows were set back by hand; the next commit ends at the event where the channels stand."""
+    orders.rows(net(ORDERS, inserts=ROWS))
+    before = orders.position.seqno - 1
+    place.close()
+    place.run(f"DELETE FROM shop.orders; DELETE FROM thl.thl_applied WHERE seqno > {before}")
+    place.run(f"UPDATE thl.thl_position SET seqno = {before}")
+    crashes.before = set(range(WRITERS))
+    again = Applier(place.open(audit=True))
+    with pytest.raises(Crash):
+        again.rows(net(ORDERS, inserts=ROWS))
+    place.close()
+    crashes.before = set()
+    third = Applier(place.open(audit=True))
+    assert (third.position.seqno, third.position.intent) == (before, None)
+    third.rows(net(ORDERS, inserts=ROWS))
+    assert place.read(ORDERS) == ROWS
+
+
+def test_channels_have_committed_nothing_after_their_applier_has_gone_back(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    """Within one claim; the next commit ends at the event where the channels stood."""
+    orders.rows(net(ORDERS, inserts=ROWS))
+    back = replace(orders.position, seqno=Seqno(orders.position.seqno - 1))
+    orders.target.commit(back, [])
+    orders.position = back
+    crashes.before = set(range(WRITERS))
+    with pytest.raises(Crash):
+        orders.rows(net(ORDERS, deletes=ROWS))
+    place.close()
+    crashes.before = set()
+    again = Applier(place.open(audit=True))
+    assert (again.position.seqno, again.position.intent) == (back.seqno, None)
+    assert place.read(ORDERS) == ROWS
+
+
 def test_an_open_commit_of_a_position_that_was_deleted_is_refused_with_the_way_out(
     place: WritersPlace, orders: Applier, crashes: Crashes
 ) -> None:
@@ -561,6 +625,28 @@ def test_an_account_that_may_not_create_the_tables_for_writers_gets_the_grant(pl
         assert "GRANT CREATE, USAGE ON SCHEMA thl" in refused.value.hint
         place.close()
     finally:
+        place.reader.execute("DROP OWNED BY thl_plain; DROP ROLE thl_plain")
+
+
+def test_an_open_commit_without_its_channels_is_refused_though_one_writer_needs_none(
+    place: WritersPlace, orders: Applier, crashes: Crashes
+) -> None:
+    crashes.before = {0, 2}
+    with pytest.raises(Crash):
+        orders.rows(net(ORDERS, inserts=ROWS))
+    place.close()
+    crashes.before = set()
+    place.reader.execute("DROP TABLE thl.thl_channels CASCADE; DROP ROLE IF EXISTS thl_plain")
+    place.reader.execute("CREATE ROLE thl_plain LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA thl, shop TO thl_plain")
+    place.reader.execute("GRANT ALL ON ALL TABLES IN SCHEMA thl, shop TO thl_plain")
+    owner, place.url = place.url, psycopg.conninfo.make_conninfo(place.url, user="thl_plain", password="x")
+    place.writers = 1
+    try:
+        with pytest.raises(PreflightError, match=r"several writers need thl\.thl_channels"):
+            place.open().claim("shop")
+    finally:
+        place.close()
+        place.url = owner
         place.reader.execute("DROP OWNED BY thl_plain; DROP ROLE thl_plain")
 
 

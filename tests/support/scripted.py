@@ -75,6 +75,9 @@ class ScriptedTable:
     transactional: bool = True
     estimate: int = 5
 
+    def is_key(self, after: tuple[str, ...]) -> bool:
+        return True
+
 
 @dataclass
 class ScriptedSnapshot:

@@ -19,6 +19,7 @@ from connector.spark.stream.micro_batches import MicroBatches
 from connector.spark.stream.range_task import MESSAGES
 from tests.support.clock import PATIENCE
 
+QUEUE_BATCHES = 2
 Reader = Callable[[SparkRun, Kafka, str, Mapping[int, int]], MicroBatches | Continuous]
 
 
@@ -46,7 +47,7 @@ def in_batches(spark: SparkRun, kafka: Kafka, topic: str, offsets: Mapping[int, 
         topic=topic,
         offsets=offsets,
         sizer=sizer,
-        queue_batches=2,
+        queue_batches=QUEUE_BATCHES,
         interleaved=False,
         compaction=MESSAGES,
     )

@@ -67,6 +67,12 @@ def test_shared_folder_with_sticky_bit_is_used(shared: Path) -> None:
     assert private.new_folder("x-", shared / "mine", OPTION).parent == shared / "mine"
 
 
+def test_shared_folder_is_refused_where_others_must_not_add_files_and_one_in_it_is_not(shared: Path) -> None:
+    with pytest.raises(ConfigError, match="can be written by other users"):
+        private.guarded(shared, OPTION, shared=False)
+    assert private.guarded(shared / "mine", OPTION, shared=False) == shared / "mine"
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
 @pytest.mark.parametrize("inside", ["", "deeper/still"])
 def test_folder_writable_by_others_is_refused_with_option(tmp_path: Path, mode: int, inside: str) -> None:

@@ -11,9 +11,10 @@ from typing import Final
 
 import pymysql
 
+from connector.errors import LogDamaged
 from connector.mysql.server.connection import Connection, query
 from connector.mysql.snapshot.information_schema import SourceTable
-from connector.mysql.snapshot.key_ranges import Bound, KeyRange
+from connector.mysql.snapshot.key_ranges import Bound, KeyRange, is_key
 
 INVALID_TEXT: Final = 1300
 
@@ -25,12 +26,17 @@ class Division:
         table: the table.
         chunk_rows: rows of a chunk; None: the table is one chunk.
         after: the chunks begin after this key.
+
+    Raises:
+        LogDamaged: `after` is no key of the table: it would be part of the SQL that the source executes.
     """
 
     def __init__(self, table: SourceTable, chunk_rows: int | None, after: Bound | None = None) -> None:
         self.exhausted = False
         self._table = table
         self._columns = table.divided_by
+        if after is not None and not is_key(after, self._columns):
+            raise LogDamaged("the control topic has something else than a key of the table", table=table.layout.name)
         self._rows = chunk_rows or 0
         self._whole = chunk_rows is None or not self._columns
         self._after = KeyRange(after)  # what is not divided yet

@@ -6,6 +6,7 @@ rows in the index, so ranges that follow each other hold each row once, whatever
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -15,6 +16,13 @@ PLAIN: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "
 DATES: Final = frozenset({"date", "datetime", "timestamp"})
 TEXTS: Final = frozenset({"char", "varchar"})
 BYTES: Final = frozenset({"binary", "varbinary"})
+
+_DAY: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
+_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_HEXADECIMAL: Final = re.compile(r"([0-9A-F]{2})*")
+_DATE: Final = re.compile(_DAY)
+_DATE_AND_TIME: Final = re.compile(f"{_DAY} {_TIME}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,21 @@ class KeyColumn:
             return f"'{text}'"
         return f"_{self.charset} x'{text}' COLLATE {self.collation}" if self.charset else f"x'{text}'"
 
+    def wrote(self, literal: str) -> bool:
+        """True if `literal` can have returned this for a value of the column, so that it is no other SQL."""
+        before, after = self.literal("|").split("|")
+        text = literal.removeprefix(before).removesuffix(after)
+        return self._texts.fullmatch(text) is not None and self.literal(text) == literal
+
+    @property
+    def _texts(self) -> re.Pattern[str]:
+        """The texts that `select` gives."""
+        if self.hexadecimal:
+            return _HEXADECIMAL
+        if self.base in PLAIN:
+            return _NUMBER
+        return _DATE if self.base == "date" else _DATE_AND_TIME
+
 
 def key_column(name: str, base: str, charset: str | None, collation: str | None) -> KeyColumn | None:
     """A column as one that a table can be divided by; None: its values have no lossless literal."""
@@ -63,6 +86,11 @@ class Keys(Protocol):
 
     def condition(self, columns: tuple[KeyColumn, ...]) -> str:
         """An SQL condition that the rows of these keys fulfil; "" for all rows."""
+
+
+def is_key(bound: Bound, columns: tuple[KeyColumn, ...]) -> bool:
+    """True if a bound that others may have written has one literal for each column, and nothing else."""
+    return len(bound) == len(columns) and all(map(KeyColumn.wrote, columns, bound))
 
 
 @dataclass(frozen=True, slots=True)

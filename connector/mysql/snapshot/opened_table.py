@@ -14,6 +14,7 @@ from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import Connection, query, quoted
 from connector.mysql.server.snapshot_point import LOCK_WAIT_TIMEOUT
 from connector.mysql.snapshot.information_schema import SourceTable
+from connector.mysql.snapshot.key_ranges import is_key
 from connector.mysql.transforms.filters import Filter
 
 MISSING = frozenset({1049, 1051, 1146})  # no such schema, or table
@@ -53,6 +54,10 @@ class Opened:
     def key(self) -> tuple[str, ...]:
         """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
         return self.table.created, *self.table.key_columns
+
+    def is_key(self, after: tuple[str, ...]) -> bool:
+        """True if `after` has the form of the literals of one of its keys, by which it is divided."""
+        return is_key(after, self.table.divided_by)
 
 
 def lock_definitions(session: Connection, names: Iterable[TableName]) -> None:

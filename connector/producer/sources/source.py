@@ -48,6 +48,9 @@ class OpenedTable(Protocol):
     def key(self) -> tuple[str, ...]:
         """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
 
+    def is_key(self, after: tuple[str, ...]) -> bool:
+        """True if `after` has the form of the literals of one of its keys, by which it is divided."""
+
     @property
     def has_key(self) -> bool:
         """True if it has a primary key."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -215,8 +214,10 @@ def test_tables_that_join_by_a_wider_filter_are_made_equal_under_load(
         assert producing.stop() == 0, producing.text
     process = copy.applier()
     try:
-        with writing(bench, tables):  # the log has these changes of the tables that join, and not their other rows
-            time.sleep(2)
+        before = {table: on_source(bench, table) for table in tables}
+        with writing(bench, tables):
+            # The source's log has some of the changes of the tables that join before their loads begin.
+            until(lambda: all(on_source(bench, table) != rows for table, rows in before.items()))
             with bench.start() as producing:
                 producing.loaded()
                 bench.sql(f"CREATE TABLE {name}.second_one (id INT PRIMARY KEY)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,12 +20,13 @@ from connector.clock import SystemClock
 from connector.errors import LogDamaged
 from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import metadata_columns
-from connector.log.compact.net_changes import NetChanges
+from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.message import Message
 from connector.log.ids import UNKNOWN_SHARD, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
+from connector.log.transaction.position import TargetPosition
 from connector.spark.stream.parts import Part
 from connector.spark.stream.segment_builder import SegmentBuilder
 from tests.support.fragments import batch, change, encoded, record
@@ -179,6 +180,41 @@ def test_the_last_event_of_a_group_ends_the_applier_whichever_segment_has_it() -
     core.accept([part for p in range(2) for part in log.parts(p, 0, 9, 1 << 20)])
     assert core.position.seqno == 6
     assert core.done
+
+
+@pytest.mark.parametrize("rewound_from", [8, 9, 12, 15])  # the first events of two segments, one within, the last
+def test_a_commit_ends_where_a_rewound_target_has_caught_up(rewound_from: int, used: list[int]) -> None:
+    """There the target is consistent; later rows must be as the log has them."""
+    log = interleaved(32)
+    commits: list[tuple[int, bool, bool]] = []  # seqno, consistent, with rows that replace existing ones
+
+    class Target(MemoryTarget):
+        again = False
+
+        def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
+            self.again = changes[0].again
+            assert {net.again for net in changes} == {self.again}
+            super().stage(changes, last=last)
+
+        def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
+            super().commit(position, events)
+            commits.append((position.seqno, position.consistent, self.again))
+
+    target = Target()
+    core_of(log, target).accept([part for p in range(2) for part in log.parts(p, 0, 2, None)])
+    begin = target.position
+    assert begin is not None
+    before = core_of(log, target, ToSeqno(Seqno(rewound_from)))
+    before.accept([part for p in range(2) for part in log.parts(p, 2, 17, None)])
+    target.position = replace(begin, consistent=False, rewound_from=Seqno(rewound_from))
+    commits.clear()
+    core_of(log, target).accept([part for p in range(2) for part in log.parts(p, 2, 17, 8, first=False)])
+    assert used
+    assert all(
+        (consistent, again) == (seqno >= rewound_from, seqno <= rewound_from) for seqno, consistent, again in commits
+    )
+    assert {rewound_from, 31} <= {seqno for seqno, _, _ in commits}
+    assert rows_of(target) == log.rows
 
 
 def interleaved(count: int, partitions: int = 2) -> Log:

@@ -60,6 +60,7 @@ def test_table_without_a_primary_key_is_spoiled_whatever_key_the_log_finds_its_r
     ("item", "spoils"),
     [
         (Redefined(), True),
+        (batch(kind=Kind.DDL), True),  # its statement comes in a later batch
         (batch(Statement("s", "CREATE TABLE x (id INT)"), kind=Kind.DDL), True),
         (batch(Statement("s", "INSERT INTO t SELECT 1")), True),
         (batch(Statement("s", "SAVEPOINT a")), False),

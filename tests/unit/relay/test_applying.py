@@ -259,11 +259,13 @@ def test_an_intent_of_another_log_is_refused_though_the_target_has_no_position(f
     assert target.log == []
 
 
-def test_a_relay_of_another_epoch_is_refused(folder: Path) -> None:
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_a_relay_of_another_epoch_is_refused(folder: Path, epoch: int) -> None:
+    """Of an older one: the target has events that the log goes on without. Of a newer one: the relay has them."""
     source = filled(folder, *thirty())
     target = half(source, folder, 2, 29)
     assert target.position is not None
-    target.position = replace(target.position, epoch=Epoch(3))
+    target.position = replace(target.position, epoch=Epoch(epoch))
     with pytest.raises(HistoriesDiffer, match="Log epoch numbers do not match"):
         applied(folder, target)
 
@@ -277,6 +279,17 @@ def test_an_intent_of_another_epoch_is_refused(folder: Path) -> None:
     with pytest.raises(LogDamaged, match=r"events 2\.\.29 up to epoch 2; the relay has them up to event 29 of epoch 1"):
         applied(folder, target)
     assert target.log == []
+
+
+def test_a_folder_in_which_others_can_put_files_is_refused(folder: Path) -> None:
+    filled(folder, *thirty())
+    target = MemoryTarget()
+    folder.chmod(0o1777)
+    with pytest.raises(ConfigError, match="can be written by other users"):
+        applied(folder, target)
+    assert target.log == []
+    folder.chmod(0o755)
+    applied(folder, target)
 
 
 def test_a_relay_of_another_service_is_refused(folder: Path) -> None:

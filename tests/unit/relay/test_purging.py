@@ -158,6 +158,14 @@ def test_what_an_intent_needs_is_refused(folder: Path, low: int | None, high: in
     assert seqnos(folder) == list(range(30))
 
 
+def test_a_folder_in_which_others_can_put_files_is_refused(folder: Path) -> None:
+    folder.chmod(0o1777)
+    before = sorted(folder.iterdir())
+    with pytest.raises(ConfigError, match="can be written by other users"):
+        Purge(folder, SystemClock())
+    assert sorted(folder.iterdir()) == before
+
+
 def test_a_relay_that_an_applier_writes_is_refused(folder: Path) -> None:
     relay = writer(folder)
     with pytest.raises(ConfigError, match="another process"):

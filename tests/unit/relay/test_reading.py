@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from zlib import crc32
 
 import pytest
@@ -220,13 +222,13 @@ def test_a_file_that_is_deleted_while_the_folder_is_listed_is_left_out(
     write(tmp_path, fragment(11), head=file_head_record(second), name="thl.data.0000000002")
     (tmp_path / "thl.data.0000000003").touch()
     (tmp_path / "thl.data.1").write_bytes(b"another file")
-    opened = Path.open
+    opened = folder_module.open_to_read
 
-    def deleting(path: Path, *words: Any, **more: Any) -> Any:
+    def deleting(path: Path) -> BinaryIO:
         first.unlink(missing_ok=True)
-        return opened(path, *words, **more)
+        return opened(path)
 
-    monkeypatch.setattr(Path, "open", deleting)
+    monkeypatch.setattr(folder_module, "open_to_read", deleting)
     assert [(file.number, file.first) for file in relay_files(tmp_path)] == [(2, 11)]
 
 
@@ -243,6 +245,17 @@ def test_a_file_that_ends_within_its_first_record_is_left_out_at_a_start_if_it_i
     (tmp_path / "thl.data.0000000003").unlink()
     with pytest.raises(LogDamaged, match="no record begins"):
         relay_files(tmp_path, torn=True)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["fifo", "folder"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """A named pipe would wait for a writer, for ever."""
+    write(tmp_path, fragment(10))
+    make(tmp_path / "thl.data.0000000002")
+    with pytest.raises(ConfigError, match=r"thl\.data\.0000000002 is not a regular file"):
+        RelayReader(tmp_path)
+    make(tmp_path / folder_module.LOCK)
+    assert not locked(tmp_path)
 
 
 def test_a_folder_is_locked_while_a_process_has_it(tmp_path: Path) -> None:

@@ -158,6 +158,34 @@ def test_a_power_failure_after_any_commit_leaves_its_events_in_the_relay(
     assert len(names(folder)) > 2 or not retention or length > 1
 
 
+def test_the_first_commit_after_a_start_is_in_the_relay_after_a_power_failure_with_the_claims_token(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on in the file of the applier before it."""
+    folder.mkdir(mode=0o700)
+    disk = Disk(folder, monkeypatch)
+    commits = []
+
+    class Target(MemoryTarget):
+        def commit(self, position: TargetPosition, applied: object) -> None:
+            left = disk.copy()
+            assert seqnos(left)[-1] == position.seqno
+            assert int((left / LOCK).read_text()) == self.token
+            commits.append(position.seqno)
+            super().commit(position, applied)  # type: ignore[arg-type]
+
+    target, sent = Target(), events(0, 6)
+    for first in range(0, 6, 2):
+        relay = writer(folder, retention=EVER, size=1 << 20)
+        made = rig(target, relay)
+        begin = [encoded(marker(1, 0, -1, log_id=LOG_ID))] if not first else []
+        made.accept(table([*begin, *sent[first : first + 2]], offset=first + (FIRST if first else 0)))
+        relay.close()
+    assert commits[-1] == 5
+    assert values(folder) == sent
+    assert len(names(folder)) == 1
+
+
 def test_a_file_ends_only_between_transactions(
     relay: RelayWriter, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +220,14 @@ def test_files_are_private_and_have_thl_names(relay: RelayWriter, folder: Path) 
     assert sorted(path.name for path in folder.iterdir()) == ["disklog.lck", "thl.data.0000000001"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_folder_in_which_others_can_put_files_is_refused(tmp_path: Path) -> None:
+    """The sticky bit, as of /tmp, keeps them from replacing files, not from adding some."""
+    tmp_path.chmod(0o1777)
+    with pytest.raises(ConfigError, match="can be written by other users"):
+        writer(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_applier_is_refused(relay: RelayWriter, folder: Path) -> None:

@@ -27,6 +27,10 @@ class Opened:
     transactional = True
     estimate = 1
 
+    def is_key(self, after: tuple[str, ...]) -> bool:
+        """The producer writes nothing else."""
+        return len(after) == 1 and after[0].isdecimal()
+
 
 class Round:
     """A round, by some sessions, each with a view of its own.

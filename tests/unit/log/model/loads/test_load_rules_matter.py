@@ -6,6 +6,7 @@ A rule is broken in the real code where the producer keeps it, in the simulation
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import ANY
@@ -162,6 +163,23 @@ def stale_row_changes_in_parts() -> LoadService:
     service.source.execute([("set", 3, 3, 5, True)], True)
     service.source.execute([("move", 3, 0, 6, True)], True)
     return service
+
+
+@pytest.mark.parametrize("foreign", [("0 UNION SELECT 1",), ("1", "2")])
+def test_load_whose_key_in_the_control_topic_is_none_of_its_table_begins_again(
+    foreign: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    service = LoadService(LOADS)
+    begin(service, settings=(1, 1, False, 1, 1), keys=[1, 2, 3], wrong=[], ask=True)
+    service.go_on(0, 1)  # begins, and reads key 1
+    (producer,) = service.producers
+    ((name, state),) = producer.loads._states.items()
+    assert state.after == ("1",)
+    producer.loads._changed(replace(state, after=foreign))
+    service.go_on(0, 9)
+    assert "the load of a table begins again" in caplog.text
+    assert producer.loads._states[name].begin > state.begin
+    end(service)
 
 
 def test_load_asked_for_again_within_a_round_is_whole() -> None:
