@@ -15,7 +15,7 @@ from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import MetadataColumns, Value
 from connector.log.compact.net_changes import Ddl, once_more
 from connector.log.compact.scan import Messages
-from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, Segment
+from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, COMMIT_TABLES, Segment
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
@@ -74,9 +74,10 @@ class OpenCommit:
 
     @property
     def full(self) -> bool:
-        """True if it has enough rows or bytes."""
+        """True if it has enough rows, bytes or tables."""
         rows, size = self._compactor.rows + self._segments.rows, self._compactor.size + self._segments.size
-        return rows >= COMMIT_ROWS or size >= COMMIT_BYTES
+        tables = self._compactor.table_count + self._segments.table_count
+        return rows >= COMMIT_ROWS or size >= COMMIT_BYTES or tables >= COMMIT_TABLES
 
     def add_range(self, messages: Messages, first: int, end: int) -> int:
         """Add messages, each a whole event, until the commit is full.

@@ -7,6 +7,7 @@ from connector.log.compact.join import joined
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import NetChanges
 from connector.log.compact.segment import Segment
+from connector.log.transaction.layout import TableName
 
 
 class SegmentChanges:
@@ -21,6 +22,7 @@ class SegmentChanges:
         self._topic = topic
         self._columns = columns
         self._changes: list[NetChanges] = []
+        self._tables: set[TableName] = set()
         self.rows = 0
         self.size = 0
 
@@ -33,8 +35,14 @@ class SegmentChanges:
         """
         self.rows += before.rows + segment.rows
         self.size += before.size + segment.size
-        self._changes += before.drain()
-        self._changes += segment.changes
+        changes = [*before.drain(), *segment.changes]
+        self._changes += changes
+        self._tables.update(net.layout.name for net in changes)
+
+    @property
+    def table_count(self) -> int:
+        """The number of tables with changes."""
+        return len(self._tables)
 
     def drain(self) -> list[NetChanges]:
         """Drain them, those of a table joined, in the order in which to apply them.
@@ -44,5 +52,6 @@ class SegmentChanges:
         """
         changes, self._changes = self._changes, []
         self.rows = self.size = 0
+        self._tables.clear()
         # Rows without a key differ by their event's metadata, which a delete does not have.
         return joined(changes, self._topic, apart=self._columns is not None)

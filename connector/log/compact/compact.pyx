@@ -42,9 +42,11 @@ from connector.log.compact.metadata_values cimport MetadataValuesOf
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.log.ids import Kind
 from connector.log.rules import BrokenRule, Rule, damaged
+from connector.log.compact.segment import COMMIT_TABLES as segment_tables
 
 cdef object DDL = Kind.DDL
 cdef object LOAD = Kind.LOAD
+cdef Py_ssize_t COMMIT_TABLES = segment_tables
 
 cdef enum:
     ACTIONS = 4  # connector.log.ids.Action
@@ -116,7 +118,7 @@ cdef class Compactor:
         Args:
             messages: the messages, one for each event.
             first, end: the indexes to add, without `end`.
-            rows, size: the limits of one commit; the event that reaches one of them is the last.
+            rows, size: the limits of one commit; the event that reaches one of them, or COMMIT_TABLES, is the last.
 
         Returns:
             The index of the next message to add; `end` when all were added.
@@ -139,7 +141,7 @@ cdef class Compactor:
             except (ValueError, IndexError, Unsupported) as error:
                 self.failed(error, messages.one(first))
             first += 1
-            if self.rows >= rows or self.size >= size:
+            if self.rows >= rows or self.size >= size or len(self.tables) >= COMMIT_TABLES:
                 break
         return first
 
@@ -148,6 +150,11 @@ cdef class Compactor:
         net = [drained(one, self.metadata_values) for one in self.tables]
         self._begin()
         return [rows for rows in net if len(rows)]
+
+    @property
+    def table_count(self):
+        """The number of tables with changes; one whose layout changed counts twice."""
+        return len(self.tables)
 
     def layouts_seen(self):
         """Each layout so far, and whether its images lacked columns."""

@@ -19,6 +19,7 @@ from connector.log.reading.event_range import EventRange
 
 COMMIT_ROWS: Final = 200_000  # rows after which a segment, or a commit, gets no further event
 COMMIT_BYTES: Final = 64 << 20  # likewise
+COMMIT_TABLES: Final = 400  # likewise; a target may lock several objects for each
 
 
 class Records(Protocol):

@@ -21,7 +21,7 @@ from connector.log.compact.compact import Compactor
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import AppliedEvent
 from connector.log.compact.scan import Messages, Scanner
-from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, Segment, Unread
+from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, COMMIT_TABLES, Segment, Unread
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
@@ -299,7 +299,8 @@ class SegmentBuilder:
         return self._open
 
     def _close_full(self) -> None:
-        if self._compactor.rows >= COMMIT_ROWS or self._compactor.size >= COMMIT_BYTES:
+        compactor = self._compactor
+        if compactor.rows >= COMMIT_ROWS or compactor.size >= COMMIT_BYTES or compactor.table_count >= COMMIT_TABLES:
             self._close()
 
     def _close(self) -> None:

@@ -478,3 +478,12 @@ def test_any_batches_and_crashes_leave_the_state_of_the_log_at_the_target_s_seqn
     assert target.position is not None
     assert target.position.seqno == len(states) - 1
     assert Counter(event.seqno for event in target.events) == Counter(range(len(states)))
+
+
+def test_a_commit_ends_with_the_event_of_its_last_allowed_table() -> None:
+    """A target locks objects for each table of a commit: a source may have a schema for each tenant."""
+    values = [encoded(record(n, [insert(n) | {"table": f"t{n}"}])) for n in range(900)]
+    target = MemoryTarget()
+    Rig(target, history([0], 899)).accept(table(values))
+    commits = [int(entry.removeprefix("commit ")) for entry in target.log if entry.startswith("commit")]
+    assert [end - begin for begin, end in pairwise([-1, *commits])] in ([400, 400, 100], [401, 400, 99])
