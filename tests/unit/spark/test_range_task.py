@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.kafka.consumer import OffsetMissing
@@ -111,6 +112,8 @@ def stream(context: Context, sizer: BatchSizer, slots: int = 2) -> MicroBatches:
     made._sizer = sizer
     made._interleaved = False
     made._begun = set()
+    made._clock = SystemClock()
+    made._tasks_began, made._warned = None, 0.0
     made._folder = context.folder
     made._task = None  # type: ignore[assignment]
     return made
