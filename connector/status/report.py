@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import Final
 
 from connector.errors import escaped
 from connector.log.transaction.position import Intent
+
+NO_APPLIER: Final = "no applier has a session with the target: start `thl apply`"
 
 
 class ServiceState(StrEnum):
@@ -169,7 +172,7 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: LagLim
     if producer.state is ServiceState.OFFLINE:
         found.append("no producer reads the source's binary log")
     if applier.state is ServiceState.OFFLINE and not applier.offline_requested_by:
-        found.append("no applier has a session with the target: start `thl apply`")
+        found.append(NO_APPLIER)
     for name, end in (("producer", producer), ("applier", applier)):
         if (end.seconds_behind or 0) > limits.seconds_behind:
             found.append(f"the {name} is {end.seconds_behind:.0f} s behind ({end.events_behind} events)")

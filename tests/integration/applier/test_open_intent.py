@@ -30,7 +30,7 @@ from connector.log.transaction.position import TargetPosition
 from connector.spark.session import SparkRun
 from connector.status import collect as collect_module
 from connector.status.collect import collect
-from connector.status.report import End, LagLimits, ServiceState, as_object, as_text
+from connector.status.report import NO_APPLIER, End, LagLimits, ServiceState, as_object, as_text
 from connector.targets.open import open_signal_table, open_target
 from connector.targets.postgres import divided_commit
 from tests.contract.test_target_postgres_writers import Crash, Crashes, crashes
@@ -214,12 +214,12 @@ def test_status_shows_it_and_the_remedy(config: Config, spark: SparkRun, half: L
         "firstSeqno": FIRST, "lastSeqno": LAST, "epoch": 1, "writers": WRITERS, "committed": [1]
     }  # fmt: skip
     assert f"events {FIRST}..{LAST} by 3 writers, committed: 1" in as_text(status)
-    assert status.applier.state is ServiceState.BEHIND  # not an initial load
+    assert status.applier.state is ServiceState.OFFLINE  # not an initial load
     (problem,) = [one for one in status.problems if "several writers" in one]
     assert "thl apply finishes it" in problem
     apply(config, spark, half.seqno)
     shown = as_object(collect(config, LagLimits(), ends=frozenset({End.TARGET})))
-    assert shown["problems"] == []
+    assert shown["problems"] == [NO_APPLIER]
     assert shown["applier"]["inconsistentBecause"] == ()  # type: ignore[index]
 
 
@@ -234,8 +234,8 @@ def test_status_of_writers_at_work_is_no_problem(
             apply(config, spark, half.seqno)
 
     status = collect(config, LagLimits(), Meanwhile(), ends=frozenset({End.TARGET}))
-    assert (status.problems, status.applier.open_intent) == ((), None)
-    assert (status.applier.state, status.applier.applied_last_seqno) == (ServiceState.ONLINE, half.seqno)
+    assert (status.problems, status.applier.open_intent) == ((NO_APPLIER,), None)
+    assert (status.applier.state, status.applier.applied_last_seqno) == (ServiceState.OFFLINE, half.seqno)
 
 
 def test_status_names_what_its_account_may_not_read(config: Config, half: LogWriter) -> None:

@@ -77,7 +77,7 @@ def test_refused_table_is_quarantined_and_the_others_are_equal(config: Config, s
     status = collect(config, LagLimits(), ends=frozenset({End.TARGET}))
     shown: Any = as_object(status)["applier"]
     assert shown["inconsistentBecause"] == ("quarantine",)
-    assert status.applier.state is ServiceState.ONLINE
+    assert status.applier.state is ServiceState.OFFLINE  # and not loading
     assert any(f"not applied: shop.two since {BAD}, {count} row changes" in one for one in status.problems)
 
 
