@@ -149,7 +149,7 @@ def check_relay(config: Config) -> Iterator[Check]:
         return
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     try:
-        guarded(existing, "relay.dir")
+        guarded(existing, "relay.dir", shared=existing != folder.absolute())
         with TemporaryDirectory(dir=existing):  # asked of the system: root may not write everywhere either
             pass
         yield ok("relay", f"{folder}" if existing == folder.absolute() else f"{folder}, which will be created")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from connector.check.checks import check_relay
 from connector.check.result import CheckState
 from connector.config.loading import load
@@ -25,11 +27,15 @@ def test_folder_that_will_be_created_is_said_to_be_and_is_not_created(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_folder_that_others_may_write_to_is_refused(mode: int, tmp_path: Path) -> None:
+    """The sticky bit, as of /tmp, does for a parent alone."""
     (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "open").chmod(mode)
     (found,) = check_relay(configured(tmp_path / "open"))
     assert found.state is CheckState.FAILED
+    (inside,) = check_relay(configured(tmp_path / "open" / "relay"))
+    assert inside.state is (CheckState.OK if mode & 0o1000 else CheckState.FAILED)
 
 
 def test_folder_that_cannot_be_created_is_refused() -> None:
