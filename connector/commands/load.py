@@ -68,7 +68,8 @@ def load(
     from connector.errors import ConfigError, escaped
     from connector.kafka.log_reader import LogReader
     from connector.kafka.requests import send_requests
-    from connector.status.source import read_source
+    from connector.mysql.server.connection import session
+    from connector.mysql.server.source_state import is_read
 
     if not tables and not status:
         raise ConfigError("no table is named", hint="thl load schema.table; thl load --status shows all loads")
@@ -90,8 +91,10 @@ def load(
         click.echo(escaped(f"{asked} {request.table}{_for(request.targets)}"))
         if not cancel and set(request.targets) != set(targets):
             click.echo("  an earlier load of it has begun, and not ended: the targets of that load are among these")
-    if not cancel and not read_source(config.source).read:
-        click.echo("no producer reads the source's binary log: the load begins once `thl produce` is started")
+    if not cancel:
+        with session(config.source) as connection:
+            if not is_read(connection, config.source.server_id):
+                click.echo("no producer reads the source's binary log: the load begins once `thl produce` is started")
     if wait:
         _wait(config, requests)
 
