@@ -9,7 +9,7 @@ lacks is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -120,8 +120,10 @@ def check_widened(
                 "lacks cannot be found",
                 hint=f"GRANT SELECT ON {hidden[0]} TO the user; or thl produce --accept-partial '*'",
             )
-        left = _left(connection, filter, old)
-        found = [*_servers(source, before or {}), *_tables(connection, filter, old, _rekeyed(source, before or {}))]
+        tables = _user_tables(connection)
+        left = _left(tables, filter, old)
+        rekeyed = _rekeyed(source, before or {})
+        found = [*_servers(source, before or {}), *_tables(connection, tables, filter, old, rekeyed=rekeyed)]
     taken = [one for one in found if any(glob(pattern).fullmatch(one.what) for pattern in accepted)]
     refused = [one for one in found if one not in taken and one.joins is None]
     if refused:
@@ -136,16 +138,20 @@ def check_widened(
     return CaptureChange(tuple(taken), joined, left)
 
 
-def _left(connection: Connection, new: Filter, old: Filter) -> tuple[TableName, ...]:
+def _user_tables(connection: Connection) -> dict[TableName, bool]:
+    """The source's tables with rows, but for the server's own, and whether a load can read each consistently."""
+    found = {TableName(row["s"], row["t"]): bool(row["loadable"]) for row in query(connection, _TABLES)}
+    return {name: loadable for name, loadable in found.items() if name.schema not in SYSTEM_SCHEMAS}
+
+
+def _left(tables: Collection[TableName], new: Filter, old: Filter) -> tuple[TableName, ...]:
     """The tables of the source that are not captured any more.
 
     Raises:
         PreflightError: these are all that were captured: the filters are probably misspelt.
     """
-    names = [TableName(row["s"], row["t"]) for row in query(connection, _TABLES)]
-    before = [name for name in names if name.schema not in SYSTEM_SCHEMAS and old.captures(*name)]
-    left = tuple(name for name in before if not new.captures(*name))
-    if left and not any(new.captures(*name) for name in names if name.schema not in SYSTEM_SCHEMAS):
+    left = tuple(name for name in tables if old.captures(*name) and not new.captures(*name))
+    if left and not any(new.captures(*name) for name in tables):
         raise PreflightError(
             "source.filters captures no table of the source any more",
             hint="correct it; or, to publish nothing of them from now on: thl produce --accept-partial '*'",
@@ -179,16 +185,16 @@ def _rekeyed(source: Source, before: Mapping[str, Any]) -> bool:
     return bool(before.get("hash_key") != capture_of(source)["hash_key"])
 
 
-def _tables(connection: Connection, new: Filter, old: Filter, rekeyed: bool) -> Iterator[MissingHistory]:
+def _tables(
+    connection: Connection, tables: Mapping[TableName, bool], new: Filter, old: Filter, *, rekeyed: bool
+) -> Iterator[MissingHistory]:
     """Tables that join, and those with rows that the log lacks or has with other values."""
-    rows = query(connection, _TABLES)
-    found = {TableName(row["s"], row["t"]): bool(row["loadable"]) for row in rows}
-    captured = [name for name in found if name.schema not in SYSTEM_SCHEMAS and new.captures(*name)]
+    captured = [name for name in tables if new.captures(*name)]
     together = Counter(map(new.published_name, captured))
     for name in captured:
         why = _why(connection, name, new, old, rekeyed=rekeyed)
         whole = {"insert", "delete", "ddl"} <= set(new.actions(*name)) and together[new.published_name(name)] == 1
-        joins = why == _NOT_CAPTURED and found[name] and whole
+        joins = why == _NOT_CAPTURED and tables[name] and whole
         # A table that joins may be in the log from an earlier time, with rows and columns that it no longer has.
         if why and (joins or why == _DELETES or _holds_rows(connection, name)):
             yield MissingHistory(str(name), why, name if joins else None)
