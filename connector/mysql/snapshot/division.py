@@ -27,6 +27,9 @@ class Division:
         chunk_rows: rows of a chunk; None: the table is one chunk.
         after: the chunks begin after this key.
 
+    Attributes:
+        chunk_rows: as given; 0: the table is one chunk.
+
     Raises:
         LogDamaged: `after` is no key of the table: it would be part of the SQL that the source executes.
     """
@@ -37,7 +40,7 @@ class Division:
         self._columns = table.divided_by
         if after is not None and not is_key(after, self._columns):
             raise LogDamaged("the control topic has something else than a key of the table", table=table.layout.name)
-        self._rows = chunk_rows or 0
+        self.chunk_rows = chunk_rows or 0
         self._whole = chunk_rows is None or not self._columns
         self._after = KeyRange(after)  # what is not divided yet
 
@@ -69,7 +72,7 @@ class Division:
             f"SELECT {', '.join(f'{column.select} AS k{index}' for index, column in enumerate(columns))}"
             f" FROM {self._table.source} FORCE INDEX (PRIMARY)"
             + (f" WHERE {condition}" if condition else "")
-            + f" ORDER BY {', '.join(column.name for column in columns)} LIMIT 1 OFFSET {self._rows - 1}",
+            + f" ORDER BY {', '.join(column.name for column in columns)} LIMIT 1 OFFSET {self.chunk_rows - 1}",
         )
         if not found:
             return None

@@ -93,7 +93,6 @@ class LoadRound:
         self._sessions: list[Connection] = []
         self._threads: list[Thread] = []
         self._divisions: dict[TableName, Division] = {}
-        self._chunk_rows: dict[TableName, int] = {}
         self._next = Lock()
         self._failed: dict[TableName, ConnectorError] = {}
         self._found: Handover[tuple[TableName, Rows]] | None = None
@@ -201,7 +200,6 @@ class LoadRound:
                 of_bytes = CHUNK_BYTES * max(1, table.estimate) // max(1, table.bytes)
                 rows = max(1, min(settings.chunk_rows, settings.max_rows_per_second or settings.chunk_rows, of_bytes))
                 self._divisions[wanted.name] = Division(table, rows if table.layout.key else None, wanted.after)
-                self._chunk_rows[wanted.name] = rows
         yield from self._rows_by_keys(names)
         if self._failed:
             return
@@ -312,7 +310,7 @@ class LoadRound:
                 if self._over:
                     return None
                 if (chunk := division.next(session)) is not None:
-                    self._divided += self._chunk_rows[name]
+                    self._divided += division.chunk_rows
                     return name, chunk
         return None
 
