@@ -19,7 +19,7 @@ BYTES: Final = frozenset({"binary", "varbinary"})
 
 _DAY: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?"
-_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,65}(\.[0-9]{1,30})?")
 _HEXADECIMAL: Final = re.compile(r"([0-9A-F]{2})*")
 _DATE: Final = re.compile(_DAY)
 _DATE_AND_TIME: Final = re.compile(f"{_DAY} {_TIME}")
@@ -62,16 +62,17 @@ class KeyColumn:
         """True if `literal` can have returned this for a value of the column, so that it is no other SQL."""
         before, after = self.literal("|").split("|")
         text = literal.removeprefix(before).removesuffix(after)
-        return self._texts.fullmatch(text) is not None and self.literal(text) == literal
+        return self.can_give(text) and self.literal(text) == literal
 
-    @property
-    def _texts(self) -> re.Pattern[str]:
-        """The texts that `select` gives."""
+    def can_give(self, text: str) -> bool:
+        """True if `select` can give a text, so that `literal` makes no other SQL of it."""
         if self.hexadecimal:
-            return _HEXADECIMAL
-        if self.base in PLAIN:
-            return _NUMBER
-        return _DATE if self.base == "date" else _DATE_AND_TIME
+            form = _HEXADECIMAL
+        elif self.base in PLAIN:
+            form = _NUMBER
+        else:
+            form = _DATE if self.base == "date" else _DATE_AND_TIME
+        return form.fullmatch(text) is not None
 
 
 def key_column(name: str, base: str, charset: str | None, collation: str | None) -> KeyColumn | None:

@@ -84,6 +84,7 @@ def test_key_has_the_value_of_the_log(column: KeyColumn, kind: str, text: str, v
         ("date", "2026-11-25' OR '1"),
         ("binary", "0"),
         ("binary", "' OR '1"),
+        ("binary", "\ufb00"),  # two letters F in capitals
     ],
 )
 def test_text_that_is_no_value_of_its_column_is_refused(base: str, text: str) -> None:
