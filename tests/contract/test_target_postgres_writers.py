@@ -22,6 +22,7 @@ from connector.errors import (
     TargetUnavailable,
 )
 from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableName
 from connector.targets.division import divide
@@ -118,6 +119,15 @@ class Crashes:
 @pytest.fixture
 def crashes(monkeypatch: pytest.MonkeyPatch) -> Crashes:
     return Crashes(monkeypatch)
+
+
+def leave_open(place: WritersPlace, applier: Applier, crashes: Crashes, *changes: NetChanges) -> None:
+    """Die within a commit of which the second of three writers alone has made its share."""
+    crashes.before = {0, 2}
+    with pytest.raises(Crash):
+        applier.rows(*changes)
+    place.close()
+    crashes.before = set()
 
 
 def causes(place: WritersPlace) -> list[str]:
@@ -233,11 +243,7 @@ def test_a_writer_that_has_committed_before_has_not_committed_this(
     place: WritersPlace, orders: Applier, crashes: Crashes
 ) -> None:
     orders.rows(net(ORDERS, inserts=ROWS[:20]))
-    crashes.before = {0, 2}
-    with pytest.raises(Crash):
-        orders.rows(net(ORDERS, inserts=ROWS[20:]))
-    place.close()
-    crashes.before = set()
+    leave_open(place, orders, crashes, net(ORDERS, inserts=ROWS[20:]))
     again = Applier(place.open())
     assert again.position.intent is not None
     assert again.position.intent.committed == {1}
@@ -571,11 +577,7 @@ def test_an_open_commit_of_a_position_that_was_deleted_is_refused_with_the_way_o
     place: WritersPlace, orders: Applier, crashes: Crashes
 ) -> None:
     """One writer's share of everything before it would be missing."""
-    crashes.before = {0, 2}
-    with pytest.raises(Crash):
-        orders.rows(net(ORDERS, inserts=ROWS))
-    place.close()
-    crashes.before = set()
+    leave_open(place, orders, crashes, net(ORDERS, inserts=ROWS))
     place.run("DROP SCHEMA shop CASCADE; DELETE FROM thl.thl_tables; DELETE FROM thl.thl_position")
     with pytest.raises(ConfigError, match="follows event 0, and the target's position is -1") as refused:
         place.open().claim("shop")
@@ -631,11 +633,7 @@ def test_an_account_that_may_not_create_the_tables_for_writers_gets_the_grant(pl
 def test_an_open_commit_without_its_channels_is_refused_though_one_writer_needs_none(
     place: WritersPlace, orders: Applier, crashes: Crashes
 ) -> None:
-    crashes.before = {0, 2}
-    with pytest.raises(Crash):
-        orders.rows(net(ORDERS, inserts=ROWS))
-    place.close()
-    crashes.before = set()
+    leave_open(place, orders, crashes, net(ORDERS, inserts=ROWS))
     place.reader.execute("DROP TABLE thl.thl_channels CASCADE; DROP ROLE IF EXISTS thl_plain")
     place.reader.execute("CREATE ROLE thl_plain LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA thl, shop TO thl_plain")
     place.reader.execute("GRANT ALL ON ALL TABLES IN SCHEMA thl, shop TO thl_plain")
