@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import click
 
+from connector.background import in_background
 from connector.mysql.server.connection import connect, query
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mariadb import MariaDbServer
@@ -155,9 +156,8 @@ def _nothing() -> Iterator[None]:
 @contextmanager
 def _loading(bench: Bench, producing: Producing) -> Iterator[None]:
     """Load the table again and again."""
-    over = threading.Event()
 
-    def load() -> None:
+    def load(over: threading.Event) -> None:
         ended = producing.text.count("loaded a table")
         while not over.is_set():
             asked(bench, f"{bench.service}.loaded")
@@ -166,14 +166,9 @@ def _loading(bench: Bench, producing: Producing) -> Iterator[None]:
             ended = producing.text.count("loaded a table")
         asked(bench, "--cancel", f"{bench.service}.loaded")
 
-    with redirect_stdout(StringIO()):  # what is asked for is not a figure
-        thread = threading.Thread(target=load)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
+    # What is asked for is not a figure.
+    with redirect_stdout(StringIO()), in_background("loading", load, leave=None):
+        yield
 
 
 @contextmanager

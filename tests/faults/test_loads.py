@@ -9,12 +9,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from connector.background import in_background
+from connector.errors import SandboxError
 from connector.log.ids import Kind
 from connector.log.transaction.load import LoadEvent, Part
 from tests.integration.applier.test_loads_from_mysql import Copy
@@ -45,26 +47,17 @@ SETTINGS: Final = {
 @contextmanager
 def defining(bench: Bench) -> Iterator[None]:
     """Create, change and drop other tables meanwhile."""
-    over = threading.Event()
 
-    def define() -> None:
+    def define(over: threading.Event) -> None:
         number = 0
         while not over.wait(2.0):
             number += 1
             name = f"{bench.service}.other{number}"
-            try:
+            with suppress(SandboxError):  # the server is killed meanwhile
                 bench.sql(f"CREATE TABLE {name} (id INT PRIMARY KEY); ALTER TABLE {name} ADD v INT; DROP TABLE {name}")
-            except Exception as error:  # noqa: BLE001 - the server is killed meanwhile
-                ignored.append(error)
 
-    ignored: list[Exception] = []
-    thread = threading.Thread(target=define)
-    thread.start()
-    try:
+    with in_background("defining", define, leave=None):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def killed(bench: Bench, number: int, servers: list[Restartable]) -> Producing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,6 +26,7 @@ TABLES = {
     "keyless": "v VARCHAR(60), n INT",
 }
 UNIQUE = "swapped"  # whose writers swap values that are unique
+CONFLICTS = frozenset({1205, 1213})  # a lock's wait, a deadlock: the transaction is given up
 LOST = frozenset({0, 2003, 2006, 2013, 1053})  # errors of a session whose server was killed
 
 
@@ -54,6 +55,31 @@ def writing(
     Args:
         bench: the service whose tables they are.
         tables: names of TABLES, and UNIQUE.
+        writers, pause, killed: see `transactions`.
+    """
+
+    def write(connection: Any, chosen: random.Random) -> None:
+        for _ in range(chosen.randint(1, 4)):
+            statement(connection, chosen, chosen.choice(tables))
+
+    with transactions(bench, write, writers=writers, pause=pause, killed=killed):
+        yield
+
+
+@contextmanager
+def transactions(
+    bench: Bench,
+    write: Callable[[Any, random.Random], None],
+    *,
+    writers: int = WRITERS,
+    pause: float = 0.003,
+    killed: bool = False,
+) -> Iterator[None]:
+    """Commit transactions in the service's database from several connections; an error of one is raised at the end.
+
+    Args:
+        bench: the service.
+        write: executes the statements of a transaction; called with a connection, and random choices of its own.
         writers: the number of connections.
         pause: seconds after each transaction.
         killed: the server is killed meanwhile; a writer goes on once it is there again.
@@ -61,7 +87,7 @@ def writing(
     ended = threading.Event()
     failed: list[BaseException] = []
 
-    def write(number: int) -> None:
+    def commit(number: int) -> None:
         chosen = random.Random(number)
         while not ended.is_set():
             try:
@@ -69,8 +95,12 @@ def writing(
                     query(connection, f"USE {bench.service}")
                     connection.autocommit(False)
                     while not ended.is_set():
-                        for _ in range(chosen.randint(1, 4)):
-                            statement(connection, chosen, chosen.choice(tables))
+                        try:
+                            write(connection, chosen)
+                        except pymysql.MySQLError as error:
+                            if error.args[0] not in CONFLICTS:
+                                raise
+                            connection.rollback()
                         connection.commit()
                         time.sleep(pause)
             except Exception as error:  # noqa: BLE001 - raised again below
@@ -79,7 +109,7 @@ def writing(
                     return
                 time.sleep(0.1)
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
+    threads = [threading.Thread(target=commit, args=(number,)) for number in range(writers)]
     for thread in threads:
         thread.start()
     try:
@@ -127,25 +157,15 @@ def statement(connection: Any, chosen: random.Random, table: str) -> None:
             f"DELETE FROM {table} WHERE {key}",
         ]
     )
-    try:
-        query(connection, sql)
-    except Exception as error:
-        if getattr(error, "args", (0,))[0] not in (1205, 1213):  # a lock's wait, a deadlock
-            raise
-        connection.rollback()
+    query(connection, sql)
 
 
 def swap(connection: Any, one: int, other: int) -> None:
     """Give two rows each other's unique value, by NULL."""
-    try:
-        rows = query(connection, f"SELECT id, u FROM {UNIQUE} WHERE id IN ({one}, {other}) ORDER BY id FOR UPDATE")
-        query(connection, f"UPDATE {UNIQUE} SET u = NULL WHERE id = {rows[0]['id']}")
-        query(connection, f"UPDATE {UNIQUE} SET u = {rows[0]['u'] or 'NULL'} WHERE id = {rows[1]['id']}")
-        query(connection, f"UPDATE {UNIQUE} SET u = {rows[1]['u'] or 'NULL'} WHERE id = {rows[0]['id']}")
-    except pymysql.MySQLError as error:
-        if error.args[0] not in (1205, 1213):
-            raise
-        connection.rollback()
+    rows = query(connection, f"SELECT id, u FROM {UNIQUE} WHERE id IN ({one}, {other}) ORDER BY id FOR UPDATE")
+    query(connection, f"UPDATE {UNIQUE} SET u = NULL WHERE id = {rows[0]['id']}")
+    query(connection, f"UPDATE {UNIQUE} SET u = {rows[0]['u'] or 'NULL'} WHERE id = {rows[1]['id']}")
+    query(connection, f"UPDATE {UNIQUE} SET u = {rows[1]['u'] or 'NULL'} WHERE id = {rows[0]['id']}")
 
 
 def fill_unique(bench: Bench) -> None:

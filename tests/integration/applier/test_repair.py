@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
 import sqlite3
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from tests.integration.applier.test_loads_from_mysql import SETTINGS, Copy
 from tests.support.apply_process import THL, Process
 from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
-from tests.support.written_tables import connection_to
+from tests.support.written_tables import connection_to, transactions
 
 ROWS = 4000  # of each table; the writers change even keys from 1200 on, and insert and delete from 20,000 on
 TABLES = {
@@ -115,34 +115,19 @@ def damage(copy: AnyCopy) -> None:
 @contextmanager
 def writing(bench: Bench) -> Iterator[None]:
     """Write rows of all tables meanwhile, wrong ones among them, and each number once into the ledger."""
-    ended = threading.Event()
+    entries = itertools.count()
 
-    def write(number: int) -> None:
-        chosen = random.Random(number)
-        with connection_to(bench) as connection:
-            query(connection, f"USE {bench.service}")
-            connection.autocommit(False)
-            entry = number
-            while not ended.is_set():
-                key, high = 2 * chosen.randrange(600, ROWS // 2), 20_000 + chosen.randrange(3000)
-                query(connection, f"UPDATE users SET v = 'w{entry}' WHERE id = {key}")
-                query(connection, f"INSERT IGNORE INTO users VALUES ({high}, 'm{high}', 'new')")
-                query(connection, f"DELETE FROM users WHERE id = {20_000 + chosen.randrange(3000)}")
-                query(connection, f"UPDATE pair SET v = 'w{entry}' WHERE b = 'k{2 * chosen.randrange(20)}'")
-                query(connection, f"INSERT INTO ledger VALUES ({entry}, 'v')")
-                connection.commit()
-                entry += 2
-                time.sleep(0.004)
+    def write(connection: Any, chosen: random.Random) -> None:
+        entry = next(entries)
+        key, high = 2 * chosen.randrange(600, ROWS // 2), 20_000 + chosen.randrange(3000)
+        query(connection, f"UPDATE users SET v = 'w{entry}' WHERE id = {key}")
+        query(connection, f"INSERT IGNORE INTO users VALUES ({high}, 'm{high}', 'new')")
+        query(connection, f"DELETE FROM users WHERE id = {20_000 + chosen.randrange(3000)}")
+        query(connection, f"UPDATE pair SET v = 'w{entry}' WHERE b = 'k{2 * chosen.randrange(20)}'")
+        query(connection, f"INSERT INTO ledger VALUES ({entry}, 'v')")
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
+    with transactions(bench, write, writers=2, pause=0.004):
         yield
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
 
 
 def verify(copy: AnyCopy, *options: str) -> tuple[int, dict[str, Any]]:
