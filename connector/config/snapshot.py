@@ -28,9 +28,10 @@ class InitialLoad(Section):
     lock: Literal["none", "brief"] = Field(
         "none",
         description="How a load finds the position of rows in the log. `none`: without locking the source, by GTIDs "
-        "of MySQL. `brief`: FLUSH TABLES WITH READ LOCK for some statements at the beginning of each round; it waits "
-        "for a second at most, is not asked for while a statement runs for longer, and a later round tries again. "
-        "Where `none` is not possible (MariaDB, no GTIDs, rows logged without all columns) `brief` is used.",
+        "of MySQL or the views' positions of MariaDB. `brief`: FLUSH TABLES WITH READ LOCK for some statements at the "
+        "beginning of each round; it waits for a second at most, and is not asked for while a statement runs for "
+        "longer: such a round begins without it. A MySQL without GTIDs always needs the lock; so does, under writes, "
+        "a table without a primary key.",
     )
     round_seconds: float = Field(
         1.0,

@@ -230,7 +230,7 @@ class TableLoads:
         round_ = self._source.round(after, keys, brief=locked)
         with ExitStack() as closing:
             closing.callback(round_.close)
-            round_.open(position.gtid_set)
+            round_.open(position)
             if round_.server_uuid != online.control.epochs[-1].server_uuid:
                 return None, "the connection reaches another server than the stream"
             end, read = round_.position, position.resume

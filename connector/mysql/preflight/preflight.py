@@ -67,7 +67,7 @@ def preflight(
         warnings = (
             *_warnings(facts, privileges, left_out, snapshot=snapshot),
             *(semi_sync_warnings(connection, facts, snapshot=snapshot) if source.semi_sync else ()),
-            *(locking_loads(facts, source) if source.semi_sync else ()),
+            *(locking_loads(facts) if source.semi_sync else ()),
             *unmatched_patterns(connection, source.filters, filter.fold),
         )
         return replace(facts, warnings=warnings)

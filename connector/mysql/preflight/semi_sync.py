@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from connector.config.source import Source
 from connector.errors import PreflightError
 from connector.mysql.server.connection import Connection, query
 from connector.mysql.server.semi_sync import AFTER_SYNC, SemiSyncSettings, read_settings
@@ -75,14 +74,13 @@ def semi_sync_warnings(connection: Connection, facts: SourceFacts, *, snapshot: 
         )
 
 
-def locking_loads(facts: SourceFacts, source: Source) -> Iterator[str]:
+def locking_loads(facts: SourceFacts) -> Iterator[str]:
     """Loads that need the brief lock, which waits for commits that wait for the producer's acknowledgement."""
-    if facts.mariadb or facts.gtid_mode != "ON" or source.snapshot.lock == "brief":
-        why = "a MariaDB" if facts.mariadb else "snapshot.lock: brief" if facts.gtid_mode == "ON" else "no GTIDs"
+    if not facts.mariadb and facts.gtid_mode != "ON":
         yield (
-            f"with source.semi_sync a load ({why}) locks the source for its position, and the lock waits for commits "
-            "that wait for this producer: under writes a load may not get on, and each try stalls commits a second; "
-            "load at a quiet time, or with source.semi_sync: false"
+            "with source.semi_sync a load locks a source without GTIDs for its position, and the lock waits for "
+            "commits that wait for this producer: under writes a load may not get on, and each try stalls commits a "
+            f"second; load at a quiet time, or with source.semi_sync: false [gtid_mode={facts.gtid_mode}]"
         )
 
 

@@ -28,6 +28,7 @@ from connector.mysql.server.gtid_set import encode_gtid_set
 from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.shared_socket import SharedSocket
 from connector.mysql.server.source_facts import read_facts
+from connector.mysql.server.source_state import sessions
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ def _end_thread(source: Source, thread: int) -> None:
     try:
         with closing(connect(source, patience=END_TIMEOUT)) as connection, speaking_to(source):
             # Behind the same name there may be another server by now, whose thread of this number is another.
-            for row in query(connection, "SHOW PROCESSLIST"):
+            for row in sessions(connection):
                 if row["Id"] == thread and row["User"] == source.user and row["Command"].startswith("Binlog Dump"):
                     query(connection, f"KILL {thread}")
     except ConnectorError as error:

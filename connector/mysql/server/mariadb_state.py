@@ -45,6 +45,18 @@ def unlogged(connection: Connection) -> str | None:
     return ",".join(str(last) for last in DomainPosition.parse(row["replica"]) if str(last) not in log) or None
 
 
+def view_position(connection: Connection) -> SourcePosition:
+    """The position of the session's view, which has what the binary log has before it, and nothing else.
+
+    Args:
+        connection: a session in a transaction that began WITH CONSISTENT SNAPSHOT (MariaDB's knowledge base, "Enhanced
+            consistency with START TRANSACTION WITH CONSISTENT SNAPSHOT").
+    """
+    rows = query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")
+    found = {row["Variable_name"].lower(): row["Value"] for row in rows}
+    return SourcePosition(found["binlog_snapshot_file"], int(found["binlog_snapshot_position"]))
+
+
 def purged(connection: Connection, oldest: str) -> str:
     """The GTIDs before the oldest file of the binary log; never empty, as `executed`.
 

@@ -15,17 +15,14 @@ from connector.errors import PreflightError, SourceUnavailable
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, query, release
 from connector.mysql.server.mariadb_state import is_mariadb
-from connector.mysql.server.source_state import end_position, gtid_executed
+from connector.mysql.server.source_state import end_position, gtid_executed, sessions
 
 LOCK_SECONDS: Final = 1  # that the read lock is waited for: commits wait meanwhile
 LOCK_PATIENCE: Final = 60.0  # seconds of attempts to get it
 LOCK_PAUSE: Final = 0.5  # seconds between two of them
 DEFINITION_SECONDS: Final = 10  # that the lock of a table's definition is waited for
-LONG_STATEMENT: Final = """
-SELECT COUNT(*) AS n, MAX(TIME) AS seconds FROM information_schema.PROCESSLIST
-WHERE COMMAND IN ('Query', 'Execute') AND TIME > 1 AND ID <> CONNECTION_ID()
-AND USER NOT IN ('system user', 'event_scheduler')
-"""
+STATEMENTS: Final = frozenset({"Query", "Execute"})  # commands of a session
+OF_THE_SERVER: Final = frozenset({"system user", "event_scheduler"})
 LOCK_WAIT_TIMEOUT: Final = 1205
 UNKNOWN_SYSTEM_VARIABLE: Final = 1193
 MAY_NOT_SEE: Final = frozenset({1227, 1401})  # XA RECOVER without XA_RECOVER_ADMIN
@@ -40,6 +37,10 @@ PREPARED_LOGGED_SINCE: Final = (5, 7, 7)  # XA PREPARE logs the changes
 NAMED: Final = 5  # xids in a message
 PATIENCE: Final = 5.0  # seconds to wait for prepared transactions
 POLL_SECONDS: Final = 0.1
+
+
+class LockNotGranted(SourceUnavailable):
+    """FLUSH TABLES WITH READ LOCK would have waited for longer than writers may wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +92,12 @@ def read_lock(connection: Connection) -> Iterator[None]:
         connection: a session of `prepare_session`.
 
     Raises:
-        SourceUnavailable: a statement runs for more than a second, or the lock was not granted in one.
+        LockNotGranted: a statement runs for more than a second, or the lock was not granted in one.
     """
-    hint = (
-        "wait for it, or end it: SELECT id, user, time, info FROM information_schema.processlist "
-        "WHERE command <> 'Sleep' ORDER BY time DESC;"
-    )
-    if (found := query(connection, LONG_STATEMENT)[0])["n"]:
-        raise SourceUnavailable(
-            "FLUSH TABLES WITH READ LOCK is not asked for while a statement runs", hint=hint, seconds=found["seconds"]
+    hint = "wait for it, or end it: SHOW FULL PROCESSLIST"
+    if (seconds := _longest_statement(connection)) > LOCK_SECONDS:
+        raise LockNotGranted(
+            "FLUSH TABLES WITH READ LOCK is not asked for while a statement runs", hint=hint, seconds=seconds
         )
     before = query(connection, "SELECT @@SESSION.lock_wait_timeout AS seconds")[0]["seconds"]
     query(connection, "SET SESSION lock_wait_timeout = %s", (LOCK_SECONDS,))
@@ -108,7 +106,7 @@ def read_lock(connection: Connection) -> Iterator[None]:
     except pymysql.OperationalError as error:
         if error.args[0] != LOCK_WAIT_TIMEOUT:
             raise
-        raise SourceUnavailable(
+        raise LockNotGranted(
             "FLUSH TABLES WITH READ LOCK was not granted in time: a statement runs longer",
             hint=hint,
             seconds=LOCK_SECONDS,
@@ -121,6 +119,19 @@ def read_lock(connection: Connection) -> Iterator[None]:
         query(connection, "UNLOCK TABLES")
 
 
+def _longest_statement(connection: Connection) -> int:
+    """Seconds that the oldest running statement of others has run."""
+    own = query(connection, "SELECT CONNECTION_ID() AS id")[0]["id"]
+    return max(
+        (
+            int(row["Time"] or 0)
+            for row in sessions(connection)
+            if row["Command"] in STATEMENTS and row["Id"] != own and row["User"] not in OF_THE_SERVER
+        ),
+        default=0,
+    )
+
+
 def fix_snapshot_point(connection: Connection, clock: Clock, *, load: bool = False) -> SnapshotPoint:
     """Reads the end of the binary log while commits and DDL wait.
 
@@ -130,7 +141,7 @@ def fix_snapshot_point(connection: Connection, clock: Clock, *, load: bool = Fal
         load: also read prepared XA transactions: they are before the position, and no view shows their changes.
 
     Raises:
-        SourceUnavailable: the lock was not granted within `LOCK_PATIENCE`.
+        LockNotGranted: it was not within `LOCK_PATIENCE`.
     """
     give_up = clock.monotonic() + LOCK_PATIENCE
     while True:
@@ -140,7 +151,7 @@ def fix_snapshot_point(connection: Connection, clock: Clock, *, load: bool = Fal
                 prepared = prepared_transactions(connection) if load else []
                 sql = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) AS t, @@server_id AS s"
                 now = query(connection, sql)[0]
-        except SourceUnavailable:
+        except LockNotGranted:
             if clock.monotonic() >= give_up:
                 raise
             clock.sleep(LOCK_PAUSE)

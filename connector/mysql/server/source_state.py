@@ -109,14 +109,23 @@ def binary_logs(connection: Connection) -> list[tuple[str, int]]:
     return [(row["Log_name"], int(row["File_size"])) for row in query(connection, "SHOW BINARY LOGS")]
 
 
+def sessions(connection: Connection) -> list[Row]:
+    """The sessions that the user may see: Id, User, Command, Time (s) and others.
+
+    Not read from information_schema, which converts each session's statement to utf8mb3, and fails (3854) at one with
+    a character of four bytes.
+    """
+    return query(connection, "SHOW PROCESSLIST")
+
+
 def is_read(connection: Connection, server_id: int) -> bool:
     """True if a replica with this server ID is registered; on MariaDB, if the session's user reads the log.
 
     MariaDB shows replicas to administrators only, and threads to their user.
     """
     if mariadb_state.is_mariadb(connection):
-        threads = "SELECT 1 FROM information_schema.processlist WHERE command = 'Binlog Dump'"
-        return bool(query(connection, f"{threads} AND user = SUBSTRING_INDEX(USER(), '@', 1)"))
+        user = query(connection, "SELECT SUBSTRING_INDEX(USER(), '@', 1) AS user")[0]["user"]
+        return any(row["Command"] == "Binlog Dump" and row["User"] == user for row in sessions(connection))
     modern = release(connection) >= SHOW_REPLICAS
     rows = query(connection, "SHOW REPLICAS" if modern else "SHOW SLAVE HOSTS")
     return any(int(row["Server_Id" if modern else "Server_id"]) == server_id for row in rows)

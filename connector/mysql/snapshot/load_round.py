@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import socket
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock, Thread
@@ -28,12 +28,13 @@ from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Action
 from connector.log.transaction.batch import Rows
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.position import SourcePosition
+from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.server.connection import Connection, connect, query, speaking_to
-from connector.mysql.server.mariadb_state import is_mariadb
+from connector.mysql.server.mariadb_state import is_mariadb, view_position
 from connector.mysql.server.snapshot_point import (
     LOCK_SECONDS,
     LOCK_WAIT_TIMEOUT,
+    LockNotGranted,
     check_one_server,
     prepare_session,
     read_lock,
@@ -81,8 +82,8 @@ class LoadRound:
         filter: the captured tables.
         wanted: the tables.
         clock: the clock.
-        brief: true: with a brief lock, so that no row can have changed since the round was opened. Where a round
-            without a lock is not possible, `open` sets it.
+        brief: true: with a brief lock if it is granted, so that no row can have changed since the round was opened.
+            `open` sets it to whether the round has the lock, which it needs where a round without one is not possible.
     """
 
     def __init__(self, source: Source, filter: Filter, wanted: Sequence[Wanted], clock: Clock, *, brief: bool) -> None:
@@ -106,14 +107,14 @@ class LoadRound:
         self.wanted = frozenset(one.name for one in wanted)
         self.tables: dict[TableName, Opened] = {}
 
-    def open(self, consumed: str | None) -> None:
+    def open(self, consumed: PositionRecord | None) -> None:
         """Fix the view and the round's position.
 
         Args:
-            consumed: the GTIDs of the log so far; the view has all of them. Not used with a lock.
+            consumed: how far the stream has the binary log; the view has all of that. None: with a lock alone.
 
         Raises:
-            SourceUnavailable: the server is gone, or a lock was not granted.
+            SourceUnavailable: the server is gone, or a lock was not granted and is needed.
             SourceChanged: DDL is under way.
             PreflightError: a privilege is missing.
         """
@@ -121,13 +122,10 @@ class LoadRound:
             self._connect()
             check_one_server(self._sessions[0], self._sessions[1:])
             try:
-                self.brief = self.brief or consumed is None or not _all_with_gtids(self._sessions[0])
-                if self.brief:
-                    with read_lock(self._sessions[0]):
-                        self._begin()
-                else:
-                    self._await(consumed or "")
-                    self._begin()
+                lock_free = None if consumed is None else self._lock_free(consumed)
+                self.brief = (self.brief or lock_free is None) and self._begin_locked(needed=lock_free is None)
+                if lock_free is not None and not self.brief:
+                    lock_free()
             except pymysql.MySQLError as error:
                 if error.args and error.args[0] in CHANGED | {LOCK_WAIT_TIMEOUT}:
                     raise SourceChanged(f"a round of a load did not get its locks: {error.args[-1]}") from error
@@ -166,13 +164,51 @@ class LoadRound:
         self.time, self.server_id = int(now["t"]), int(now["s"])
         self.server_uuid = read_facts(first).server_uuid
 
-    def _await(self, consumed: str) -> None:
-        """Wait until the engine shows what the binary log, and so the stream, already had."""
+    def _begin_locked(self, *, needed: bool) -> bool:
+        """Begin under the read lock.
+
+        Returns:
+            False if the lock was not granted, and is not needed.
+        """
+        try:
+            with read_lock(self._sessions[0]):
+                self._begin()
+        except LockNotGranted as error:
+            if needed:
+                raise
+            LOG.debug("a round of loads begins without its lock", extra={"why": error})
+            return False
+        return True
+
+    def _lock_free(self, consumed: PositionRecord) -> Callable[[], None] | None:
+        """How to begin without a lock, with a view that has what the stream has; None: that cannot be told.
+
+        The binary log, and so the stream, may have a transaction that the engine does not show yet. On MySQL each
+        transaction must have a GTID; MariaDB tells the position of each view.
+        """
         first = self._sessions[0]
+        if is_mariadb(first):
+            return lambda: self._retry(lambda: self._begin_at_or_after(consumed.resume))
+        if consumed.gtid_set is None or query(first, "SELECT @@GLOBAL.gtid_mode AS mode")[0]["mode"] != "ON":
+            return None
+        known = consumed.gtid_set
+
+        def begin() -> None:
+            self._retry(lambda: (executed := gtid_executed(first)) is not None and not lacking(known, executed))
+            self._begin()
+
+        return begin
+
+    def _begin_at_or_after(self, position: SourcePosition) -> bool:
+        """Begin on a MariaDB; return False if a session's view is older than the position."""
+        self._begin()
+        return all(view_position(session) >= position for session in self._sessions)
+
+    def _retry(self, succeeds: Callable[[], bool]) -> None:
         give_up = self._clock.monotonic() + PATIENCE
-        while (executed := gtid_executed(first)) is None or lacking(consumed, executed):
+        while not succeeds():
             if self._clock.monotonic() > give_up:
-                raise SourceUnavailable("the source does not execute what is in its binary log", executed=executed)
+                raise SourceUnavailable("the source does not execute what is in its binary log")
             self._clock.sleep(POLL_SECONDS)
 
     def _describe(self) -> None:
@@ -346,8 +382,3 @@ class LoadRound:
         images = transform.rows(action, bytes(rows.data), bytes(rows.ends), rows.before, rows.after)
         data, ends, before, after = images
         return Rows(transform.layout, rows.action, data, array("Q", ends), before, after)
-
-
-def _all_with_gtids(session: Connection) -> bool:
-    """True if each transaction of a MySQL has a GTID, by which it can be told whether a view has it."""
-    return not is_mariadb(session) and query(session, "SELECT @@GLOBAL.gtid_mode AS mode")[0]["mode"] == "ON"

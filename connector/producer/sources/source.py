@@ -127,11 +127,11 @@ class Round(ReadOfSource, Protocol):
     def tables(self) -> Mapping[TableName, OpenedTable]:
         """Those that exist."""
 
-    def open(self, consumed: str | None) -> None:
+    def open(self, consumed: PositionRecord | None) -> None:
         """Fix view and position.
 
         Args:
-            consumed: the GTIDs of the log so far, all of which the view has.
+            consumed: how far the stream has the source's log; the view has all of that.
 
         Raises:
             SourceUnavailable: the source is gone.

@@ -17,6 +17,7 @@ from connector.mysql.values.collations import charset_of
 from tests.integration.binlog.test_binlog_command import binlog
 from tests.integration.binlog.test_types import BYTES, DOUBLE, EXACT, TEXT, allowing, cases
 from tests.support.binlog import changes, images, row_changes, whole_file
+from tests.support.producing import until
 from tests.support.servers.environment import SqlServer
 
 SCHEMA = "mariadb_log"
@@ -64,9 +65,18 @@ def cursor(mariadb_server: SqlServer) -> Iterator[Any]:
 def written(cursor: Any, *statements: str) -> Path:
     """A file that holds what these statements write, and nothing else."""
     cursor.execute("FLUSH BINARY LOGS")
+    until(lambda: checkpoint_written(cursor))
     for statement in statements:
         cursor.execute(statement)
     return closed(cursor)
+
+
+def checkpoint_written(cursor: Any) -> bool:
+    """Whether the newest file has the checkpoint of itself, which a thread of the server writes at some time."""
+    cursor.execute("SHOW MASTER STATUS")
+    name = cursor.fetchone()[0]
+    cursor.execute(f"SHOW BINLOG EVENTS IN '{name}'")
+    return any(kind == "Binlog_checkpoint" and info == name for _, _, kind, _, _, info in cursor.fetchall())
 
 
 def closed(cursor: Any) -> Path:

@@ -348,18 +348,6 @@ def test_settings_that_weaken_the_promise_are_warned_of(bench: Bench, server: My
     assert any(f"{name}_wait_no_{role} is OFF" in warning for warning in warnings)
 
 
-def test_loads_that_lock_the_source_are_warned_of(bench: Bench, server: Mysqld) -> None:
-    brief = bench.config.source.snapshot.model_copy(update={"lock": "brief"})
-    for source, locks in (
-        (bench.config.source, server.name == "mariadb"),
-        (bench.config.source.model_copy(update={"snapshot": brief}), True),
-        (bench.config.source.model_copy(update={"snapshot": brief, "semi_sync": False}), False),
-    ):
-        with session(source) as connection:
-            warnings = preflight(connection, source, snapshot=False).warnings
-        assert any("a load" in warning and "locks the source" in warning for warning in warnings) == locks
-
-
 def test_initial_load_is_refused_while_commits_would_wait_for_it(bench: Bench, server: Mysqld) -> None:
     with session(bench.config.source) as connection, pytest.raises(PreflightError) as refused:
         preflight(connection, bench.config.source, snapshot=True)

@@ -23,7 +23,7 @@ from connector.log.transaction.xa import Logged
 from connector.mysql.server import snapshot_point as moment
 from connector.mysql.server.connection import Connection, connect, query
 from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_snapshot_point
-from connector.mysql.server.source_state import gtid_executed
+from connector.mysql.server.source_state import gtid_executed, sessions
 from connector.mysql.snapshot.load_round import LoadRound, Wanted
 from connector.mysql.snapshot.opened_table import lock_definitions
 from connector.mysql.snapshot.snapshot import ATTEMPTS, Snapshot, read_snapshot
@@ -53,10 +53,9 @@ def executed(source: Source) -> str:
 
 def in_state(source: Source, *states: str) -> bool:
     """True while a statement on the source is in one of these states."""
-    named = ", ".join(f"'{state}'" for state in states)
     connection = connect(source)
     try:
-        return bool(query(connection, f"SELECT 1 FROM information_schema.processlist WHERE state IN ({named})"))
+        return any(row["State"] in states for row in sessions(connection))
     finally:
         connection.close()
 
@@ -217,7 +216,7 @@ def test_blocked_lock_is_reported_as_unavailable(database: tuple[Source, str], m
     run(source, name, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     monkeypatch.setattr(moment, "LOCK_PATIENCE", 0.0)
     slow = connect(source)
-    thread = threading.Thread(target=lambda: query(slow, f"SELECT SLEEP(4) FROM {name}.t"))
+    thread = threading.Thread(target=lambda: query(slow, f"SELECT SLEEP(4), '🦉' FROM {name}.t"))
     thread.start()
     until(lambda: in_state(source, "User sleep"))
     try:

@@ -19,10 +19,13 @@ from connector.log.epochs.loads import LoadRequest, LoadState
 from connector.log.ids import Action, Kind
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
+from connector.mysql.server.connection import query
+from connector.mysql.server.snapshot_point import LOCK_SECONDS
+from connector.mysql.server.source_state import sessions
 from tests.support.clock import PATIENCE
 from tests.support.producing import Bench, Producing, until
 from tests.support.servers.environment import Broker, SqlServer
-from tests.support.written_tables import TABLES, asked, fill, on_source, writing
+from tests.support.written_tables import TABLES, asked, connection_to, fill, on_source, writing
 
 SMALL_ROUNDS = {
     "THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "50",
@@ -116,6 +119,8 @@ def test_tables_loaded_under_load_are_equal_from_their_loads_on(
 ) -> None:
     bench = Bench(request.getfixturevalue(server), kafka_broker, tmp_path)
     bench.settings = {**SMALL_ROUNDS, "THL_SOURCE__SNAPSHOT__LOCK": lock}
+    if lock == "brief":  # which writers keep from a round for up to a second
+        bench.settings["THL_SOURCE__SNAPSHOT__CHUNK_ROWS"] = "500"
     fill(bench, list(TABLES))
     with bench.start() as producing:
         producing.online()
@@ -160,12 +165,19 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("point", ["load.before_position:2", "load.before_position:1"])
+@pytest.mark.parametrize(
+    ("server", "point"),
+    [
+        ("mysql_server", "load.before_position:2"),
+        ("mysql_server", "load.before_position:1"),
+        ("mariadb_server", "load.before_position:2"),
+    ],
+)
 def test_rows_that_change_after_a_rounds_view_are_those_of_the_stream(
-    point: str, mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+    server: str, point: str, kafka_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     bench = Bench(
-        mysql_server,
+        request.getfixturevalue(server),
         kafka_broker,
         tmp_path,
         settings={**SMALL_ROUNDS, "THL_SOURCE__SNAPSHOT__ROUND_SECONDS": "0.000001"},
@@ -183,6 +195,27 @@ def test_rows_that_change_after_a_rounds_view_are_those_of_the_stream(
     copies = replayed(bench)
     assert copies.of("t") == on_source(bench, "t")
     assert not copies.read["t", (61,)]
+
+
+@pytest.mark.parametrize(("server", "lock"), [("mysql_server", "brief"), ("mariadb_server", "none")])
+def test_statement_that_keeps_the_lock_from_a_load_does_not_keep_the_load(
+    server: str, lock: str, kafka_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    bench = Bench(request.getfixturevalue(server), kafka_broker, tmp_path)
+    bench.settings = {**SMALL_ROUNDS, "THL_SOURCE__SNAPSHOT__LOCK": lock}
+    fill(bench, ["t"])
+    with connection_to(bench) as reader, connection_to(bench) as other, bench.start() as producing:
+        producing.online()
+        number = query(reader, "SELECT CONNECTION_ID() AS id")[0]["id"]
+        with ThreadPoolExecutor(1) as pool:
+            slow = pool.submit(query, reader, f"SELECT SLEEP(1000) FROM {bench.service}.t LIMIT 1")
+            until(lambda: any(row["Id"] == number and row["Time"] > LOCK_SECONDS for row in sessions(other)))
+            assert asked(bench, f"{bench.service}.t", "--wait") == 0, producing.text
+            assert not slow.done()
+            query(other, f"KILL {number}")
+            assert slow.exception(PATIENCE) is not None
+        assert producing.stop() == 0, producing.text
+    assert replayed(bench).of("t") == on_source(bench, "t")
 
 
 def test_ddl_and_a_partial_image_after_a_rounds_view_make_the_round_again(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, Final
 
 from connector.log.ids import Action
@@ -63,7 +64,7 @@ class Round:
         self.wanted: frozenset[TableName] = frozenset(after)
         self.tables: dict[TableName, Opened] = {}
 
-    def open(self, consumed: frozenset[int]) -> None:
+    def open(self, consumed: SimpleNamespace) -> None:
         """Fix the views, then the position."""
         source = self._source
         if self.brief:
@@ -72,7 +73,7 @@ class Round:
             self._views = [source.view()] * SESSIONS
         else:
             if self.waits_until_consumed_is_visible:
-                source.show(one for one in source.flying if one.number in consumed)
+                source.show(one for one in source.flying if one.number in consumed.gtid_set)
             early = source.end
             for _ in range(SESSIONS):
                 source.happens()
