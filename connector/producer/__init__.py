@@ -15,6 +15,7 @@
 - `semi_sync_monitor`: watches whether commits on the source wait for this producer (`source.semi_sync`).
 - `replicas`: waits for the replicas of `publish.wait_for`.
 - `sources/`: a live server, its archive, or files.
+- `records/`: completes partial row images from a store of whole rows.
 - `encode/`: encodes transaction batches as numbered fragments.
 - `publish/`: writes fragments and the position in Kafka transactions.
 """

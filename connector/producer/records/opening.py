@@ -1,0 +1,143 @@
+"""Opens the record store when the producer goes online, and brings it to the log's last event.
+
+The store never decides: Kafka's position does. A store that is ahead drops what the log has not, one that is behind
+reads the log, and one of another log, of a history that the log has left, or with damaged files begins again: from the
+log's events, as far as it still has them. What it then does not know is loaded (`thl load`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from connector.config.model import Config
+from connector.errors import RecordsDamaged
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.history import History
+from connector.log.ids import NO_SEQNO, Seqno
+from connector.producer.records.catch_up import first_event, read_events
+from connector.producer.records.completion import Completion
+from connector.records.database import Database, remove
+from connector.records.versions import State, Versions
+
+LOG: Final = logging.getLogger(__name__)
+
+
+def open_completion(config: Config, control: ControlState, last: Seqno) -> Completion | None:
+    """Open the store of a configuration at the log's last event.
+
+    Args:
+        config: the configuration, with the topics' own settings.
+        control: the log's control records.
+        last: the log's last finished event.
+
+    Returns:
+        None without a store.
+
+    Raises:
+        ConfigError: the folder cannot be used.
+        RecordsUnavailable: its disk is full or fails.
+        BrokerUnavailable, LogDamaged: the log's events, as far as they are needed, cannot be read.
+    """
+    if config.source.records.dir is None or control.log is None:
+        return None
+    history = History.of(control, last)
+    try:
+        completion = _opened(config, history)
+    except RecordsDamaged as error:
+        completion = _again(config, history, error)
+    try:
+        _go_to(config, completion, history)
+    except RecordsDamaged as error:
+        completion.close()
+        completion = _again(config, history, error)
+    _read(config, control, completion, last)
+    return completion
+
+
+def _go_to(config: Config, completion: Completion, history: History) -> None:
+    """Go back to the last event that store and log have in common.
+
+    Raises:
+        RecordsDamaged: the store is of another log, has to go back beyond its horizon, or lacks events that the log no
+            longer has.
+    """
+    shared = _shared(completion.versions.state, history)
+    completion.go_back(shared)
+    if shared < history.last_finished and (oldest := first_event(config, history)) > shared + 1:
+        raise RecordsDamaged(
+            "the record store lacks events that the log no longer has", seqno=shared + 1, oldest=oldest
+        )
+
+
+def rebuild(config: Config, control: ControlState, last: Seqno) -> Completion:
+    """Begin the store again, from the events that the log has.
+
+    Raises:
+        As `open_completion`.
+    """
+    completion = _again(config, History.of(control, last), None)
+    _read(config, control, completion, last)
+    return completion
+
+
+def _read(config: Config, control: ControlState, completion: Completion, last: Seqno) -> None:
+    count = read_events(config, control, completion, last) if completion.versions.state.seqno < last else 0
+    if count:
+        fields = {"service": config.service, "events": count, "seqno": last}
+        LOG.info("the record store has read events of the log", extra=fields)
+
+
+def _opened(config: Config, history: History) -> Completion:
+    settings = config.source.records
+    if settings.dir is None:
+        raise ValueError("source.records.dir is empty")
+    database = Database(settings.dir, cache_bytes=settings.cache_bytes)
+    try:
+        versions = Versions(database, history.log_id, horizon=settings.horizon, cache_bytes=settings.cache_bytes)
+        return Completion(versions, settings.partial)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _shared(state: State, history: History) -> Seqno:
+    """The last event that the store and the log have in common.
+
+    Raises:
+        RecordsDamaged: the store is of another log.
+    """
+    if state.log_id != history.log_id:
+        raise RecordsDamaged(
+            "the record store is of another log", log_id=history.log_id, found=state.log_id, seqno=state.seqno
+        )
+    seqno = min(state.seqno, history.last_finished)
+    for one in history.trapped:
+        if one.first <= seqno:
+            first = next(epoch for epoch in history.epochs if epoch.forked and one in epoch.forked.events)
+            if state.epoch_of(seqno) < first.epoch:
+                seqno = min(seqno, Seqno(one.first - 1))
+    while seqno > NO_SEQNO and state.epoch_of(seqno) != history.covering(seqno).epoch:
+        wrote = state.epoch_of(seqno)
+        begins = max((first for first, epoch in state.epochs if epoch == wrote), default=Seqno(0))
+        seqno = Seqno(min(seqno, max(begins, history.covering(seqno).first_seqno)) - 1)
+    return seqno
+
+
+def _again(config: Config, history: History, why: RecordsDamaged | None) -> Completion:
+    """Begin the store again at the first event that the log has."""
+    settings = config.source.records
+    if settings.dir is None:
+        raise ValueError("source.records.dir is empty")
+    if why is not None:
+        LOG.warning(
+            "the record store begins again, from the events that the log has",
+            extra={"service": config.service, "why": why.located},
+        )
+    if settings.dir.exists():
+        remove(settings.dir)
+    first = first_event(config, history) if history.last_finished > NO_SEQNO else Seqno(0)
+    completion = _opened(config, history)
+    if first:
+        completion.versions.begin_at(first, history.covering(Seqno(first - 1)).epoch)
+    return completion
