@@ -38,6 +38,7 @@ GROUPS: Final = {  # by what one wants to do
     "Files": {
         "binlog": ("connector.commands.binlog:binlog", "Print binary log files, without a server or Kafka."),
         "archive": ("connector.commands.archive:archive", "Copy the source's binary log to a folder."),
+        "records": ("connector.commands.records:records", "Look at the producer's record store, or begin it again."),
         "purge": ("connector.commands.purge:purge", "Delete events of a relay."),
     },
     "Set up": {

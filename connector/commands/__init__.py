@@ -21,6 +21,7 @@
 - `acls`: prints the access rules of the topics.
 - `binlog`: prints binary log files.
 - `archive`: copies the binary log to a folder.
+- `records`: shows, checks and rebuilds the record store of a producer.
 - `purge`: deletes events of a relay.
 - `sandbox`: starts and ends disposable servers.
 - `demo`: shows replication on real servers.

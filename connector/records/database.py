@@ -42,7 +42,7 @@ class Database:
         self.folder = private.guarded(folder, OPTION, shared=False)
         self.folder.chmod(private.FOLDER)
         library = _library()
-        os.umask(UMASK)  # for good: threads of the library make files at any time
+        self._umask = os.umask(UMASK)  # until it is closed: threads of the library make files at any time
         with self._errors():
             access = library.AccessType.read_only(False) if read_only else library.AccessType.read_write()
             self._db: Any = library.Rdict(str(self.folder), _options(library, cache_bytes), access_type=access)
@@ -71,15 +71,18 @@ class Database:
         options.set_verify_checksums(True)
         with self._errors():
             at = self._db.iter(options)
-            at.seek_for_prev(end) if backwards else at.seek(start)
-            while at.valid():
-                key = at.key()
-                if key < start or (key >= end and not backwards):
-                    break
-                if key < end:
-                    yield key, at.value()
-                at.prev() if backwards else at.next()
-            at.status()
+            try:
+                at.seek_for_prev(end) if backwards else at.seek(start)
+                while at.valid():
+                    key = at.key()
+                    if key < start or (key >= end and not backwards):
+                        break
+                    if key < end:
+                        yield key, at.value()
+                    at.prev() if backwards else at.next()
+                at.status()
+            finally:
+                del at  # the frame of an error would keep the database open
 
     def write(self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes] = (), *, sync: bool = False) -> None:
         """Write all of it, or after a crash nothing."""
@@ -103,9 +106,10 @@ class Database:
         return sum(path.stat().st_size for path in self.folder.iterdir() if path.is_file())
 
     def close(self) -> None:
-        """Close it. May be repeated."""
+        """Close it."""
         with self._errors():
             self._db.close()
+        os.umask(self._umask)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

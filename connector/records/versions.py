@@ -123,6 +123,7 @@ class Versions:
         self._unwritten_bytes = 0
         self._dirty: set[bytes] = set()
         self._parts = 0  # of the open event that are written
+        self._closed = False
         stored = database.get(STATE)
         self.state = State(log_id) if stored is None else State.from_json(stored)
         self.new = stored is None
@@ -233,6 +234,11 @@ class Versions:
         self._write()
         self._database.delete_range(prefix, prefix + b"\xff" * 64)
 
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._database.size()
+
     def verify(self) -> tuple[int, int]:
         """Read everything, so that each sum is checked; return how many versions are newest, and how many replaced."""
         newest = sum(1 for _ in self._database.items(b"", REPLACED))
@@ -246,7 +252,10 @@ class Versions:
         return newest, earlier
 
     def close(self) -> None:
-        """Write what is only in memory but the open event, and close the database."""
+        """Write what is only in memory but the open event, and close the database. May be repeated."""
+        if self._closed:
+            return
+        self._closed = True
         self.open.clear()
         self._write(sync=True)
         self._database.close()

@@ -120,16 +120,7 @@ class Completion:
 
     def _rows(self, rows: Rows, seqno: Seqno) -> Iterable[Rows]:
         layout = rows.layout
-        if not layout.key:
-            whole = self._kind is Kind.LOAD or not (rows.before or rows.after)
-            if not (whole or self._allows(layout.name)):
-                raise Unsupported(
-                    "an image lacks columns, and its table has no primary key by which the record store knows the row",
-                    hint="give the table a primary key; or SET GLOBAL binlog_row_image = FULL on the source; or "
-                    f"{PARTIAL}",
-                    seqno=seqno,
-                    table=layout.name,
-                )
+        if not layout.key and (self._kind is Kind.LOAD or not (rows.before or rows.after)):
             return (rows,)
         versions = self.versions
         images = self.tables.cached(layout)
@@ -164,9 +155,11 @@ class Completion:
                 column=column,
             ) from error
         except KeyMissing as error:
+            if self._allows(layout.name):
+                return (rows,)
             raise Unsupported(
-                "an image lacks a column of the primary key",
-                hint="SET GLOBAL binlog_row_image = FULL on the source",
+                f"{error}, by which the record store would know the row",
+                hint=f"give the table a primary key; or SET GLOBAL binlog_row_image = FULL on the source; or {PARTIAL}",
                 seqno=seqno,
                 table=layout.name,
             ) from error

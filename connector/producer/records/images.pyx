@@ -2,7 +2,8 @@
 
 The absent columns of an update or delete are those of the row's newest version, those of an insert have their defaults.
 Rows are completed one after the other: a row may have been changed by an earlier one of the same event, and keys may be
-swapped. A key is the bytes of its columns' values, in the key's order.
+swapped. A key is the bytes of its columns' values, in the key's order. Rows of a table without a key have no versions: an
+after image is completed by its before image, which must have all columns.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -66,7 +67,7 @@ cdef class RowCompleter:
     """Completes rows of one table with one definition.
 
     Args:
-        layout: the table, which has a key.
+        layout: the table.
         prefix: the first bytes of its rows' keys in the store.
         definition: the number of its definition.
         defaults: for each column its default in Avro; None if it is not known.
@@ -90,8 +91,8 @@ cdef class RowCompleter:
         self.defaults = defaults
         self.key = list(layout.key)
         self.width = len(layout.columns)
-        if not self.key or max(self.key) >= self.width or min(self.key) < 0 or len(defaults) != self.width:
-            raise ValueError("not a table with a key and a default or none for each column")
+        if not all(0 <= column < self.width for column in self.key) or len(defaults) != self.width or not self.width:
+            raise ValueError("a key of other columns, or not a default or none for each column")
         self.old = <Span*>malloc(3 * self.width * sizeof(Span))
         if self.old == NULL:
             raise MemoryError
@@ -111,7 +112,7 @@ cdef class RowCompleter:
         cdef Reader r = reader_of(rows)
         cdef Py_ssize_t row
         found = []
-        if rows.action is INSERT:
+        if rows.action is INSERT or not self.key:
             return found
         for row in range(rows.count):
             if self.image(r, self.old, rows.before) and rows.action is not READ:
@@ -157,7 +158,12 @@ cdef class RowCompleter:
                 has = self.image(r, self.new, rows.after)
                 whole = True
                 old_key = new_key = None
-                if had:
+                if had and not self.key:
+                    if rows.before:
+                        raise KeyMissing("a table without a key has a before image that lacks columns")
+                    if has:
+                        fill(self.new, self.old, self.width)
+                elif had:
                     old_key = self.key_of(self.old)
                     if rows.before or (has and rows.after and not self.covers(self.old)):
                         version = open[old_key] if old_key in open else known.get(old_key)
@@ -185,6 +191,8 @@ cdef class RowCompleter:
                     self.put(&out, self.new, has)
                     end = <uint64_t>out.size
                     put_raw(&ends, &end, 8)
+                if not self.key:
+                    continue
                 if had and not has:
                     open[old_key] = None
                     grown += len(old_key)

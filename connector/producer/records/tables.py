@@ -48,6 +48,8 @@ class Entry:
         why: the reason why the store may lack rows of it; "": it has all of them.
         since: the event since which it is being loaded; NO_SEQNO: it is not.
         load: the ID of that load.
+        keyed: the indexes of the columns that are its rows' keys, as its rows in the log say; None: none has come. They
+            may be those of a unique key.
     """
 
     number: int
@@ -56,6 +58,7 @@ class Entry:
     why: str = ""
     since: Seqno = NO_SEQNO
     load: str = ""
+    keyed: tuple[int, ...] | None = None
 
     @property
     def loading(self) -> bool:
@@ -78,6 +81,7 @@ class Entry:
                 "why": self.why,
                 "since": self.since,
                 "load": self.load,
+                "keyed": self.keyed,
             }
         ).encode()
 
@@ -87,7 +91,9 @@ class Entry:
         stored: dict[str, Any] = json.loads(text)
         table = from_json(TableName(*stored["name"]), stored["table"])
         since = Seqno(int(stored["since"]))
-        return cls(int(stored["number"]), int(stored["definition"]), table, stored["why"], since, stored["load"])
+        numbers = int(stored["number"]), int(stored["definition"])
+        keyed = None if stored["keyed"] is None else tuple(map(int, stored["keyed"]))
+        return cls(*numbers, table, stored["why"], since, stored["load"], keyed)
 
 
 @dataclass(slots=True)
@@ -155,9 +161,16 @@ class PublishedTables:
                 why = f"its rows have other columns than its definition: {error.message}"
                 LOG.warning("the record store drops a table", extra={"table": layout.name, "why": why})
             else:
-                return entry
+                if entry.keyed == layout.key:
+                    return entry
+                if entry.keyed is None:
+                    return self._put(replace(entry, keyed=layout.key), seqno)
+                why = "its rows are known by another key"
+                LOG.warning("the record store drops a table", extra={"table": layout.name, "why": why})
+                return self._put(replace(self._begin(entry.table, seqno, why), keyed=layout.key), seqno)
         keys = [layout.columns[at].name for at in layout.key]
-        return self._begin(make_table(layout.name, layout.columns, keys), seqno, why)
+        begun = self._begin(make_table(layout.name, layout.columns, keys), seqno, why)
+        return self._put(replace(begun, keyed=layout.key), seqno)
 
     def images_of(self, layout: TableLayout, entry: Entry) -> RowCompleter:
         """What completes rows of a layout."""
@@ -281,8 +294,9 @@ class PublishedTables:
     def _alter(self, operation: AlterTable, seqno: Seqno) -> None:
         before, after = operation.before, operation.after
         entry = self._known.entries[before.name]
-        if not _same_keys(operation):
-            self._begin(after, seqno, "its primary key has changed")
+        keyed = _same_keys(operation, entry.keyed)
+        if entry.keyed is not None and keyed is None:
+            self._begin(after, seqno, "the columns of its key have changed")
             return
         definition = entry.definition
         if before.columns != after.columns:
@@ -290,7 +304,7 @@ class PublishedTables:
             step = step_of(entry.definition, [column.name for column in before.columns], operation.origins)
             self._known.steps[definition] = step
             self._versions.put(_definition_key(definition), _version(seqno, step.to_json()))
-        self._put(replace(entry, definition=definition, table=after), seqno)
+        self._put(replace(entry, definition=definition, table=after, keyed=keyed), seqno)
 
     def _begin(self, table: Table, seqno: Seqno, why: str) -> Entry:
         """Begin a table without rows."""
@@ -326,13 +340,14 @@ class PublishedTables:
         return numbers[which]
 
 
-def _same_keys(operation: AlterTable) -> bool:
-    """True if the rows' keys have the same bytes before and after."""
-    before, after = operation.before, operation.after
-    if len(before.layout.key) != len(after.layout.key):
-        return False
-    step = step_of(0, [column.name for column in before.columns], operation.origins)
-    return [(at, "") for at in before.layout.key] == [step.columns[at] for at in after.layout.key]
+def _same_keys(operation: AlterTable, keyed: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """The columns that the rows' keys have after an ALTER TABLE; None if their bytes change, or no row has come."""
+    if keyed is None:
+        return None
+    step = step_of(0, [column.name for column in operation.before.columns], operation.origins)
+    after = {column: at for at, column in enumerate(step.columns)}
+    found = [after.get((at, "")) for at in keyed]
+    return None if None in found else tuple(at for at in found if at is not None)
 
 
 def _version(seqno: Seqno, content: bytes) -> bytes:

@@ -209,11 +209,16 @@ def test_an_insert_without_a_known_default_stops(tmp_path: Path) -> None:
     log.completion.close()
 
 
-def test_a_table_without_a_key_stays_whole_or_stops(log: Log) -> None:
+def test_a_table_without_a_key_is_completed_by_defaults_and_before_images_or_stops(log: Log) -> None:
     keyless = TableLayout(TableName("shop", "n"), LAYOUT.columns)
+    log.ddl(CREATE.replace("shop.t", "shop.n").replace(" PRIMARY KEY", ""))
     given = rows(Action.INSERT, (None, {0: 1, 1: 2, 2: "x"}), layout=keyless)
     assert log.event(given) == [given]
-    with pytest.raises(Unsupported, match="no primary key"):
+    (found,) = log.event(rows(Action.INSERT, (None, {0: 1}), (None, {0: 2}), layout=keyless))
+    assert values(found) == [(None, [1, 5, "d"]), (None, [2, 5, "d"])]
+    (found,) = log.event(rows(Action.UPDATE, ({0: 1, 1: 5, 2: "d"}, {1: 6}), layout=keyless))
+    assert values(found) == [([1, 5, "d"], [1, 6, "d"])]
+    with pytest.raises(Unsupported, match="without a key"):
         log.event(rows(Action.DELETE, ({0: 1}, None), layout=keyless))
 
 
@@ -232,6 +237,19 @@ def test_versions_are_converted_to_later_definitions_when_they_are_read(log: Log
     layout = TableLayout(NAME, (Column("n", "decimal(12,4)", nullable=False), *columns[1:]), (1,))
     (found,) = log.event(rows(Action.UPDATE, ({1: 1}, {2: "uno"}), layout=layout))
     assert values(found) == [(["1.5000", 1, "one"], ["1.5000", 1, "uno"])]
+
+
+def test_rows_that_are_known_by_another_key_than_before_are_not_known(log: Log) -> None:
+    name = TableName("shop", "u")
+    log.ddl("CREATE TABLE shop.u (id INT NOT NULL UNIQUE, a INT NOT NULL UNIQUE, v VARCHAR(20) CHARSET utf8mb4)")
+    columns = (LAYOUT.columns[0], Column("a", "int", nullable=False), LAYOUT.columns[2])
+    by_id, by_a = TableLayout(name, columns, (0,)), TableLayout(name, columns, (1,))
+    log.event(rows(Action.INSERT, (None, {0: 1, 1: 2, 2: "one"}), (None, {0: 2, 1: 1, 2: "two"}), layout=by_id))
+    (found,) = log.event(rows(Action.UPDATE, ({0: 1}, {2: "ONE"}), layout=by_id))
+    assert values(found) == [([1, 2, "one"], [1, 2, "ONE"])]
+    log.ddl("ALTER TABLE shop.u DROP INDEX id")
+    with pytest.raises(Unsupported, match="known by another key"):
+        log.event(rows(Action.UPDATE, ({1: 1}, {2: "TWO"}), layout=by_a))
 
 
 def test_truncated_dropped_and_renamed_tables_have_the_rows_that_they_have(log: Log) -> None:
