@@ -124,11 +124,26 @@ class Versions:
         self._dirty: set[bytes] = set()
         self._parts = 0  # of the open event that are written
         self._closed = False
+        self.forgot = 0  # how often `known` was emptied
         stored = database.get(STATE)
-        self.state = State(log_id) if stored is None else State.from_json(stored)
+        self._state = State(log_id) if stored is None else State.from_json(stored)
+        self._seqno = self._state.seqno  # newer than the state's after events of its last epoch
+        self._epoch = self._state.epoch_of(self._seqno)
         self.new = stored is None
         if not self.new:
             self._undo(self.state.seqno)  # an event that was open has no end
+
+    @property
+    def state(self) -> State:
+        """What the store has."""
+        if self._state.seqno != self._seqno:
+            self._state = replace(self._state, seqno=self._seqno)
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state, self._seqno = state, state.seqno
+        self._epoch = state.epoch_of(state.seqno)
 
     def begin_at(self, seqno: Seqno, epoch: Epoch) -> None:
         """Let a store that has nothing begin with an event.
@@ -178,7 +193,10 @@ class Versions:
         if self.open:
             self._replace(seqno)
         self._parts = 0
-        self.state = self.state.after(seqno, epoch)
+        if epoch == self._epoch:
+            self._seqno = seqno
+        else:
+            self.state = self.state.after(seqno, epoch)
         if self._unwritten_bytes >= FLUSH_BYTES:
             self.flush()
 
@@ -288,6 +306,7 @@ class Versions:
         if self._known_bytes > self._cache_bytes:
             known.clear()
             self._known_bytes = 0
+            self.forgot += 1
 
     def _undo(self, seqno: Seqno) -> None:
         """Take everything back to after an event, the newest change first."""
@@ -304,6 +323,7 @@ class Versions:
         self._restore(puts, gone)
         self.known.clear()
         self._known_bytes = 0
+        self.forgot += 1
         self._parts = 0
 
     def _restore(self, puts: dict[bytes, Version], gone: list[bytes]) -> None:

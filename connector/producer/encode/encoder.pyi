@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from connector.log.format.header import FragmentHeader
@@ -10,6 +10,7 @@ from connector.producer.encode.numbering import Limits, Numbering, Sharding
 from connector.schema import Framing
 
 class Completing(Protocol):
+    def prefetch(self, items: Iterable[object]) -> None: ...
     def complete(self, batch: TransactionBatch, seqno: Seqno, epoch: Epoch) -> TransactionBatch: ...
 
 class Encoder:

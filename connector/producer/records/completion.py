@@ -44,6 +44,7 @@ class Completion:
         self._allowed: dict[TableName, bool] = {}
         self._kind = Kind.TRANSACTION
         self._load: LoadEvent | None = None
+        self._read: tuple[int, dict[int, Rows]] = 0, {}  # by id what `prefetch` has read, while the store still has it
         self._lenient = False  # what is read is published: rows that are not known stay so
 
     def follow(self, batch: TransactionBatch, seqno: Seqno, epoch: Epoch) -> None:
@@ -94,6 +95,29 @@ class Completion:
             self.versions.finish(seqno, epoch)
         return TransactionBatch(begin, joined(changes), batch.ending)
 
+    def prefetch(self, items: Iterable[object]) -> None:
+        """Read the rows of the next transactions at once: many are small.
+
+        Args:
+            items: the items that are completed next; others than batches count for nothing.
+        """
+        keys: list[bytes] = []
+        read: dict[int, Rows] = {}
+        for item in items:
+            if not isinstance(item, TransactionBatch):
+                continue
+            for change in item.changes:
+                images = self.tables.cached(change.layout) if isinstance(change, Rows) else None
+                if images is None or not isinstance(change, Rows):
+                    continue
+                try:
+                    keys += images.keys(change)
+                except ValueError:
+                    return  # found again, and told, when it is completed
+                read[id(change)] = change
+        self.versions.fetch(dict.fromkeys(keys))
+        self._read = self.versions.forgot, read
+
     def go_back(self, seqno: Seqno) -> None:
         """Drop the event that is open, and what the store has of later events than this one."""
         self.versions.go_back(seqno)
@@ -127,7 +151,8 @@ class Completion:
         entry = self.tables.entry_of(layout, seqno) if images is None else self.tables.entry(layout.name)
         images = images or self.tables.images_of(layout, entry)
         try:
-            versions.fetch(images.keys(rows))
+            if self._read[0] != versions.forgot or id(rows) not in self._read[1]:
+                versions.fetch(images.keys(rows))
             if self._load is not None and (rows.before or rows.after):
                 self._deleted(images.keys(rows), seqno)
                 return (rows,)
@@ -203,7 +228,7 @@ class Completion:
 
 def joined(changes: Changes) -> Changes:
     """Join completed rows of one table and action that follow each other, as those of whole images are."""
-    if not any(isinstance(one, Rows) and one.logged is not None for one in changes):
+    if len(changes) < 2 or not any(isinstance(one, Rows) and one.logged is not None for one in changes):
         return changes
     found: Changes = []
     run: list[Rows] = []

@@ -13,8 +13,23 @@ from libc.string cimport memcpy, memset
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from connector.log.format.avro_reader cimport Reader, read_block, read_byte, skip_value
+from connector.log.format.varint cimport read_varint
 from connector.log.transaction.batch cimport Rows, rows_of
-from connector.mysql.memory cimport Out, put_byte, put_count, put_raw, release
+from connector.mysql.memory cimport (
+    BYTES_TAG,
+    DOUBLE_TAG,
+    LONG_TAG,
+    NULL_TAG,
+    STRING_TAG,
+    Cursor,
+    Out,
+    left,
+    put_byte,
+    put_count,
+    put_raw,
+    release,
+    take,
+)
 
 from connector.log.ids import Action
 
@@ -270,19 +285,17 @@ cdef class RowCompleter:
 
     cdef int split(self, bytes version) except -1:
         """Note where the values of a version are, which must stay alive."""
-        cdef Reader r = Reader.__new__(Reader)
+        cdef Cursor at
         cdef int column
-        cdef Py_ssize_t start
         self.kept = version
-        r.data = version
-        r.at = HEADER
-        r.end = len(version)
+        at.data = <const uint8_t*>PyBytes_AsString(version)
+        at.end = at.data + len(version)
+        take(&at, HEADER)
         for column in range(self.width):
-            start = r.at
-            skip_value(r)
-            self.base[column].data = &r.data[start]
-            self.base[column].size = r.at - start
-        if r.at != r.end:
+            self.base[column].data = at.data
+            pass_value(&at)
+            self.base[column].size = at.data - self.base[column].data
+        if left(&at):
             raise ValueError("a version has more values than columns")
         return 0
 
@@ -350,6 +363,27 @@ cdef class RowCompleter:
         )
         made.query = rows.query
         return made
+
+
+cdef int pass_value(Cursor* at) except -1:
+    """Go past a value: a tag, and what follows it."""
+    cdef uint8_t tag = take(at, 1)[0]
+    cdef long long number = 0
+    cdef int used
+    if tag == NULL_TAG:
+        return 0
+    if tag == DOUBLE_TAG:
+        take(at, 8)
+        return 0
+    if tag != LONG_TAG and tag != STRING_TAG and tag != BYTES_TAG:
+        raise ValueError("a value has an unknown tag")
+    used = read_varint(at.data, left(at), &number)
+    if used <= 0:
+        raise ValueError("a number is damaged")
+    take(at, used)
+    if tag != LONG_TAG:
+        take(at, <Py_ssize_t>number)
+    return 0
 
 
 cdef int fill(Span* spans, const Span* rest, int width) noexcept:
