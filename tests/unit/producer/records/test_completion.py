@@ -18,6 +18,8 @@ from connector.log.transaction.batch import Rows, Statement, TransactionBatch, T
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
+from connector.producer.encode.encoder import Encoder
+from connector.producer.encode.numbering import Limits, Numbering
 from connector.producer.records.completion import Completion
 from connector.producer.records.conversion import split, value_of
 from connector.records.database import Database
@@ -313,6 +315,45 @@ def test_what_is_followed_from_the_log_never_stops(log: Log) -> None:
     log.seqno += 1
     with pytest.raises(Unsupported, match="does not know the row"):
         log.event(delete({0: 7}))
+
+
+def test_rows_that_are_read_ahead_are_completed_by_what_comes_between(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
+    begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), Kind.TRANSACTION, {})
+    changes = [update(({0: 1}, {1: 11})), update(({0: 1}, {2: "uno"}))]
+    batches = [TransactionBatch(begin, [change], end) for change in changes]
+    log.completion.versions.flush()
+    log.completion.versions._known_bytes = 1 << 30
+    log.completion.versions.flush()  # forgets what it has in memory
+    log.completion.prefetch([*batches, "another item"])
+    log.completion.versions._known_bytes = 1 << 30
+    log.completion.versions.flush()  # and so what was read ahead
+    found = [log.completion.complete(batch, Seqno(log.seqno + n), Epoch(1)) for n, batch in enumerate(batches)]
+    assert [values(one.changes[0]) for one in found] == [
+        [([1, 10, "one"], [1, 11, "one"])],
+        [([1, 11, "one"], [1, 11, "uno"])],
+    ]
+
+
+def test_an_event_is_recognised_by_what_the_source_logged(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
+    begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), Kind.TRANSACTION, {})
+    small = TransactionBatch(begin, [update(({0: 1}, {1: 11})), delete({0: 1})], end)
+    noted = [Statement("shop", "SAVEPOINT a", {}), *small.changes]
+    for batch in (small, TransactionBatch(begin, noted, end)):  # the quick way to encode, and the other
+        encoder = Encoder(
+            service="s", source_id="db:1", partitions=1, limits=Limits(fragment=1 << 16, shard=1 << 20, message=1 << 20)
+        )
+        encoder.begin(Numbering(epoch=Epoch(1), next_seqno=Seqno(log.seqno), tails={}, last_barrier=Seqno(-1)))
+        logged = encoder.encode_logged(batch)[-1]
+        encoder.begin(Numbering(epoch=Epoch(1), next_seqno=Seqno(log.seqno), tails={}, last_barrier=Seqno(-1)))
+        encoder.completion = log.completion
+        completed = encoder.encode(batch)[-1]
+        assert completed.finished.digest == logged.finished.digest
+        assert len(completed.value) > len(logged.value)
+        log.completion.go_back(Seqno(log.seqno - 1))
 
 
 STEPS = st.lists(
