@@ -62,7 +62,7 @@ def _go_to(config: Config, completion: Completion, history: History) -> None:
         RecordsDamaged: the store is of another log, has to go back beyond its horizon, or lacks events that the log no
             longer has.
     """
-    shared = _shared(completion.versions.state, history)
+    shared = last_shared(completion.versions.state, history)
     completion.go_back(shared)
     if shared < history.last_finished and (oldest := first_event(config, history)) > shared + 1:
         raise RecordsDamaged(
@@ -101,7 +101,7 @@ def _opened(config: Config, history: History) -> Completion:
         raise
 
 
-def _shared(state: State, history: History) -> Seqno:
+def last_shared(state: State, history: History) -> Seqno:
     """The last event that the store and the log have in common.
 
     Raises:
@@ -117,10 +117,11 @@ def _shared(state: State, history: History) -> Seqno:
             first = next(epoch for epoch in history.epochs if epoch.forked and one in epoch.forked.events)
             if state.epoch_of(seqno) < first.epoch:
                 seqno = min(seqno, Seqno(one.first - 1))
-    while seqno > NO_SEQNO and state.epoch_of(seqno) != history.covering(seqno).epoch:
-        wrote = state.epoch_of(seqno)
-        begins = max((first for first, epoch in state.epochs if epoch == wrote), default=Seqno(0))
-        seqno = Seqno(min(seqno, max(begins, history.covering(seqno).first_seqno)) - 1)
+    begins = [*(one.first_seqno for one in history.epochs), *(first for first, _ in state.epochs)]
+    known = state.epochs[0][0] if state.epochs else Seqno(0)
+    for begun in sorted({at for at in begins if known <= at <= seqno and at >= 0}):
+        if state.epoch_of(begun) != history.covering(begun).epoch:  # from there on it was given up, and written again
+            return Seqno(begun - 1)
     return seqno
 
 
