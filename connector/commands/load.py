@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from connector.config.model import Config
     from connector.log.epochs.control import ControlState
     from connector.log.epochs.loads import LoadRequest
-    from connector.log.epochs.newest_load import NewestLoad
     from connector.log.transaction.layout import TableName
     from connector.mysql.snapshot.information_schema import SourceTable
     from connector.mysql.transforms.filters import Filter
 
 POLL_SECONDS = 1.0
+NOT_CAPTURED = ("the source has no captured table", "source.filters decides what is captured")
 
 
 @command(
@@ -30,7 +30,8 @@ POLL_SECONDS = 1.0
         "thl load shop.orders": "Load a table that joined, that a target has left out, or that is wrong there.",
         "thl load 'shop.*' --wait": "Load all tables of a schema, and wait until they are whole.",
         "thl load shop.orders --for-target lake": "Load it on one of several targets, which has `target.id: lake`.",
-        "thl load --status": "Show the newest load of each table.",
+        "thl load --status": "Show the newest load of each table, and why loads pause.",
+        "thl load shop.orders --dry-run": "Show what the load would read, and about how long that takes.",
     },
 )
 @click.argument("tables", nargs=-1, metavar="TABLE…")
@@ -45,6 +46,13 @@ POLL_SECONDS = 1.0
 )
 @option("--status", is_flag=True, section=OPTIONS, help="Show the newest load of each table, or of these.")
 @option("--cancel", is_flag=True, section=OPTIONS, help="End the loads of these tables; what is loaded stays.")
+@option(
+    "--dry-run",
+    is_flag=True,
+    section=OPTIONS,
+    help="Ask for nothing: show the tables with the server's estimates of rows and bytes, their chunks, the expected "
+    "time and what it is based on, and what would be refused.",
+)
 @option("--wait", is_flag=True, section=OPTIONS, help="Wait until the loads of these tables have ended.")
 @text_or_json()
 def load(
@@ -54,6 +62,7 @@ def load(
     targets: tuple[str, ...],
     status: bool,
     cancel: bool,
+    dry_run: bool,
     wait: bool,
     as_json: bool,
 ) -> None:
@@ -75,13 +84,18 @@ def load(
         raise ConfigError("no table is named", hint="thl load schema.table; thl load --status shows all loads")
     if targets and (status or cancel):
         raise ConfigError("--for-target says for which targets tables are loaded: not with --status or --cancel")
-    if status and (cancel or wait):
-        raise ConfigError("--status shows loads: not with --cancel or --wait")
+    if status and (cancel or wait or dry_run):
+        raise ConfigError("--status shows loads: not with --cancel, --wait or --dry-run")
+    if dry_run and (cancel or wait):
+        raise ConfigError("--dry-run asks for nothing: not with --cancel or --wait")
     _check_ids(targets)
     with LogReader(config, high_watermark=True) as reader:
         control = reader.control()
     if status:
-        _show(control, tables, as_json=as_json)
+        _show(config, control, tables, as_json=as_json)
+        return
+    if dry_run:
+        _show_estimate(config, control, tables, as_json=as_json)
         return
     now = SystemClock().now()
     requests = _asked_to_end(control, tables, now) if cancel else _asked_for(config, control, tables, targets, now)
@@ -128,9 +142,30 @@ def _asked_for(
     Raises:
         PreflightError: there is no log, or a pattern names no captured table.
     """
-    from connector.errors import PreflightError
     from connector.kafka.requests import new_load
     from connector.log.epochs.loads import LoadRequest, targets_with_unfinished
+
+    captured, tables = _captured(config, control)
+    named = _matching(patterns, [table.layout.name for table in tables], *NOT_CAPTURED, captured)
+    requests = []
+    for published, together in _together(captured, tables, named).items():
+        _check_loadable(together, captured)
+        load = new_load()
+        for name in (table.layout.name for table in together):
+            meant = targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped)
+            requests.append(
+                LoadRequest(table=name, load=load, asked_at=now, asked_by=who(), published=published, targets=meant)
+            )
+    return requests
+
+
+def _captured(config: Config, control: ControlState) -> tuple[Filter, list[SourceTable]]:
+    """The captured tables of the source whose rows are published.
+
+    Raises:
+        PreflightError: there is no log.
+    """
+    from connector.errors import PreflightError
     from connector.mysql.server.connection import session
     from connector.mysql.server.source_facts import read_facts
     from connector.mysql.snapshot.information_schema import read_tables
@@ -138,30 +173,66 @@ def _asked_for(
 
     if control.log is None:
         raise PreflightError(
-            "there is no log: the first `thl produce` begins with a load of all tables", service=config.service
+            "there is no log: the first `thl produce` begins with a load of all tables",
+            hint="thl produce --dry-run shows it",
+            service=config.service,
         )
     with session(config.source) as connection:
         captured = Filter.of(config.source, read_facts(connection).lower_case_table_names)
-        tables = {
-            table.layout.name: table
-            for table in read_tables(connection, captured)
-            if "insert" in captured.actions(*table.layout.name)
-        }
-    together: dict[TableName, list[SourceTable]] = {}  # by published name
-    for table in tables.values():
-        together.setdefault(captured.published_name(table.layout.name), []).append(table)
-    hint = "source.filters decides what is captured"
-    named = _matching(patterns, list(tables), "the source has no captured table", hint, captured)
-    requests = []
-    for published in dict.fromkeys(map(captured.published_name, named)):
-        _check_loadable(together[published], captured)
-        load = new_load()
-        for name in (table.layout.name for table in together[published]):
-            meant = targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped)
-            requests.append(
-                LoadRequest(table=name, load=load, asked_at=now, asked_by=who(), published=published, targets=meant)
-            )
-    return requests
+        tables = read_tables(connection, captured)
+    return captured, [table for table in tables if "insert" in captured.actions(*table.layout.name)]
+
+
+def _together(
+    captured: Filter, tables: Sequence[SourceTable], named: Sequence[TableName]
+) -> dict[TableName, list[SourceTable]]:
+    """The tables that are loaded with those that were named, by the name under which they are published."""
+    wanted = dict.fromkeys(map(captured.published_name, named))
+    return {
+        published: [table for table in tables if captured.published_name(table.layout.name) == published]
+        for published in wanted
+    }
+
+
+def _show_estimate(config: Config, control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
+    """Print what a load of tables would read; exit with the code of what would refuse or stop it.
+
+    Raises:
+        PreflightError: there is no log.
+    """
+    from dataclasses import replace
+
+    from connector.clock import SystemClock
+    from connector.errors import PreflightError, escaped
+    from connector.log.epochs.loads import outstanding
+    from connector.mysql.snapshot.estimate import estimate_load
+
+    captured, tables = _captured(config, control)
+    named: list[TableName] = []
+    refused: dict[str, str] = {}
+    for pattern in patterns:
+        try:
+            named += _matching([pattern], [table.layout.name for table in tables], *NOT_CAPTURED, captured)
+        except PreflightError as error:
+            refused[pattern] = f"{error.located}: {error.hint}"
+    loaded: list[TableName] = []
+    for together in _together(captured, tables, named).values():
+        names = [table.layout.name for table in together]
+        try:
+            _check_loadable(together, captured)
+            loaded += names
+        except PreflightError as error:
+            refused |= {str(name): f"{error.located}: {error.hint}" for name in names}
+    estimate = estimate_load(config.source, captured, SystemClock(), loaded)
+    estimate = replace(estimate, refused={**refused, **estimate.refused})
+    under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads, control.trapped)]
+    again = [str(name) for name in loaded if name in under_way]
+    if as_json:
+        click.echo(json.dumps({**estimate.as_object(), "under_way": again}, indent=2))
+    else:
+        lines = [*estimate.lines(), *([f"Under way, and to begin again: {', '.join(again)}"] if again else ())]
+        click.echo("\n".join(map(escaped, lines)))
+    click.get_current_context().exit(estimate.exit_code)
 
 
 def _check_loadable(tables: Sequence[SourceTable], captured: Filter) -> None:
@@ -221,41 +292,18 @@ def _matching(
     return chosen
 
 
-def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
-    from connector.errors import escaped
+def _show(config: Config, control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
     from connector.log.epochs.newest_load import NewestLoad
+    from connector.status.loads import LoadsStatus
 
     newest = {load.table: load for load in NewestLoad.each(control.load_requests, control.loads, control.trapped)}
     hint = "thl load --status shows all"
     chosen = _matching(patterns, list(newest), "no load is known of", hint, None) if patterns else list(newest)
-    shown = [newest[table] for table in chosen]
+    status = LoadsStatus.of(config, [newest[table] for table in chosen])
     if as_json:
-        click.echo(json.dumps([_fields(load) for load in shown], indent=2))
-        return
-    for load in shown:
-        of = f" of about {load.estimate}" if load.estimate else ""
-        rows = f", {load.rows} rows{of}" if load.rows is not None else ""
-        click.echo(
-            escaped(
-                f"{load.table}{_for(load.targets)}: {'repair, ' if load.keys else ''}{load.state}{rows}"
-                f"{f': {load.why}' if load.why else ''}"
-            )
-        )
-    if not shown:
-        click.echo("no table was loaded, and none was asked for")
-
-
-def _fields(load: NewestLoad) -> dict[str, Any]:
-    return {
-        "table": str(load.table),
-        "load": load.load,
-        "targets": list(load.targets),
-        "state": str(load.state),
-        "rows": load.rows,
-        "estimate": load.estimate,
-        "keys": load.keys,
-        "why": load.why,
-    }
+        click.echo(json.dumps(status.as_objects(), indent=2))
+    else:
+        click.echo(status.as_text())
 
 
 def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
@@ -268,7 +316,7 @@ def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
     from connector.errors import PreflightError, escaped
     from connector.kafka.log_reader import LogReader
     from connector.log.epochs.loads import LoadState
-    from connector.log.epochs.newest_load import WAITING, NewestLoad
+    from connector.log.epochs.newest_load import NewestLoad
 
     clock = SystemClock()
     waiting = {request.table: request for request in requests}
@@ -285,7 +333,7 @@ def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
                     hint="thl load --status",
                     service=config.service,
                 )
-            if newest.state in (WAITING, LoadState.LOADING):
+            if newest.under_way:
                 continue
             del waiting[newest.table]
             if newest.state != LoadState.ENDED and not asked.cancel:

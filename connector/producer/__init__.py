@@ -5,6 +5,7 @@
 - `going_online`: the six steps of going online, and what an online producer holds.
 - `initial_load`: the beginning of an initial load: the tables' definitions.
 - `table_loads`: the loads of tables while the log is published: their rounds, and how far each is.
+- `round_gate`: when a round of loads may begin.
 - `repair`: loads of some keys of a table.
 - `open_round`: a round of loads until the stream has reached its position.
 - `round_events`: publishes the events of loads.

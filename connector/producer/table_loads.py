@@ -36,23 +36,20 @@ from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import PositionRecord
+from connector.mysql.snapshot.load_pause import is_behind
+from connector.mysql.snapshot.opened_table import WITHOUT_TRANSACTIONS
 from connector.producer.going_online import Online
 from connector.producer.initial_load import begin_table
 from connector.producer.open_round import OpenRound
 from connector.producer.repair import begin_repair, end_repair
 from connector.producer.round_events import RoundEvents
+from connector.producer.round_gate import RoundGate
 from connector.producer.sources.source import EventSource, OpenedTable, Round
 
 LOG: Final = logging.getLogger(__name__)
 TABLES_OF_A_ROUND: Final = 20
-MOST_BEHIND: Final = 16 << 20  # bytes of the source's log between the stream and a round's position
-PAUSE: Final = 0.5  # seconds after a round that could not be opened; doubled while the source refuses a lock
-LONGEST_PAUSE: Final = 30.0
-POSTPONED: Final = 10.0  # seconds for which a table that is locked is left out of rounds
-WARN_EVERY: Final = 10  # such rounds
 SPOILED_ROUNDS: Final = 3  # after which a round gets a lock
 REASON_CHARACTERS: Final = 1000
-WITHOUT_TRANSACTIONS: Final = "a table whose engine has no transactions cannot be read consistently"
 
 
 class TableLoads:
@@ -77,11 +74,9 @@ class TableLoads:
         self._trapped: tuple[Range, ...] = ()
         self._known_outstanding: list[tuple[LoadRequest, TableLoad | None]] | None = None  # None: it has changed
         self._loading = False  # true: the end of all loads is to be logged
-        self._not_before = 0.0
+        self._gate = RoundGate(config, source, clock)
         self._spoiled_rounds = 0
         self._together = TABLES_OF_A_ROUND
-        self._postponed: dict[TableName, float] = {}
-        self._in_vain = 0  # attempts to open a round since the last one
 
     def restore(self, control: ControlState, *, initial: bool = False) -> None:
         """Go on where the control topic says.
@@ -131,6 +126,7 @@ class TableLoads:
         if self._round is None and not self._outstanding():
             if self._loading:
                 self._loading = False
+                self._gate.rest()
                 online.publisher.drain()
                 online.publisher.resume()
                 LOG.info("loaded", extra={"service": self._config.service, "next_seqno": online.encoder.next_seqno})
@@ -184,24 +180,25 @@ class TableLoads:
             self.abandon()
 
     def _open(self, online: Online) -> None:
-        now = self._clock.monotonic()
-        ready = [one for one in self._outstanding() if self._postponed.get(one[0].table, 0.0) <= now]
+        ready = self._gate.admitted(self._outstanding())
         ready.sort(key=lambda one: not one[0].keys)  # repairs, which are small, need not wait for loads
         waiting = ready[: self._together]
-        if not waiting or now < self._not_before:
+        if not waiting:
             return
         position = online.publisher.drain()
         online.publisher.resume()
-        pause = PAUSE
+        if not self._gate.opens(position, online.publisher.newest_commit):
+            return
+        patient = False
         try:
             self._round, why = self._opened(online, position, waiting)
         except (SourceChanged, SourceUnavailable) as error:
             why = error.located
             if isinstance(table := error.where.get("table"), TableName):
-                self._postponed[table] = self._clock.monotonic() + POSTPONED  # the others need not wait for it
+                self._gate.postpone(table)
             else:
                 self._spoiled_rounds = 0  # the lock may not be had
-                pause = min(LONGEST_PAUSE, PAUSE * 2 ** min(self._in_vain, 10))
+                patient = True
         except ConnectorError as error:
             why = error.located
             if self._spoiled_rounds >= SPOILED_ROUNDS:
@@ -210,15 +207,10 @@ class TableLoads:
                 self._stop_load(online, *waiting[0], error)
             # With several tables it is not known which one cannot be loaded.
             self._together = 1 if len(waiting) > 1 else TABLES_OF_A_ROUND
-        if self._round is not None:
-            self._in_vain = 0
-            return
-        self._not_before = self._clock.monotonic() + pause
-        self._in_vain += 1
-        # Commits that wait for this producer keep the lock from it: nothing may change by itself.
-        at_once = self._config.source.semi_sync and self._in_vain == 1
-        level = logging.WARNING if at_once or self._in_vain % WARN_EVERY == 0 else logging.DEBUG
-        LOG.log(level, "no round of loads could be opened", extra={"service": self._config.service, "why": why})
+        if self._round is None:
+            self._gate.refused(why, patient=patient)
+        else:
+            self._gate.begun()
 
     def _opened(
         self, online: Online, position: PositionRecord, waiting: Sequence[tuple[LoadRequest, TableLoad | None]]
@@ -234,7 +226,7 @@ class TableLoads:
             if round_.server_uuid != online.control.epochs[-1].server_uuid:
                 return None, "the connection reaches another server than the stream"
             end, read = round_.position, position.resume
-            if end.file != read.file or end.offset - read.offset > MOST_BEHIND:
+            if is_behind(read, end):
                 return None, f"the stream is behind: at {read}, and the source's log ends at {end}"
             closing.pop_all()
         published = {one.published: set[bytes]() if one.has_key else None for one in round_.tables.values()}
@@ -306,8 +298,7 @@ class TableLoads:
         total = sum(rows.values())
         fields = {"service": self._config.service, "rows": total, "stream_waited_seconds": f"{seconds:.2f}"}
         LOG.info("published a round of loads", extra=fields)
-        if (most := self._config.source.snapshot.max_rows_per_second) is not None:
-            self._not_before = began + total / most
+        self._gate.published(total, began)
 
     def _can_continue(self, state: TableLoad, table: OpenedTable) -> bool:
         """True if a load goes on in this table where its state says."""

@@ -206,6 +206,9 @@ class ScriptedSource:
     ) -> ScriptedRound:
         return ScriptedRound(self, tuple(after))
 
+    def load_pause(self, position: PositionRecord, newest_commit: int | None) -> None:
+        pass
+
     def _after(self, seen: GtidSet) -> ScriptedStream:
         return ScriptedStream(
             self,

@@ -40,6 +40,11 @@ class NewestLoad:
     estimate: int | None = None
     why: str = ""
 
+    @property
+    def under_way(self) -> bool:
+        """True if it has not ended."""
+        return self.state in (WAITING, LoadState.LOADING)
+
     @classmethod
     def each(
         cls,

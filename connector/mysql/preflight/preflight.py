@@ -12,7 +12,13 @@ from connector.config.source import Source
 from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import MissingPrivilege, PreflightError
 from connector.mysql.preflight.cascades import ACCEPT, cascading_keys
-from connector.mysql.preflight.replication import own_log_rules, replication_rules, unlogged_replication
+from connector.mysql.preflight.replication import (
+    own_log_rules,
+    replication_rules,
+    stopped_replication,
+    unlogged_replication,
+    unseen_lag,
+)
 from connector.mysql.preflight.semi_sync import locking_loads, semi_sync_problems, semi_sync_warnings
 from connector.mysql.preflight.unmatched_patterns import unmatched_patterns
 from connector.mysql.server.connection import Connection, account, query, speaking_to
@@ -57,6 +63,7 @@ def preflight(
             *_virtual_columns(connection, facts, filter),
             *_cascades(connection, facts, filter, source),
             *(semi_sync_problems(connection, facts, snapshot=snapshot) if source.semi_sync else ()),
+            *unseen_lag(connection, facts, source),
         ]
         monitors = _monitors(facts, privileges)
         if monitors:
@@ -68,6 +75,7 @@ def preflight(
             *_warnings(facts, privileges, left_out, snapshot=snapshot, completes=source.records.dir is not None),
             *(semi_sync_warnings(connection, facts, snapshot=snapshot) if source.semi_sync else ()),
             *(locking_loads(facts) if source.semi_sync else ()),
+            *stopped_replication(connection, source),
             *unmatched_patterns(connection, source.filters, filter.fold),
         )
         return replace(facts, warnings=warnings)

@@ -18,6 +18,7 @@ from connector.mysql.snapshot.key_ranges import is_key
 from connector.mysql.transforms.filters import Filter
 
 MISSING = frozenset({1049, 1051, 1146})  # no such schema, or table
+WITHOUT_TRANSACTIONS = "a table whose engine has no transactions cannot be read consistently"
 CHANGED = MISSING | {1054, 1412}  # or "Table definition has changed"
 
 

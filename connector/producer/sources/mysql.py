@@ -26,8 +26,9 @@ from connector.mysql.server.connection import session
 from connector.mysql.server.dump import replica_uuid
 from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.source_facts import SourceFacts, read_facts
-from connector.mysql.snapshot.estimate import TableEstimate, estimate_load
+from connector.mysql.snapshot.estimate import LoadEstimate, estimate_load
 from connector.mysql.snapshot.information_schema import definitions_at_position
+from connector.mysql.snapshot.load_pause import LoadPause, read_conditions
 from connector.mysql.snapshot.load_round import LoadRound, Wanted
 from connector.mysql.snapshot.snapshot import Snapshot, read_snapshot
 from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
@@ -169,7 +170,14 @@ class MySqlSource:
         wanted = [Wanted(name, key, keys.get(name, ())) for name, key in after.items()]
         return LoadRound(self._source, self._capture(), wanted, self._clock, brief=brief)
 
-    def estimate(self) -> tuple[list[TableEstimate], int]:
+    def load_pause(self, position: PositionRecord, newest_commit: int | None) -> LoadPause | None:
+        """Read lag and retention of the server."""
+        settings = self._source.snapshot
+        with session(self._source) as connection:
+            conditions = read_conditions(connection, settings, position, newest_commit, self._clock.now())
+        return conditions.pause(settings)
+
+    def estimate(self) -> tuple[LoadEstimate, int]:
         """Return what an initial load would read, and the seconds for which the source keeps its log (0: always).
 
         Raises as `check`.

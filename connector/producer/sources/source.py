@@ -12,6 +12,7 @@ from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.writing.online import SourceFound
+from connector.mysql.snapshot.load_pause import LoadPause
 from connector.producer.publish.acknowledger import Acknowledger
 
 
@@ -239,6 +240,17 @@ class EventSource(Protocol):
 
         Raises:
             PreflightError: the source has no tables.
+        """
+
+    def load_pause(self, position: PositionRecord, newest_commit: int | None) -> LoadPause | None:
+        """Return the reason for which no round of loads may begin now; None: one may.
+
+        Args:
+            position: the log's position.
+            newest_commit: commit time of the log's newest event, in µs; None: unknown.
+
+        Raises:
+            PreflightError: the user may not see what has to be known.
         """
 
 

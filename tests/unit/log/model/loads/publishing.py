@@ -94,6 +94,7 @@ class Publisher:
     """Writes to Kafka, in order, some records a transaction."""
 
     keeps_the_order = True
+    newest_commit = None
 
     session: Session
     source: Source
