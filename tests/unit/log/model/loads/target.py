@@ -9,7 +9,7 @@ from typing import Final
 
 from connector.log.epochs.fork import Range, overlaps
 from connector.log.ids import NO_SEQNO
-from connector.log.transaction.load import LoadEvent, Part
+from connector.log.transaction.load import LoadEvent, Part, for_others
 from tests.unit.log.model.loads.publishing import Event
 from tests.unit.log.model.loads.source import Change, Row, Table, completed
 
@@ -147,7 +147,7 @@ class Target:
             if event.seqno == self.sets_aside_at:
                 self.leave_out()
             if event.load is not None:
-                if event.load.is_for(self.id):
+                if not for_others(event.load.metadata(), self.id):
                     self._load(event.load, event.rows, event.gone)
             elif not self.now.left_out:
                 for change in event.changes:
