@@ -335,10 +335,15 @@ class ApplyCore:
         self._open.stage(last=True)
         position = self._next.after(header, self._sequencer.resumable(header.seqno))
         self._relay.sync()
+        edge = self._open.edge is not None
         faults.point("apply.before_commit")
+        if edge:
+            faults.point("apply.before_edge")
         with self._open.located():
             self._target.commit(position, events)
         faults.point("apply.after_commit")
+        if edge:
+            faults.point("apply.after_edge")
         self._relay.committed(position.seqno)
         self._next.current = position
         self._open.begin(position)
