@@ -59,6 +59,12 @@ LOADS: Final = (
     "load.before_position",  # a round's view is fixed, its position is not
     "load.before_rows",  # the stream has reached a round's position
     "load.mid_round",  # rows of a round are queued, how far they are is not
+    "apply.before_edge",  # a target has all of a load's edge, or of a repair, and none of it is committed
+    "apply.after_edge",
+)
+REPAIR: Final = (
+    "repair.before_request",  # tables differ, and nothing is asked for
+    "repair.after_request",
 )
 QUARANTINE: Final = ("apply.after_exclude",)  # a refused table is excluded, and nothing of that is committed
 RELAY: Final = (
@@ -85,7 +91,7 @@ def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
         text = environ.get(variable)
         if text:
             name, _, count = text.partition(":")
-            known = POINTS + ROWS + WRITERS + LOADS + QUARANTINE + RELAY + INDEXES
+            known = POINTS + ROWS + WRITERS + LOADS + REPAIR + QUARANTINE + RELAY + INDEXES
             if name not in known or not (count or "1").isdecimal():
                 raise ConfigError(f"{variable}={text} names no failpoint", hint="one of " + ", ".join(known))
             armed.setdefault(name, []).append((int(count or "1"), sent))

@@ -31,7 +31,7 @@ from connector.kafka.requests import new_load
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, outstanding
-from connector.log.ids import Seqno
+from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
@@ -41,6 +41,7 @@ from connector.mysql.snapshot.opened_table import WITHOUT_TRANSACTIONS
 from connector.producer.going_online import Online
 from connector.producer.initial_load import begin_table
 from connector.producer.open_round import OpenRound
+from connector.producer.publish.queue import Work
 from connector.producer.repair import begin_repair, end_repair
 from connector.producer.round_events import RoundEvents
 from connector.producer.round_gate import RoundGate
@@ -263,10 +264,16 @@ class TableLoads:
             if usable:
                 chosen[request.table] = begun
         self._spoiled_rounds = 0 if chosen else self._spoiled_rounds + 1
+        repaired: set[TableName] = set()
+
+        def end(name: TableName, rows: int, event: Seqno) -> Work:
+            repaired.add(name)
+            LOG.info("repaired a table", extra=self._fields(name, load=chosen[name].load, rows=rows))
+            return [self._changed(end_repair(chosen[name], rows, event, self._clock.now()))]
+
         faults.point("load.before_rows")
-        first = at.next
         try:
-            rows = at.publish(opened, chosen, self._stop)
+            rows = at.publish(opened, chosen, self._stop, end)
         except (BrokerUnavailable, Fenced):
             raise
         except SourceUnavailable:
@@ -276,23 +283,21 @@ class TableLoads:
             raise
         except ConnectorError as error:
             for name, state in chosen.items():
-                self._stop_load(online, self._requests[name], state, error)
+                if name not in repaired:
+                    self._stop_load(online, self._requests[name], state, error)
             if online.encoder.open:  # the next epoch voids the event
                 raise SourceUnavailable("a table could not be read within its event") from error
             return
         if rows is None:
             return
         faults.point("load.mid_round")
-        upto = Seqno(at.next - 1)
         for name, state in chosen.items():
-            state = replace(state, rows=state.rows + rows[name])  # noqa: PLW2901
             if name not in opened.repaired:
-                self._record(at, opened.round, name, state)
+                self._record(at, opened.round, name, replace(state, rows=state.rows + rows[name]))
             elif failed := opened.round.failed(name):
                 self._stop_load(online, self._requests[name], state, failed)
-            else:
-                online.publisher.put([self._changed(end_repair(state, first, upto, self._clock.now()))])
-                LOG.info("repaired a table", extra=self._fields(name, load=state.load, rows=state.rows))
+            elif name not in repaired:  # the stream has changed all of its rows
+                online.publisher.put(end(name, 0, NO_SEQNO))
         self._stop_missing(online, opened.round)
         seconds = self._clock.monotonic() - began
         total = sum(rows.values())

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Final
 
+from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConnectorError, PreflightError
@@ -44,7 +45,9 @@ class Mending:
         Raises:
             BrokerUnavailable, TargetUnavailable: a server does not answer.
         """
+        faults.point("repair.before_request")
         send_requests(self._config, list(requests.values()))
+        faults.point("repair.after_request")
         failed: dict[str, str] = {}
         lasts: dict[str, Seqno] = {}
         for states, applied in self._progress():

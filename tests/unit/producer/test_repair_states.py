@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -47,9 +47,9 @@ def test_repair_of_a_table_with_another_key_stops(columns: tuple[str, ...]) -> N
     assert stopped.value.where["table"] == NAME
 
 
-def test_ended_repair_names_the_events_of_its_round_if_it_has_rows() -> None:
+def test_ended_repair_names_its_event() -> None:
     state = begun(Opened())
-    ended = end_repair(replace(state, rows=2), Seqno(40), Seqno(41), 9)
-    assert (ended.state, ended.begin, ended.last, ended.at) == (LoadState.ENDED, 40, 41, 9)
-    without = end_repair(state, Seqno(40), Seqno(39), 9)
+    ended = end_repair(state, 2, Seqno(40), 9)
+    assert (ended.state, ended.rows, ended.begin, ended.last, ended.at) == (LoadState.ENDED, 2, 40, 40, 9)
+    without = end_repair(state, 0, NO_SEQNO, 9)
     assert (without.state, without.begin, without.last) == (LoadState.ENDED, NO_SEQNO, NO_SEQNO)
