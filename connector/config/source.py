@@ -156,6 +156,13 @@ class Source(Section):
             raise ValueError("filters.tables apply to rows: with statements=keep the changed rows are unknown")
         if self.records.dir is not None and self.statements == "keep":
             raise ValueError("records complete rows: with statements=keep the changed rows are unknown")
+        if self.records.dir is not None and self.ignore_server_ids:
+            raise ValueError("records: with ignore_server_ids rows change that the record store does not see")
+        rows = {"insert", "update", "delete"}
+        if self.records.dir is not None and any(not rows.issubset(rule.actions) for rule in self.filters.tables):
+            raise ValueError(
+                "records: with a rule whose actions leave out rows the record store does not see all changes"
+            )
         if self.rows_query_bytes and any(rule.drop or rule.mask for rule in self.filters.tables):
             raise ValueError("rows_query_bytes: texts of statements hold the values that rules drop or mask")
         return self

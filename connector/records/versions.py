@@ -129,8 +129,7 @@ class Versions:
         self._state = State(log_id) if stored is None else State.from_json(stored)
         self._seqno = self._state.seqno  # newer than the state's after events of its last epoch
         self._epoch = self._state.epoch_of(self._seqno)
-        self.new = stored is None
-        if not self.new:
+        if stored is not None:
             self._undo(self.state.seqno)  # an event that was open has no end
 
     @property
@@ -247,11 +246,6 @@ class Versions:
         self._write()
         yield from self._database.items(prefix, prefix + b"\xff" * 64)
 
-    def delete_prefix(self, prefix: bytes) -> None:
-        """Delete keys that begin so for good: nothing refers to them any more."""
-        self._write()
-        self._database.delete_range(prefix, prefix + b"\xff" * 64)
-
     @property
     def size(self) -> int:
         """Bytes on disk."""
@@ -275,8 +269,10 @@ class Versions:
             return
         self._closed = True
         self.open.clear()
-        self._write(sync=True)
-        self._database.close()
+        try:
+            self._write(sync=True)
+        finally:
+            self._database.close()
 
     def _replace(self, seqno: Seqno) -> None:
         parts, grown = replaced(self.open, self.known, self._dirty)
@@ -300,7 +296,6 @@ class Versions:
                 puts.append((key, version))
         puts.append((STATE, self.state.to_json()))
         self._database.write(puts, deletes, sync=sync)
-        self.new = False
         self._unwritten, self._unwritten_bytes = [], 0
         self._dirty.clear()
         if self._known_bytes > self._cache_bytes:
