@@ -330,13 +330,14 @@ def test_dry_run_shows_tables_rows_and_chunks_without_kafka(
     monkeypatch.setenv("THL_SOURCE__SNAPSHOT__CHUNK_ROWS", "100")
     monkeypatch.setenv("THL_KAFKA__BOOTSTRAP", "127.0.0.1:1")  # nothing listens there
     assert thl(["produce", "--dry-run", "--set", "source.snapshot.max_rows_per_second=2"]) == 0
-    total, purge, composite, keyless, numbers, limited = sorted(capsys.readouterr().out.splitlines())
+    total, limited, others, purge, composite, keyless, numbers = sorted(capsys.readouterr().out.splitlines())
     assert composite.startswith(f"{name}.composite: about 1024 rows, ")
-    assert composite.endswith(" MB, in about 10 chunks by a, b")
-    assert keyless.endswith(" MB, as a whole")
-    assert numbers.endswith(" MB, in about 10 chunks by n")
+    assert composite.endswith(" MB, in about 512 chunks by a, b")
+    assert keyless.endswith(" in which transactions wait, because it has no primary key")
+    assert numbers.endswith(" MB, in about 512 chunks by n")
     assert "3 tables, about 3072 rows, " in total
-    assert "at least 1536 s" in limited
+    assert limited == "Expected: about 1536 s, by source.snapshot.max_rows_per_second (2)"
+    assert "Kafka" in others
     assert "binary log" in purge
 
 
