@@ -13,10 +13,12 @@ from urllib.parse import unquote
 
 from connector.clock import Clock, SystemClock
 from connector.config.model import Config
+from connector.config.target_url import FORMS
 from connector.errors import ConfigError
 from connector.mysql.transforms.filters import Filter
 from connector.patterns import glob
 from connector.verify.compare import NAMED, compare
+from connector.verify.mysql import MySqlReader
 from connector.verify.postgres import PostgresReader
 from connector.verify.report import Difference, DifferenceKind, Report, TableReport
 from connector.verify.rules import comparable
@@ -117,9 +119,9 @@ def open_reader(config: Config) -> TargetReader:
         return SqliteReader(Path(unquote(url.removeprefix("sqlite:///").partition("?")[0])))
     if url.startswith(("postgresql:", "postgres:")):
         return PostgresReader(url)
-    raise ConfigError(
-        "target.url has an unknown scheme", hint="sqlite:///file or postgresql://user:password@host/database"
-    )
+    if url.startswith(("mysql:", "mariadb:")):
+        return MySqlReader(url)
+    raise ConfigError("target.url has an unknown scheme", hint=FORMS)
 
 
 def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, ComparedTable | None]:

@@ -38,7 +38,7 @@ OUTSIDE = ("connector/verify/*", "connector/status/*", "connector/demo/*", "conn
 HOMES: dict[str, tuple[str, ...]] = {
     "confluent_kafka": ("connector/kafka/*",),
     "confluent_kafka.Consumer": ("connector/kafka/consumer.py",),
-    "pymysql": ("connector/mysql/*", *OUTSIDE),
+    "pymysql": ("connector/mysql/*", "connector/targets/mysql/*", *OUTSIDE),
     "pymysqlreplication": ("connector/mysql/*", *OUTSIDE),
     "pyspark": ("connector/spark/*", "spark_apps/*"),
     "rocksdict": ("connector/records/*",),

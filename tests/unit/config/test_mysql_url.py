@@ -1,0 +1,56 @@
+"""URLs of MySQL targets, and the options that such a target refuses."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from connector.config.apply import Target
+from connector.config.target_url import MySqlAddress, mysql_address, target_kind
+from connector.errors import ConfigError
+from connector.targets.mysql.connection import unverified
+
+
+def test_url_is_read_with_its_parameters() -> None:
+    found = mysql_address("mysql://u%40x:p%2Fw@db.example:3307/?ssl_mode=VERIFY_CA&ssl_ca=/etc/ca.pem")
+    assert found == MySqlAddress("db.example", 3307, "u@x", "p/w", "verify_ca", "/etc/ca.pem")
+
+
+def test_defaults_are_the_port_and_tls_that_leaves_this_machine() -> None:
+    assert mysql_address("mariadb://u@db.example").port == 3306
+    assert mysql_address("mysql://u:p@db.example").tls == "preferred"
+    assert mysql_address("mysql://u:p@127.0.0.1").tls == "disabled"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://db.example",
+        "mysql://u:secret@",
+        "mysql://u:secret@db/shop",
+        "mysql://u:secret@db:port",
+        "mysql://u:secret@db?ssl_mode=some",
+        "mysql://u:secret@db?charset=latin1",
+    ],
+)
+def test_malformed_url_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        mysql_address(url)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("scheme", ["mysql", "mariadb"])
+def test_both_schemes_name_the_same_kind(scheme: str) -> None:
+    assert target_kind(f"{scheme}://u@db") == "mysql"
+
+
+@pytest.mark.parametrize("option", [{"writers": 2}, {"indexes": "all"}])
+def test_options_of_postgresql_are_refused_by_name(option: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(option))):
+        Target.model_validate({"url": SecretStr("mysql://u@db"), **option})
+
+
+def test_password_to_an_unverified_server_is_told() -> None:
+    assert "ssl_mode is preferred" in unverified("mysql://u:p@db.example")
+    assert unverified("mysql://u:p@db.example?ssl_mode=verify_identity") == ""
+    assert unverified("mysql://u:p@localhost") == ""
