@@ -8,7 +8,7 @@
 - `source_ddl`: the statements of the source as it executed them.
 - `table_facts`: what a table does with rows by itself.
 - `rows`: applies row changes, and names the rows that a change does not find.
-- `parts`: rows of which the log has only some columns.
+- `partial_rows`: rows of which the log has only some columns.
 - `literals`: single values as literals.
 - `marks`: the keys that were written since a table's load began.
 - `commit_statements`: the statements of a commit that write the bookkeeping.

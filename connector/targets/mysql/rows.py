@@ -3,7 +3,7 @@
 Changed rows are deleted and inserted again, many in a statement: unique values may swap, and one statement form serves
 full images of any kind. Foreign keys are not checked in the applier's session, so a delete has no further effects but
 those of triggers. Rows of which the log has only some columns, and that cannot be changed in place, are copied to a
-temporary table, changed there and inserted again (`Parts`).
+temporary table, changed there and inserted again (`PartialRows`).
 
 Rows of a table without a key are deleted one image after the other, as many as the log has, by comparing all columns;
 where equal values can be stored in different bytes, these are compared, too. Metadata columns are not compared; if the
@@ -30,7 +30,7 @@ from connector.targets.mysql.errors import code_of
 from connector.targets.mysql.literals import equals, shown, value_literal
 from connector.targets.mysql.marks import same_key, unique_indexes
 from connector.targets.mysql.names import names, own, quoted, table_name
-from connector.targets.mysql.parts import Parts
+from connector.targets.mysql.partial_rows import PartialRows
 from connector.targets.mysql.sql_values import NotALiteral, value_rows
 from connector.targets.mysql.table_facts import TableFacts
 from connector.targets.mysql.types import literal_kinds
@@ -88,9 +88,9 @@ class RowWriter:
         """
         net = self._net
         self._session.query(_SAVEPOINT)
-        moved = Parts(self, "thl_moved", net.partial.moved) if net.partial and len(net.partial.moved) else None
+        moved = PartialRows(self, "thl_moved", net.partial.moved) if net.partial and len(net.partial.moved) else None
         copies = moved is not None or (net.partial is not None and len(net.partial.changed) and self._has_unique())
-        changed = Parts(self, "thl_changed", net.partial.changed) if copies and net.partial is not None else None
+        changed = PartialRows(self, "thl_changed", net.partial.changed) if copies and net.partial is not None else None
         if moved is not None:
             moved.take(must_exist=True)
         if changed is not None:
@@ -230,7 +230,7 @@ class RowWriter:
             for index, value in zip(self._key, base, strict=True)
         )
 
-    def _delete_holders(self, parts: list[Parts]) -> None:
+    def _delete_holders(self, parts: list[PartialRows]) -> None:
         """Delete rows that are older than the load and hold a value that a new row has in a unique index.
 
         The source has no such row: it is read later, or has gone.

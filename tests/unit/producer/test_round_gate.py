@@ -84,7 +84,7 @@ def test_round_begins_where_the_source_shows_no_reason_to_wait(bench: Bench, cap
 
 
 def test_pause_is_logged_once_with_its_reason_and_so_is_its_end(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "connector")
     for _ in range(5):
         assert not bench.opens(LAG)
         assert bench.gate.admitted([ONE]) == []  # the source is not asked at each turn
@@ -97,7 +97,7 @@ def test_pause_is_logged_once_with_its_reason_and_so_is_its_end(bench: Bench, ca
 
 
 def test_lag_around_its_limit_does_not_fill_the_log(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "connector")
     for _ in range(20):
         bench.opens(LAG)
         bench.opens(None)
@@ -125,7 +125,7 @@ def test_stream_that_catches_up_is_no_warning_at_first(bench: Bench, caplog: pyt
 
 
 def test_source_that_does_not_say_is_no_reason_to_begin(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "connector")
     assert not bench.opens(MissingPrivilege("the user lacks a privilege"))
     assert "the user lacks a privilege" in [vars(one).get("why") for one in caplog.records]
     assert bench.opens(None)

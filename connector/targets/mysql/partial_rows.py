@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from connector.targets.mysql.rows import RowWriter
 
 
-class Parts:
+class PartialRows:
     """Rows of which the log has only some columns, in a temporary table, which no other session sees.
 
     Args:
