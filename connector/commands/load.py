@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from connector.log.epochs.loads import LoadRequest
     from connector.log.epochs.newest_load import NewestLoad
     from connector.log.transaction.layout import TableName
-    from connector.mysql.snapshot.information_schema import SourceTable
+    from connector.mysql.snapshot.loadable import LoadCandidate
     from connector.mysql.transforms.filters import Filter
 
 POLL_SECONDS = 1.0
@@ -126,14 +126,14 @@ def _asked_for(
     """The requests to load the captured tables of the source that patterns name.
 
     Raises:
-        PreflightError: there is no log, or a pattern names no captured table.
+        PreflightError: there is no log, a pattern names no captured table, or one that cannot be loaded.
     """
     from connector.errors import PreflightError
     from connector.kafka.requests import new_load
     from connector.log.epochs.loads import LoadRequest, targets_with_unfinished
     from connector.mysql.server.connection import session
     from connector.mysql.server.source_facts import read_facts
-    from connector.mysql.snapshot.information_schema import read_tables
+    from connector.mysql.snapshot.loadable import Purpose, candidates, captured, refuse_unloadable
     from connector.mysql.transforms.filters import Filter
 
     if control.log is None:
@@ -141,55 +141,23 @@ def _asked_for(
             "there is no log: the first `thl produce` begins with a load of all tables", service=config.service
         )
     with session(config.source) as connection:
-        captured = Filter.of(config.source, read_facts(connection).lower_case_table_names)
-        tables = {
-            table.layout.name: table
-            for table in read_tables(connection, captured)
-            if "insert" in captured.actions(*table.layout.name)
-        }
-    together: dict[TableName, list[SourceTable]] = {}  # by published name
-    for table in tables.values():
-        together.setdefault(captured.published_name(table.layout.name), []).append(table)
+        filter = Filter.of(config.source, read_facts(connection).lower_case_table_names)
+        tables = captured(candidates(connection), filter)
     hint = "source.filters decides what is captured"
-    named = _matching(patterns, list(tables), "the source has no captured table", hint, captured)
+    named = _matching(patterns, [one.name for one in tables], "the source has no captured table", hint, filter)
+    together: dict[TableName, list[LoadCandidate]] = {filter.published_name(name): [] for name in named}
+    for table in tables:
+        together.get(filter.published_name(table.name), []).append(table)
+    refuse_unloadable([table for group in together.values() for table in group], filter, Purpose.AGAIN)
     requests = []
-    for published in dict.fromkeys(map(captured.published_name, named)):
-        _check_loadable(together[published], captured)
+    for published, group in together.items():
         load = new_load()
-        for name in (table.layout.name for table in together[published]):
+        for name in (table.name for table in group):
             meant = targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped)
             requests.append(
                 LoadRequest(table=name, load=load, asked_at=now, asked_by=who(), published=published, targets=meant)
             )
     return requests
-
-
-def _check_loadable(tables: Sequence[SourceTable], captured: Filter) -> None:
-    """Check that the tables that are published under one name can be loaded.
-
-    Raises:
-        PreflightError: a target could not begin the load, or would delete rows that the rules keep.
-    """
-    from connector.errors import PreflightError
-
-    names = ", ".join(str(table.layout.name) for table in tables)
-    actions = [captured.actions(*table.layout.name) for table in tables]
-    if not any("ddl" in each for each in actions):
-        raise PreflightError(
-            "a load begins with the table's definition, and source.filters.tables does not publish it",
-            hint="add ddl to its actions",
-            tables=names,
-        )
-    if not all("delete" in each for each in actions):
-        raise PreflightError(
-            "the load would delete the rows that are no longer on the source, which source.filters.tables keeps",
-            hint="add delete to the actions of the table, or correct the target by hand",
-            tables=names,
-        )
-    if len(tables) > 1 and not all(table.layout.key for table in tables):
-        raise PreflightError(
-            "tables that are published under one name cannot be loaded without a primary key", tables=names
-        )
 
 
 def _asked_to_end(control: ControlState, patterns: Sequence[str], now: int) -> list[LoadRequest]:

@@ -26,7 +26,7 @@ from typing import Final
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, SourceChanged, SourceUnavailable
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced, SourceChanged, SourceUnavailable
 from connector.kafka.requests import new_load
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
@@ -53,7 +53,6 @@ POSTPONED: Final = 10.0  # seconds for which a table that is locked is left out 
 WARN_EVERY: Final = 10  # such rounds
 SPOILED_ROUNDS: Final = 3  # after which a round gets a lock
 REASON_CHARACTERS: Final = 1000
-WITHOUT_TRANSACTIONS: Final = "a table whose engine has no transactions cannot be read consistently"
 
 
 class TableLoads:
@@ -253,8 +252,8 @@ class TableLoads:
             table = opened.round.tables.get(request.table)
             if table is None or opened.loads.get(request.table) != request.load:
                 continue
-            if not table.transactional:
-                self._stop_load(online, request, state, PreflightError(WITHOUT_TRANSACTIONS, table=request.table))
+            if table.refusal is not None:
+                self._stop_load(online, request, state, table.refusal)
                 continue
             usable = opened.round.brief or not (opened.all_spoiled or table.published in opened.spoiled)
             if request.table in opened.repaired:
