@@ -235,30 +235,21 @@ def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
     from connector.clock import SystemClock
     from connector.errors import PreflightError, escaped
     from connector.kafka.log_reader import LogReader
-    from connector.log.epochs.loads import LoadState
-    from connector.log.epochs.newest_load import WAITING, NewestLoad
+    from connector.log.epochs.newest_load import outcome
 
     clock = SystemClock()
-    waiting = {request.table: request for request in requests}
+    waiting = list(requests)
     while waiting:
         with LogReader(config, high_watermark=False) as reader:
             control = reader.control()
-        for newest in NewestLoad.each(control.load_requests, control.loads, control.trapped):
-            asked = waiting.get(newest.table)
-            if asked is None or newest.asked_at < asked.asked_at:  # our request is not committed yet
-                continue
-            if newest.load != asked.load:
-                raise PreflightError(
-                    f"another load of {newest.table} was asked for meanwhile, which takes the place of this one",
-                    hint="thl load --status",
-                    service=config.service,
-                )
-            if newest.state in (WAITING, LoadState.LOADING):
-                continue
-            del waiting[newest.table]
-            if newest.state != LoadState.ENDED and not asked.cancel:
-                what = f"the load of {newest.table} was {newest.state}"
-                raise PreflightError(f"{what}: {newest.why}" if newest.why else what, service=config.service)
-            click.echo(escaped(f"{newest.table}: {newest.state}, {newest.rows or 0} rows"))
+        for asked in list(waiting):
+            try:
+                ended = outcome(asked, control)
+            except PreflightError as error:
+                error.where = {"service": config.service, **error.where}
+                raise
+            if ended is not None:
+                waiting.remove(asked)
+                click.echo(escaped(f"{ended.table}: {ended.state}, {ended.rows or 0} rows"))
         if waiting:
             clock.sleep(POLL_SECONDS)
