@@ -4,9 +4,9 @@
 - `stage`: starts the servers, `thl produce` and `thl apply`.
 - `shop`: the shop's tables.
 - `rows`: random rows from a seed.
-- `load`: a mixed load from several connections.
-- `traffic`: the load's transactions.
-- `chaos`: a huge transaction, and tables that change under the load.
+- `workload`: a mixed workload from several connections.
+- `traffic`: the workload's transactions.
+- `chaos`: a huge transaction, and tables that change meanwhile.
 - `probe`: reads the target while it is written.
 - `screen`: shows progress on a terminal.
 """

@@ -1,11 +1,11 @@
-"""Disturbs replication: one huge transaction, and tables that change under the load."""
+"""Disturbs replication: one huge transaction, and tables that change meanwhile."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from connector.demo.load import Connect
 from connector.demo.shop import SCHEMA
+from connector.demo.workload import Connect
 
 _DIGITS: Final = "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL"
 _DIGITS_TABLE: Final = (

@@ -1,4 +1,4 @@
-"""The demo's scenario, in order: servers, a filled shop, an initial load, a load with kills and DDL, the comparison."""
+"""The demo in order: servers, a filled shop, an initial load, a workload with kills and DDL, the comparison."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 
 from connector.clock import Clock
 from connector.config.loading import load as load_config
-from connector.demo import chaos
-from connector.demo import load as shop_load
+from connector.demo import chaos, workload
 from connector.demo.probe import TargetProbe, applied_once, latencies, probe
 from connector.demo.stage import Stage, build
 from connector.errors import SandboxError
@@ -27,7 +26,7 @@ class Scale:
         huge: rows of the one huge transaction.
         workers: number of connections that run transactions.
         rate: transactions per second of each worker.
-        seconds: duration of the load.
+        seconds: duration of the workload.
     """
 
     customers: int = 4000
@@ -73,14 +72,14 @@ class Scenario:
 
     def __init__(self, folder: Path, scale: Scale, clock: Clock, report: Callable[[str], None]) -> None:
         self.stage: Stage | None = None
-        self.load: shop_load.ShopLoad | None = None
+        self.workload: workload.ShopWorkload | None = None
         self._folder = folder
         self._scale = scale
         self._clock = clock
         self._report = report
 
     def run(self) -> DemoResult:
-        """Start the servers, load, disturb, and compare source and target.
+        """Start the servers, write, disturb, and compare source and target.
 
         Raises:
             ConnectorError: a server or process did not start or ended by itself, or events did not arrive in time.
@@ -88,16 +87,16 @@ class Scenario:
         scale = self._scale
         self._report("starting MySQL and Kafka")
         stage = self.stage = build(self._folder)
-        connect = shop_load.connector(stage.mysql.host, stage.mysql.port, stage.mysql.user, stage.mysql.password)
+        connect = workload.connector(stage.mysql.host, stage.mysql.port, stage.mysql.user, stage.mysql.password)
         self._report(f"filling a shop: {scale.customers + scale.products + scale.clicks:,} rows in six tables")
-        shop_load.create(connect)
-        shop_load.fill(connect, seed=1, customers=scale.customers, products=scale.products, clicks=scale.clicks)
+        workload.create(connect)
+        workload.fill(connect, seed=1, customers=scale.customers, products=scale.products, clicks=scale.clicks)
 
-        self._report("thl produce and thl apply start; the load starts with them")
-        load = self.load = shop_load.ShopLoad(connect, self._clock, seed=2, rate=scale.rate)
+        self._report("thl produce and thl apply start; the workload starts with them")
+        running = self.workload = workload.ShopWorkload(connect, self._clock, seed=2, rate=scale.rate)
         stage.producer.start()
         stage.applier.start()
-        load.start(scale.workers)
+        running.start(scale.workers)
         started = self._clock.monotonic()
         self._until(lambda: probe(stage.target).loaded, "the initial load", 180)
         self._report(f"initial load is in at seqno {probe(stage.target).seqno}; the target is consistent")
@@ -105,14 +104,14 @@ class Scenario:
         calm = self._clock.now()
 
         shaken = 0
-        for share, what in self._timeline(connect, load):
+        for share, what in self._timeline(connect, running):
             self._wait(began, share)
             shaken = shaken or self._clock.now()
             what()
         self._wait(began, 1.0)
-        load.stop()
+        running.stop()
         seconds = self._clock.monotonic() - started
-        self._report(f"load ends after {load.transactions:,} transactions")
+        self._report(f"workload ends after {running.transactions:,} transactions")
 
         executed = self._executed(connect)
         self._until(lambda: executed.issubset(GtidSet.parse(probe(stage.target).gtid_set)), "the rest", 180)
@@ -120,7 +119,7 @@ class Scenario:
         return DemoResult(
             verified=verify(load_config(stage.config)),
             state=probe(stage.target),
-            transactions=load.transactions,
+            transactions=running.transactions,
             load_seconds=seconds,
             kills=stage.producer.kills + stage.applier.kills,
             once=applied_once(stage.target),
@@ -128,9 +127,9 @@ class Scenario:
         )
 
     def _timeline(
-        self, connect: shop_load.Connect, load: shop_load.ShopLoad
+        self, connect: workload.Connect, running: workload.ShopWorkload
     ) -> tuple[tuple[float, Callable[[], None]], ...]:
-        """Return the disturbances, each with its time as a fraction of the load's duration."""
+        """Return the disturbances, each with its time as a fraction of the workload's duration."""
         stage = self.stage
         if stage is None:
             raise SandboxError("the demo's servers are not started")
@@ -144,7 +143,7 @@ class Scenario:
             self._report(f"one transaction of {self._scale.huge:,} rows is committed")
 
         def rename() -> None:
-            chaos.rename_two(connect, load.names)
+            chaos.rename_two(connect, running.names)
             self._report("payments and clicks are renamed in one statement")
 
         def make_and_drop() -> None:
@@ -189,7 +188,7 @@ class Scenario:
             self.stage.applier.check()
 
     @staticmethod
-    def _executed(connect: shop_load.Connect) -> GtidSet:
+    def _executed(connect: workload.Connect) -> GtidSet:
         with connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@GLOBAL.gtid_executed")
             return GtidSet.parse(cursor.fetchone()[0].replace("\n", ""))

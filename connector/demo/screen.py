@@ -35,11 +35,11 @@ def show(folder: Path, scale: Scale, console: Console) -> bool:
 def _now(scenario: Scenario) -> Table:
     """Return the progress line: the positions of source and target."""
     table = Table.grid(padding=(0, 2))
-    if scenario.stage and scenario.load:
+    if scenario.stage and scenario.workload:
         state = probe(scenario.stage.target)
         table.add_row(
             "source",
-            f"{scenario.load.transactions:,} transactions",
+            f"{scenario.workload.transactions:,} transactions",
             "target",
             f"seqno {state.seqno:,}, {state.rows:,} rows",
             "consistent" if state.consistent else "initial load",
@@ -50,7 +50,7 @@ def _now(scenario: Scenario) -> Table:
 def _report(console: Console, outcome: DemoResult, seconds: float, folder: Path) -> None:
     events = outcome.state.seqno + 1
     table = Table(show_header=False, box=None, padding=(0, 2))
-    table.add_row("transactions of the load", f"{outcome.transactions:,} in {outcome.load_seconds:.0f} s")
+    table.add_row("transactions of the workload", f"{outcome.transactions:,} in {outcome.load_seconds:.0f} s")
     table.add_row("events applied", f"{events:,}, {'each exactly once' if outcome.once else 'NOT each exactly once'}")
     table.add_row("row changes applied", f"{outcome.state.rows:,}")
     table.add_row(

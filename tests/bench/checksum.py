@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import psycopg
 
-from connector.demo.load import Connect
+from connector.demo.workload import Connect
 
 _SOURCE = "SELECT COUNT(*), SUM(CAST(CONV(LEFT(SHA2({row}, 256), 8), 16, 10) AS UNSIGNED)) FROM {table}"
 _TARGET = (

@@ -19,8 +19,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connector.config.loading import load as load_config
 from connector.config.model import Config
-from connector.demo.load import Connect
 from connector.demo.stage import Worker
+from connector.demo.workload import Connect
 from connector.verify import verify
 from tests.bench.drain import APPLIER, PRODUCER
 from tests.bench.meter import Meter, Usage

@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from connector.demo.load import Connect
+from connector.demo.workload import Connect
 from tests.bench.workload import SCHEMA
 
 _SLICE = 1.0  # seconds after which a stop is noticed

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from connector.demo.load import Connect
+from connector.demo.workload import Connect
 from tests.bench import workload
 from tests.bench.drain import PRODUCER, PUBLISHED, drain
 from tests.bench.logcount import count

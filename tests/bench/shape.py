@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from connector.demo.load import Connect
+from connector.demo.workload import Connect
 
 WARM_ROWS = 300_000  # in the log before what is measured: a JVM is slow at first
 FILTER = ["grow*"]

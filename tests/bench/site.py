@@ -18,7 +18,7 @@ import yaml
 from connector.clock import SystemClock
 from connector.config.loading import load as load_config
 from connector.config.model import Config
-from connector.demo import load as shop_load
+from connector.demo import workload as shop
 from connector.demo.stage import Worker, configuration
 from connector.sandbox.kafka import KafkaBroker
 from connector.sandbox.mysql import MySqlServer
@@ -72,7 +72,7 @@ class Site:
     kafka: KafkaBroker
     postgres: PostgresServer
     values: Values
-    connect: shop_load.Connect
+    connect: shop.Connect
 
     def worker(self, command: str, **sections: Values) -> tuple[Worker, Gauges]:
         """Of the site's one service on PostgreSQL's own database."""
@@ -125,8 +125,8 @@ def site(mysql_settings: Mapping[str, str] | None = None) -> Iterator[Site]:
             values["service"] = "bench"
             values["source"] |= {"start": "earliest", "filters": {"do": [workload.SCHEMA]}}
             values["target"]["audit"] = False
-            connect = shop_load.connector(mysql.host, mysql.port, mysql.user, mysql.password)
-            workload.create(connect)
+            connect = shop.connector(mysql.host, mysql.port, mysql.user, mysql.password)
+            shop.create(connect)
             yield Site(folder, mysql, kafka, postgres, values, connect)
         finally:
             for server in servers:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from connector.demo.load import Connect
+from connector.demo.workload import Connect
 
 SCHEMA = "bench"
 KINDS = ("bulk", "oltp", "cold")

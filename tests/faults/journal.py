@@ -9,8 +9,8 @@ from typing import Final
 
 from pymysql.cursors import Cursor
 
-from connector.demo.load import Connect
 from connector.demo.shop import SCHEMA
+from connector.demo.workload import Connect
 
 CREATE: Final = "CREATE TABLE journal (entry BIGINT NOT NULL, note VARCHAR(2000) NOT NULL)"
 FLOOD_ROWS: Final = 2400  # of 2000 bytes: more than the applier keeps in memory of an unfinished event

@@ -1,4 +1,4 @@
-"""The setup of a fault run: real servers, producer and applier as processes, a load, and the final comparison.
+"""The setup of a fault run: real servers, producer and applier as processes, a workload, and the final comparison.
 
 The proof: every table of source and target equal; every seqno in thl_applied exactly once (it is written in the same
 target transaction as the data); an append-only table without a key equal; nothing left in staging; no process of the
@@ -23,7 +23,7 @@ import yaml
 
 from connector.clock import SystemClock
 from connector.config.loading import load as load_config
-from connector.demo import load as shop_load
+from connector.demo import workload
 from connector.demo.stage import SERVICE, Worker, configuration
 from connector.demo.traffic import KINDS
 from connector.errors import SparkUnavailable
@@ -65,7 +65,7 @@ class Rig:
     Args:
         folder: everything lies here.
         mysql, kafka, postgres: running.
-        seed: seed of the rows and of the load.
+        seed: seed of the rows and of the workload.
         cluster: running; the applier's Spark. None: Spark's local mode.
         partitions: partitions of the log.
     """
@@ -89,15 +89,15 @@ class Rig:
         self._partitions = partitions
         self.random = Random(seed)
         self.kills: Counter[str] = Counter()
-        self.connect = shop_load.connector(mysql.host, mysql.port, mysql.user, mysql.password)
-        self.load: shop_load.ShopLoad | None = None
+        self.connect = workload.connector(mysql.host, mysql.port, mysql.user, mysql.password)
+        self.workload: workload.ShopWorkload | None = None
         self._began = CLOCK.monotonic()
         self._workers: list[Worker] = []
         self._bereaved: list[psutil.Process] = []
         self._services = 0
-        shop_load.create(self.connect)
+        workload.create(self.connect)
         journal.create(self.connect)
-        shop_load.fill(self.connect, seed=seed, customers=1000, products=200, clicks=2000)
+        workload.fill(self.connect, seed=seed, customers=1000, products=200, clicks=2000)
         self.renew()
 
     def renew(self) -> None:
@@ -141,7 +141,7 @@ class Rig:
         return made
 
     def start(self) -> None:
-        """Start producer, applier and load; return when the initial load is on the target."""
+        """Start producer, applier and workload; return when the initial load is on the target."""
         self.producer.start()
         self.applier.start()
         self.resume()
@@ -158,17 +158,19 @@ class Rig:
         self.tell(f"kill -9: {name}")
 
     def resume(self) -> None:
-        """Start the load, unless it runs."""
-        if self.load is None:
+        """Start the workload, unless it runs."""
+        if self.workload is None:
             seed = self.random.randrange(10**6)
-            self.load = shop_load.ShopLoad(self.connect, CLOCK, seed=seed, rate=RATE, kinds=(*KINDS, journal.append))
-            self.load.start(WORKERS)
+            self.workload = workload.ShopWorkload(
+                self.connect, CLOCK, seed=seed, rate=RATE, kinds=(*KINDS, journal.append)
+            )
+            self.workload.start(WORKERS)
 
     def pause(self) -> None:
-        """Stop the load."""
-        if self.load is not None:
-            self.load.stop()
-            self.load = None
+        """Stop the workload."""
+        if self.workload is not None:
+            self.workload.stop()
+            self.workload = None
 
     def flood(self) -> None:
         """Insert one large transaction."""
@@ -199,7 +201,7 @@ class Rig:
         self.until(lambda: self.witness.look().seqno >= goal, f"{events} further events")
 
     def prove(self) -> Report:
-        """Stop the load, wait for the last rows, and compare source and target."""
+        """Stop the workload, wait for the last rows, and compare source and target."""
         self.pause()
         with self.connect() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT @@GLOBAL.gtid_executed")
@@ -250,7 +252,7 @@ class Rig:
             reached: the condition.
             what: what is waited for, for the error.
             seconds: to wait.
-            ends: the load has ended: as long as events are applied, the time begins again.
+            ends: the workload has ended: as long as events are applied, the time begins again.
         """
         deadline = CLOCK.monotonic() + seconds
         seqno = NO_SEQNO

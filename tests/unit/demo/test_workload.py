@@ -1,4 +1,4 @@
-"""The load's threads, against a connection that runs nothing."""
+"""The workload's threads, against a connection that runs nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from pymysql.cursors import Cursor
 
 from connector.clock import SystemClock
-from connector.demo import load
-from connector.demo.load import ShopLoad
+from connector.demo import workload
+from connector.demo.workload import ShopWorkload
 
 
 def deadlock(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
@@ -22,8 +22,8 @@ def deadlock(cursor: Cursor, random: Random, names: Mapping[str, str]) -> None:
 
 
 def test_threads_that_lose_races_do_not_disturb_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load._RETRYING, "sleep", lambda _: None)
-    made = ShopLoad(MagicMock(), SystemClock(), seed=1, rate=1e9, kinds=(deadlock,))
+    monkeypatch.setattr(workload._RETRYING, "sleep", lambda _: None)
+    made = ShopWorkload(MagicMock(), SystemClock(), seed=1, rate=1e9, kinds=(deadlock,))
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:

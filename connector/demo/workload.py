@@ -1,4 +1,4 @@
-"""A mixed load on the shop from several connections.
+"""A mixed workload on the shop from several connections.
 
 Every worker is a thread with a connection and a seed of its own. Table names that DDL changes are looked up at each
 transaction. A transaction that loses the race against a RENAME is tried again, as an application would.
@@ -75,7 +75,7 @@ def fill(connect: Connect, *, seed: int, customers: int, products: int, clicks: 
 
 
 @dataclass
-class ShopLoad:
+class ShopWorkload:
     """Runs transactions on the shop in several threads.
 
     Args:
@@ -101,7 +101,7 @@ class ShopLoad:
     def start(self, workers: int) -> None:
         """Start this number of workers, each with its own connection."""
         for number in range(workers):
-            thread = threading.Thread(target=self._guard, args=(number,), daemon=True, name=f"load-{number}")
+            thread = threading.Thread(target=self._guard, args=(number,), daemon=True, name=f"workload-{number}")
             self._threads.append(thread)
             thread.start()
 
