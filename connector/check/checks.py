@@ -23,8 +23,9 @@ from connector.fetching.versions import JAVA_LEAST_VERSION
 from connector.kafka.topics import Topics
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.zero_dates import FIRST_ROWS, DateColumn, zero_dates
-from connector.mysql.server.connection import Connection, connect
+from connector.mysql.server.connection import Connection, connect, speaking_to
 from connector.mysql.server.dump import replica_uuid
+from connector.mysql.snapshot.loadable import Purpose, by_reason, candidates, captured, unloadable
 from connector.mysql.transforms.filters import Filter
 from connector.private_files import guarded
 from connector.targets.open import check_target
@@ -98,7 +99,9 @@ def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
                 facts = preflight(connection, source, snapshot=snapshot, replica_uuid=uuid)
             except PreflightError as error:
                 return list(_problems(f"{source.host}:{source.port} answers", error))
-            dates = list(_check_dates(config, connection, Filter.of(source, facts.lower_case_table_names)))
+            filter = Filter.of(source, facts.lower_case_table_names)
+            dates = list(_check_dates(config, connection, filter))
+            loads = list(_check_loads(config, connection, filter, snapshot=snapshot))
     except ConnectorError as error:
         return [failed(SOURCE, error)]
     return [
@@ -106,7 +109,21 @@ def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
         ok(GRANTS, f"the user {source.user} has every privilege that is needed"),
         *(warning(SOURCE, text) for text in facts.warnings),
         *dates,
+        *loads,
     ]
+
+
+def _check_loads(config: Config, connection: Connection, filter: Filter, *, snapshot: bool) -> Iterator[Check]:
+    """Check that the captured tables can be loaded: before an initial load all must, later `thl load` refuses some."""
+    with speaking_to(config.source):
+        tables = candidates(connection)
+    found = unloadable(captured(tables, filter), filter, Purpose.INITIAL if snapshot else Purpose.AGAIN)
+    # Rules that publish only some of a table's changes are the user's choice.
+    for one in by_reason(one for one in found.values() if Purpose.INITIAL in one.reason.purposes):
+        if snapshot:
+            yield failed(SOURCE, one.error)
+        else:
+            yield warning(SOURCE, f"thl load cannot load some tables: {one.error.located}", one.error.hint)
 
 
 def _check_dates(config: Config, connection: Connection, filter: Filter) -> Iterator[Check]:

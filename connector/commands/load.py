@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from connector.log.epochs.control import ControlState
     from connector.log.epochs.loads import LoadRequest
     from connector.log.transaction.layout import TableName
-    from connector.mysql.snapshot.information_schema import SourceTable
+    from connector.mysql.snapshot.loadable import LoadCandidate
     from connector.mysql.transforms.filters import Filter
 
 POLL_SECONDS = 1.0
@@ -140,18 +140,20 @@ def _asked_for(
     """The requests to load the captured tables of the source that patterns name.
 
     Raises:
-        PreflightError: there is no log, or a pattern names no captured table.
+        PreflightError: there is no log, a pattern names no captured table, or one that cannot be loaded.
     """
     from connector.kafka.requests import new_load
     from connector.log.epochs.loads import LoadRequest, targets_with_unfinished
+    from connector.mysql.snapshot.loadable import Purpose, refuse_unloadable
 
-    captured, tables = _captured(config, control)
-    named = _matching(patterns, [table.layout.name for table in tables], *NOT_CAPTURED, captured)
+    filter, tables = _captured(config, control)
+    named = _matching(patterns, [one.name for one in tables], *NOT_CAPTURED, filter)
+    together = _together(filter, tables, named)
+    refuse_unloadable([one for group in together.values() for one in group], filter, Purpose.AGAIN)
     requests = []
-    for published, together in _together(captured, tables, named).items():
-        _check_loadable(together, captured)
+    for published, group in together.items():
         load = new_load()
-        for name in (table.layout.name for table in together):
+        for name in (one.name for one in group):
             meant = targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped)
             requests.append(
                 LoadRequest(table=name, load=load, asked_at=now, asked_by=who(), published=published, targets=meant)
@@ -159,7 +161,7 @@ def _asked_for(
     return requests
 
 
-def _captured(config: Config, control: ControlState) -> tuple[Filter, list[SourceTable]]:
+def _captured(config: Config, control: ControlState) -> tuple[Filter, list[LoadCandidate]]:
     """The captured tables of the source whose rows are published.
 
     Raises:
@@ -168,7 +170,7 @@ def _captured(config: Config, control: ControlState) -> tuple[Filter, list[Sourc
     from connector.errors import PreflightError
     from connector.mysql.server.connection import session
     from connector.mysql.server.source_facts import read_facts
-    from connector.mysql.snapshot.information_schema import read_tables
+    from connector.mysql.snapshot.loadable import candidates, captured
     from connector.mysql.transforms.filters import Filter
 
     if control.log is None:
@@ -178,20 +180,18 @@ def _captured(config: Config, control: ControlState) -> tuple[Filter, list[Sourc
             service=config.service,
         )
     with session(config.source) as connection:
-        captured = Filter.of(config.source, read_facts(connection).lower_case_table_names)
-        tables = read_tables(connection, captured)
-    return captured, [table for table in tables if "insert" in captured.actions(*table.layout.name)]
+        filter = Filter.of(config.source, read_facts(connection).lower_case_table_names)
+        return filter, captured(candidates(connection), filter)
 
 
 def _together(
-    captured: Filter, tables: Sequence[SourceTable], named: Sequence[TableName]
-) -> dict[TableName, list[SourceTable]]:
+    filter: Filter, tables: Sequence[LoadCandidate], named: Sequence[TableName]
+) -> dict[TableName, list[LoadCandidate]]:
     """The tables that are loaded with those that were named, by the name under which they are published."""
-    wanted = dict.fromkeys(map(captured.published_name, named))
-    return {
-        published: [table for table in tables if captured.published_name(table.layout.name) == published]
-        for published in wanted
-    }
+    together: dict[TableName, list[LoadCandidate]] = {filter.published_name(name): [] for name in named}
+    for one in tables:
+        together.get(filter.published_name(one.name), []).append(one)
+    return together
 
 
 def _show_estimate(config: Config, control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
@@ -206,24 +206,26 @@ def _show_estimate(config: Config, control: ControlState, patterns: Sequence[str
     from connector.errors import PreflightError, escaped
     from connector.log.epochs.loads import outstanding
     from connector.mysql.snapshot.estimate import estimate_load
+    from connector.mysql.snapshot.loadable import Purpose, unloadable
 
-    captured, tables = _captured(config, control)
+    filter, tables = _captured(config, control)
     named: list[TableName] = []
     refused: dict[str, str] = {}
     for pattern in patterns:
         try:
-            named += _matching([pattern], [table.layout.name for table in tables], *NOT_CAPTURED, captured)
+            named += _matching([pattern], [one.name for one in tables], *NOT_CAPTURED, filter)
         except PreflightError as error:
             refused[pattern] = f"{error.located}: {error.hint}"
+    together = _together(filter, tables, named)
+    kept_out = unloadable([one for group in together.values() for one in group], filter, Purpose.AGAIN)
     loaded: list[TableName] = []
-    for together in _together(captured, tables, named).values():
-        names = [table.layout.name for table in together]
-        try:
-            _check_loadable(together, captured)
-            loaded += names
-        except PreflightError as error:
-            refused |= {str(name): f"{error.located}: {error.hint}" for name in names}
-    estimate = estimate_load(config.source, captured, SystemClock(), loaded)
+    for published, group in together.items():
+        if published in kept_out:
+            refusal = kept_out[published].error
+            refused |= {str(one.name): f"{refusal.located}: {refusal.hint}" for one in group}
+        else:
+            loaded += [one.name for one in group]
+    estimate = estimate_load(config.source, filter, SystemClock(), loaded)
     estimate = replace(estimate, refused={**refused, **estimate.refused})
     under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads, control.trapped)]
     again = [str(name) for name in loaded if name in under_way]
@@ -233,34 +235,6 @@ def _show_estimate(config: Config, control: ControlState, patterns: Sequence[str
         lines = [*estimate.lines(), *([f"Under way, and to begin again: {', '.join(again)}"] if again else ())]
         click.echo("\n".join(map(escaped, lines)))
     click.get_current_context().exit(estimate.exit_code)
-
-
-def _check_loadable(tables: Sequence[SourceTable], captured: Filter) -> None:
-    """Check that the tables that are published under one name can be loaded.
-
-    Raises:
-        PreflightError: a target could not begin the load, or would delete rows that the rules keep.
-    """
-    from connector.errors import PreflightError
-
-    names = ", ".join(str(table.layout.name) for table in tables)
-    actions = [captured.actions(*table.layout.name) for table in tables]
-    if not any("ddl" in each for each in actions):
-        raise PreflightError(
-            "a load begins with the table's definition, and source.filters.tables does not publish it",
-            hint="add ddl to its actions",
-            tables=names,
-        )
-    if not all("delete" in each for each in actions):
-        raise PreflightError(
-            "the load would delete the rows that are no longer on the source, which source.filters.tables keeps",
-            hint="add delete to the actions of the table, or correct the target by hand",
-            tables=names,
-        )
-    if len(tables) > 1 and not all(table.layout.key for table in tables):
-        raise PreflightError(
-            "tables that are published under one name cannot be loaded without a primary key", tables=names
-        )
 
 
 def _asked_to_end(control: ControlState, patterns: Sequence[str], now: int) -> list[LoadRequest]:
@@ -315,30 +289,21 @@ def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
     from connector.clock import SystemClock
     from connector.errors import PreflightError, escaped
     from connector.kafka.log_reader import LogReader
-    from connector.log.epochs.loads import LoadState
-    from connector.log.epochs.newest_load import NewestLoad
+    from connector.log.epochs.newest_load import outcome
 
     clock = SystemClock()
-    waiting = {request.table: request for request in requests}
+    waiting = list(requests)
     while waiting:
         with LogReader(config, high_watermark=False) as reader:
             control = reader.control()
-        for newest in NewestLoad.each(control.load_requests, control.loads, control.trapped):
-            asked = waiting.get(newest.table)
-            if asked is None or newest.asked_at < asked.asked_at:  # our request is not committed yet
-                continue
-            if newest.load != asked.load:
-                raise PreflightError(
-                    f"another load of {newest.table} was asked for meanwhile, which takes the place of this one",
-                    hint="thl load --status",
-                    service=config.service,
-                )
-            if newest.under_way:
-                continue
-            del waiting[newest.table]
-            if newest.state != LoadState.ENDED and not asked.cancel:
-                what = f"the load of {newest.table} was {newest.state}"
-                raise PreflightError(f"{what}: {newest.why}" if newest.why else what, service=config.service)
-            click.echo(escaped(f"{newest.table}: {newest.state}, {newest.rows or 0} rows"))
+        for asked in list(waiting):
+            try:
+                ended = outcome(asked, control)
+            except PreflightError as error:
+                error.where = {"service": config.service, **error.where}
+                raise
+            if ended is not None:
+                waiting.remove(asked)
+                click.echo(escaped(f"{ended.table}: {ended.state}, {ended.rows or 0} rows"))
         if waiting:
             clock.sleep(POLL_SECONDS)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from threading import Event
 from typing import Final
 
-from connector.errors import PreflightError, SourceChanged
+from connector.errors import SourceChanged
 from connector.kafka.requests import new_load
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import Kind
@@ -40,7 +40,6 @@ def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop:
 
     Raises:
         SourceChanged: the snapshot is of another server than the epoch.
-        PreflightError: tables that are published under one name have no primary key.
         Stopped: `stop` was set.
         ConnectorError: of the publisher.
     """
@@ -123,18 +122,8 @@ def begin_table(
 
 
 def _defined_first(tables: Mapping[TableName, OpenedTable]) -> list[tuple[TableName, OpenedTable]]:
-    """The tables in their order; of those that are published under one name, one that defines it comes first.
-
-    Raises:
-        PreflightError: some of those have no primary key: each is loaded by replacing all rows.
-    """
+    """The tables in their order; of those that are published under one name, one that defines it comes first."""
     together = Counter(table.published for table in tables.values())
-    if without := [name for name, table in tables.items() if together[table.published] > 1 and not table.has_key]:
-        raise PreflightError(
-            "tables that are published under one name cannot be loaded without a primary key",
-            hint="add one; or leave them out by source.filters; or begin without a load: source.start = now",
-            tables=", ".join(map(str, without)),
-        )
     found: dict[TableName, OpenedTable] = {}
     for name, table in tables.items():
         if together[table.published] > 1 and not table.definition:

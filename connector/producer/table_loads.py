@@ -26,7 +26,7 @@ from typing import Final
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, ConnectorError, Fenced, PreflightError, SourceChanged, SourceUnavailable
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced, SourceChanged, SourceUnavailable
 from connector.kafka.requests import new_load
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
@@ -37,7 +37,6 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import PositionRecord
 from connector.mysql.snapshot.load_pause import is_behind
-from connector.mysql.snapshot.opened_table import WITHOUT_TRANSACTIONS
 from connector.producer.going_online import Online
 from connector.producer.initial_load import begin_table
 from connector.producer.open_round import OpenRound
@@ -245,8 +244,8 @@ class TableLoads:
             table = opened.round.tables.get(request.table)
             if table is None or opened.loads.get(request.table) != request.load:
                 continue
-            if not table.transactional:
-                self._stop_load(online, request, state, PreflightError(WITHOUT_TRANSACTIONS, table=request.table))
+            if table.refusal is not None:
+                self._stop_load(online, request, state, table.refusal)
                 continue
             usable = opened.round.brief or not (opened.all_spoiled or table.published in opened.spoiled)
             if request.table in opened.repaired:

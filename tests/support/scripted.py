@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
-from connector.errors import ConnectorError, SourceUnavailable
+from connector.errors import ConnectorError, PreflightError, SourceUnavailable
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import Action, LogId
 from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
@@ -72,7 +72,7 @@ class ScriptedTable:
     definition: Sequence[Rows | Statement] = ()
     key: tuple[str, ...] = ()
     has_key: bool = True
-    transactional: bool = True
+    refusal: PreflightError | None = None
     estimate: int = 5
 
     def is_key(self, after: tuple[str, ...]) -> bool:

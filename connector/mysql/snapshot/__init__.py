@@ -2,6 +2,7 @@
 
 - `information_schema`: tables as the data dictionary describes them.
 - `snapshot`: the tables' definitions at one position, with which an initial load begins.
+- `loadable`: whether tables can be loaded, and the reasons why not.
 - `opened_table`: a table whose definition is locked.
 - `division`: the chunks of a table.
 - `key_ranges`: ranges of a primary key in SQL.

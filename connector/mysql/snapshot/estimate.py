@@ -21,7 +21,7 @@ from connector.mysql.server.snapshot_point import prepare_session
 from connector.mysql.snapshot.division import rows_of_a_chunk
 from connector.mysql.snapshot.information_schema import SourceTable, read_tables
 from connector.mysql.snapshot.key_ranges import KeyRange
-from connector.mysql.snapshot.opened_table import WITHOUT_TRANSACTIONS
+from connector.mysql.snapshot.loadable import LoadCandidate, Purpose, unloadable
 from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
 
@@ -195,8 +195,13 @@ def estimate_load(
         prepare_session(connection, source)
         tables = [table for table in read_tables(connection, filter) if _loads_rows(table, filter)]
     tables = [table for table in tables if only is None or table.layout.name in only]
-    refused = {str(table.layout.name): WITHOUT_TRANSACTIONS for table in tables if not table.transactional}
-    tables = sorted((table for table in tables if table.transactional), key=lambda table: table.bytes, reverse=True)
+    kept_out = unloadable(map(LoadCandidate.of, tables), filter, Purpose.ROUND).values()
+    refused = {str(one.name): f"{each.error.located}: {each.error.hint}" for each in kept_out for one in each.tables}
+    tables = sorted(
+        (table for table in tables if str(table.layout.name) not in refused),
+        key=lambda table: table.bytes,
+        reverse=True,
+    )
     a_byte: list[float] = []  # seconds, of each sampled table
     found = []
     for table in tables:

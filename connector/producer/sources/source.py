@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, PreflightError
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.definition import Definitions, Item
@@ -57,8 +57,8 @@ class OpenedTable(Protocol):
         """True if it has a primary key."""
 
     @property
-    def transactional(self) -> bool:
-        """True if it can be read consistently."""
+    def refusal(self) -> PreflightError | None:
+        """The reason why its rows cannot be read; None: they can."""
 
     @property
     def estimate(self) -> int:

@@ -254,3 +254,20 @@ def test_zero_dates_that_postgres_lacks_are_found_in_rows_defaults_and_sql_mode(
 
 def dates_in(checks: list[Check]) -> list[Check]:
     return [one for one in checks if "0000-00-00" in one.found]
+
+
+def test_tables_that_cannot_be_loaded_are_named_before_an_initial_load_and_after_it(
+    config: Config, mysql_server: SqlServer
+) -> None:
+    with a_database(mysql_server, "loadable") as (source, name):
+        run(source, name, "CREATE TABLE isam (id INT PRIMARY KEY) ENGINE = MyISAM", "CREATE TABLE t (id INT)")
+        filters = Filters(do=(name,), tables=(TableRule(match=(f"{name}.t",), actions=("insert",)),))
+        checked = changed(config, "source", filters=filters).model_copy(update={"service": f"{config.service}l"})
+        before = only(check(checked, ENVIRON), "source")
+        assert (before.exit_code, f"tables={name}.isam" in before.found) == (3, True)
+        assert before.remedy.startswith(f"ALTER TABLE `{name}`.`isam` ENGINE = InnoDB")
+        Topics(checked).ensure()
+        found = check(checked, ENVIRON)
+        assert failures(found) == {}
+        (warned,) = [one for one in found if one.state is CheckState.WARNING and "thl load" in one.found]
+        assert f"tables={name}.isam" in warned.found

@@ -25,7 +25,7 @@ class Opened:
     definition: Sequence[Rows | Statement] = (Statement("shop", "CREATE TABLE t (id int PRIMARY KEY, a int, b int)"),)
     key = ("2026-11-25", "id int  ")
     has_key = True
-    transactional = True
+    refusal = None
     estimate = 1
 
     def is_key(self, after: tuple[str, ...]) -> bool:
