@@ -89,7 +89,7 @@ def killed_each_time(place: MySqlPlace, point: str, definitions: str, passages: 
 
 
 class TestExactlyOnce:
-    @pytest.mark.parametrize("definitions", ["source", "plain"])
+    @pytest.mark.parametrize("definitions", ["source", pytest.param("plain", marks=pytest.mark.long)])
     @pytest.mark.parametrize("point", ["target.before_ddl", "target.after_ddl", "target.before_commit"])
     def test_ddl_of_an_applier_killed_again_and_again_is_executed_once(
         self, place: MySqlPlace, expected: dict[str, dict[str, object]], point: str, definitions: str
@@ -115,7 +115,13 @@ class TestExactlyOnce:
             raise AssertionError("the history does not end")
         assert state(place) == wanted
 
-    @pytest.mark.parametrize("point", ["target.before_ddl:4", "target.after_ddl:4", "target.after_ddl:6"])
+    @pytest.mark.parametrize(
+        "point",
+        [
+            "target.after_ddl:4",
+            *(pytest.param(one, marks=pytest.mark.long) for one in ("target.before_ddl:4", "target.after_ddl:6")),
+        ],
+    )
     def test_ddl_is_executed_once_when_the_server_is_killed(
         self, place: MySqlPlace, expected: dict[str, dict[str, object]], point: str
     ) -> None:

@@ -170,7 +170,13 @@ LAGS = {
 }
 
 
-@pytest.mark.parametrize("lags", LAGS.values(), ids=LAGS)
+@pytest.mark.parametrize(
+    "lags",
+    [
+        pytest.param(lags, id=name, marks=() if name == "a delayed MySQL" else pytest.mark.long)
+        for name, lags in LAGS.items()
+    ],
+)
 def test_load_waits_for_a_source_that_lags_as_a_replica(
     lags: Lags, kafka_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
