@@ -126,7 +126,7 @@ def site(mysql_settings: Mapping[str, str] | None = None) -> Iterator[Site]:
             values["source"] |= {"start": "earliest", "filters": {"do": [workload.SCHEMA]}}
             values["target"]["audit"] = False
             connect = shop.connector(mysql.host, mysql.port, mysql.user, mysql.password)
-            shop.create(connect)
+            workload.create(connect)
             yield Site(folder, mysql, kafka, postgres, values, connect)
         finally:
             for server in servers:
