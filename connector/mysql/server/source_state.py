@@ -137,8 +137,8 @@ def seconds_until_purge(
 def sessions(connection: Connection) -> list[Row]:
     """The sessions that the user may see: Id, User, Command, Time (s) and others.
 
-    Not read from information_schema, which converts each session's statement to utf8mb3, and fails (3854) at one with
-    a character of four bytes.
+    Not read from information_schema: there MySQL converts each session's statement to utf8mb3, and fails (3854) at one
+    with a character of four bytes.
     """
     return query(connection, "SHOW PROCESSLIST")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import socket
 from array import array
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock, Thread
@@ -121,10 +121,10 @@ class LoadRound:
             self._connect()
             check_one_server(self._sessions[0], self._sessions[1:])
             try:
-                lock_free = None if consumed is None else self._lock_free(consumed)
-                self.brief = (self.brief or lock_free is None) and self._begin_locked(needed=lock_free is None)
-                if lock_free is not None and not self.brief:
-                    lock_free()
+                needed = consumed is None or not self._tells_what_a_view_has(consumed)
+                self.brief = (self.brief or needed) and self._begin_locked(needed=needed)
+                if consumed is not None and not self.brief:
+                    self._begin_after(consumed)
             except pymysql.MySQLError as error:
                 if error.args and error.args[0] in CHANGED | {LOCK_WAIT_TIMEOUT}:
                     raise SourceChanged(f"a round of a load did not get its locks: {error.args[-1]}") from error
@@ -179,36 +179,31 @@ class LoadRound:
             return False
         return True
 
-    def _lock_free(self, consumed: PositionRecord) -> Callable[[], None] | None:
-        """How to begin without a lock, with a view that has what the stream has; None: that cannot be told.
-
-        The binary log, and so the stream, may have a transaction that the engine does not show yet. On MySQL each
-        transaction must have a GTID; MariaDB tells the position of each view.
-        """
+    def _tells_what_a_view_has(self, consumed: PositionRecord) -> bool:
+        """True if the server tells it: MariaDB by positions, MySQL by GTIDs, which each transaction must have then."""
         first = self._sessions[0]
         if is_mariadb(first):
-            return lambda: self._retry(lambda: self._begin_at_or_after(consumed.resume))
-        if consumed.gtid_set is None or query(first, "SELECT @@GLOBAL.gtid_mode AS mode")[0]["mode"] != "ON":
-            return None
-        known = consumed.gtid_set
+            return True
+        return consumed.gtid_set is not None and query(first, "SELECT @@GLOBAL.gtid_mode AS mode")[0]["mode"] == "ON"
 
-        def begin() -> None:
-            self._retry(lambda: (executed := gtid_executed(first)) is not None and not lacking(known, executed))
-            self._begin()
-
-        return begin
-
-    def _begin_at_or_after(self, position: SourcePosition) -> bool:
-        """Begin on a MariaDB; return False if a session's view is older than the position."""
-        self._begin()
-        return all(view_position(session) >= position for session in self._sessions)
-
-    def _retry(self, succeeds: Callable[[], bool]) -> None:
+    def _begin_after(self, consumed: PositionRecord) -> None:
+        """Begin without a lock, once the engine shows what the binary log, and so the stream, already had."""
         give_up = self._clock.monotonic() + PATIENCE
-        while not succeeds():
+        while not self._has_begun_after(consumed):
             if self._clock.monotonic() > give_up:
-                raise SourceUnavailable("the source does not execute what is in its binary log")
+                raise SourceUnavailable("the source does not execute what is in its binary log", read=consumed.resume)
             self._clock.sleep(POLL_SECONDS)
+
+    def _has_begun_after(self, consumed: PositionRecord) -> bool:
+        first = self._sessions[0]
+        if is_mariadb(first):
+            self._begin()
+            return all(view_position(session) >= consumed.resume for session in self._sessions)
+        executed = gtid_executed(first)
+        if executed is None or lacking(consumed.gtid_set or "", executed):
+            return False
+        self._begin()
+        return True
 
     def _describe(self) -> None:
         schemas = read_schemas(self._sessions[0], self._filter)
