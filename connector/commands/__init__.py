@@ -17,6 +17,7 @@
 - `tail`: prints events as the log grows.
 - `info`: prints what the log contains.
 - `index`: prints the offsets of the log's events.
+- `trace`: prints the times of one event.
 - `trapped`: lists events that the source does not have.
 - `acls`: prints the access rules of the topics.
 - `binlog`: prints binary log files.

@@ -46,7 +46,7 @@ def _traced(config: Config, seqno: int) -> EventTrace:
         TargetUnavailable: the target does not answer.
     """
     from connector.kafka.log_reader import LogReader
-    from connector.status.trace import Clock, EventTrace, Instant
+    from connector.status.trace import ClockOf, EventTrace, Instant
 
     attempt = _whole(config, seqno)
     ending = attempt.ending or {}
@@ -55,7 +55,7 @@ def _traced(config: Config, seqno: int) -> EventTrace:
         log = reader.control().log
         first, last = (reader.published_at(attempt.partition, offset) for offset in (attempt.first, attempt.last))
     published = [
-        Instant(time.at, Clock.BROKER if time.by_broker else Clock.PRODUCER, f"of {place}@{offset}")
+        Instant(time.at, ClockOf.BROKER if time.by_broker else ClockOf.PRODUCER, f"of {place}@{offset}")
         for time, offset in ((first, attempt.first), (last, attempt.last))
     ]
     committed = ending.get("commit_time")
@@ -67,7 +67,7 @@ def _traced(config: Config, seqno: int) -> EventTrace:
         gtid=ending["gtid"],
         shard=ending["shard"],
         messages=(f"{place}@{attempt.first}", f"{place}@{attempt.last}"),
-        committed=None if committed is None else Instant(committed, Clock.SOURCE, "of its binary log"),
+        committed=None if committed is None else Instant(committed, ClockOf.SOURCE, "of its binary log"),
         first_published=published[0],
         published=published[1],
         applied=applied,
@@ -98,7 +98,7 @@ def _whole(config: Config, seqno: int) -> Attempt:
 def _applied(config: Config, log_id: str, seqno: int) -> tuple[Instant | None, str]:
     """The time at which the target got an event; without one, the reason."""
     from connector.status.target import read_target
-    from connector.status.trace import Clock, Instant
+    from connector.status.trace import ClockOf, Instant
     from connector.targets.open import open_signal_table
 
     position = read_target(config.target.url.get_secret_value(), config.service)
@@ -113,7 +113,7 @@ def _applied(config: Config, log_id: str, seqno: int) -> tuple[Instant | None, s
             return None, "skipped: thl_skipped has the reason"
         at = signals.applied_at(config.service, seqno)
     if at is not None:
-        return Instant(at, Clock.APPLIER, "in thl_applied"), ""
+        return Instant(at, ClockOf.APPLIER, "in thl_applied"), ""
     exact = position.seqno == seqno
     origin = "in thl_position" if exact else f"in thl_position, with event {position.seqno}; exact with target.audit"
-    return Instant(position.applied_at, Clock.APPLIER, origin, latest=not exact), ""
+    return Instant(position.applied_at, ClockOf.APPLIER, origin, latest=not exact), ""

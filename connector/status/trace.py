@@ -11,7 +11,7 @@ from typing import Final
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Clock(StrEnum):
+class ClockOf(StrEnum):
     """The clock by which a time is; times by different clocks differ by as much as these."""
 
     SOURCE = "source"
@@ -32,7 +32,7 @@ class Instant:
     """
 
     at: int
-    clock: Clock
+    clock: ClockOf
     origin: str
     latest: bool = False
 
