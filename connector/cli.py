@@ -28,6 +28,7 @@ GROUPS: Final = {  # by what one wants to do
         "trace": ("connector.commands.trace:trace", "Print when an event was committed, published and applied."),
         "trapped": ("connector.commands.trapped:trapped", "List events that the source does not have (errant)."),
         "verify": ("connector.commands.verify:verify", "Compare the tables of source and target."),
+        "support-bundle": ("connector.commands.support_bundle:support_bundle", "Write an archive for who helps you."),
     },
     "Steer": {
         "offline": ("connector.commands.offline:offline", "Ask the applier or the producer to go offline."),

@@ -13,6 +13,7 @@
 - `undo`: takes a target back to an earlier event.
 - `status`: prints how far producer and applier are.
 - `verify`: compares source and target.
+- `support_bundle`: writes an archive for who helps.
 - `list`: prints events of the log.
 - `tail`: prints events as the log grows.
 - `info`: prints what the log contains.

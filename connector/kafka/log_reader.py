@@ -95,9 +95,16 @@ class LogReader:
         if self._ends_of is not self._consumer:
             self._ends_of.close()
 
-    def control(self) -> ControlState:
-        """The content of the control topic."""
+    def control(self, *, may_lack: bool = False) -> ControlState:
+        """The content of the control topic.
+
+        Args:
+            may_lack: true: that of an empty topic if there is none. Not for a producer: brokers may not know a new
+                topic for a moment, and it would begin a second log.
+        """
         topic = self._config.control_topic
+        if may_lack and not self.partitions(topic):
+            return control_state(())
         low, high = self._ends(topic, 0)
         return control_state((message.key or b"", message.value) for message in self._between(topic, 0, low, high))
 
