@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ssl
+
 import pytest
 from pydantic import SecretStr, ValidationError
 
 from connector.config.apply import Target
-from connector.config.target_url import MySqlAddress, mysql_address, target_kind
+from connector.config.target_url import MySqlAddress, mysql_address, target_kind, tls_attempts
 from connector.errors import ConfigError
 from connector.targets.mysql.connection import unverified
 
@@ -48,6 +50,19 @@ def test_both_schemes_name_the_same_kind(scheme: str) -> None:
 def test_options_of_postgresql_are_refused_by_name(option: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match=next(iter(option))):
         Target.model_validate({"url": SecretStr("mysql://u@db"), **option})
+
+
+def test_preferred_tls_alone_may_be_tried_without_it() -> None:
+    for mode in ("required", "verify_ca", "verify_identity"):
+        (only,) = tls_attempts(mysql_address(f"mysql://u:p@db.example?ssl_mode={mode}"))
+        assert only is not None
+        assert only.check_hostname == (mode == "verify_identity")
+        assert (only.verify_mode is ssl.CERT_REQUIRED) == mode.startswith("verify")
+    first, second = tls_attempts(mysql_address("mysql://u:p@db.example"))
+    assert first is not None
+    assert first.verify_mode is ssl.CERT_NONE
+    assert second is None
+    assert tls_attempts(mysql_address("mysql://u:p@localhost")) == [None]
 
 
 def test_password_to_an_unverified_server_is_told() -> None:
