@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 
 import pytest
@@ -46,9 +47,18 @@ def test_both_schemes_name_the_same_kind(scheme: str) -> None:
     assert target_kind(f"{scheme}://u@db") == "mysql"
 
 
-@pytest.mark.parametrize("option", [{"writers": 2}, {"indexes": "all"}])
-def test_options_of_postgresql_are_refused_by_name(option: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(option))):
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ({"writers": 2}, "target.writers > 1 is for PostgreSQL only; a MySQL target has one writer"),
+        (
+            {"indexes": "all"},
+            "target.indexes is for PostgreSQL only; a MySQL target has the source's with target.definitions=source",
+        ),
+    ],
+)
+def test_options_of_postgresql_are_refused_with_what_the_target_has(option: dict[str, object], text: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(text)):
         Target.model_validate({"url": SecretStr("mysql://u@db"), **option})
 
 
