@@ -68,10 +68,9 @@ def load(
 ) -> None:
     """Load tables of the source, named by patterns (`schema.table`, with `*` and `?`), while replication goes on.
 
-    The producer reads them in rounds of about a second, and publishes their rows among the transactions. A target
-    takes a table as not whole from the beginning of its load to its end. Without a producer the request waits for one.
-    An applier that stands stopped at an event of such a table goes on without the table when it is started, until the
-    load begins.
+    The producer reads them in rounds of about a second, and publishes their rows among the transactions. Until
+    its load ends, the target treats the table as incomplete. Without a producer the request waits for one. An applier
+    that stands stopped at an event of such a table goes on without the table when it is started, until the load begins.
     """
     from connector.clock import SystemClock
     from connector.errors import ConfigError, escaped
