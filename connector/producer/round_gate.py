@@ -53,7 +53,7 @@ class RoundGate:
         self._telling = False  # the pause is logged, its end is not
 
     def admitted(self, loads: Sequence[Load]) -> list[Load]:
-        """The loads of which a round may begin, so far as the source is not asked; none: not now."""
+        """Loads that no local wait holds back; `opens` then asks the source."""
         now = self._clock.monotonic()
         if now < self._not_before:
             return []

@@ -1,4 +1,4 @@
-"""The database `thl` of a MySQL target: the applier's tables, and and views for readers of the target.
+"""The database `thl` of a MySQL target: the applier's tables, and views for readers of the target.
 
 `claim` creates what is missing. Names are compared by their bytes, as the log's are. Other targets do not have:
 
@@ -54,7 +54,7 @@ _TABLES: Final = {
   consistent TINYINT NOT NULL, PRIMARY KEY (service, schema_name, table_name)""",
     "thl_identity": f"service {_NAME} PRIMARY KEY, identity VARCHAR(64) NOT NULL",
     "thl_rewound": f"service {_NAME} PRIMARY KEY, head BIGINT NOT NULL",
-    "thl_ddl": f"""service {_NAME} PRIMARY KEY, number BIGINT NOT NULL, log_id VARCHAR(64), seqno BIGINT, step INT,
+    "thl_ddl": f"""service {_NAME} PRIMARY KEY, number BIGINT NOT NULL, seqno BIGINT, step INT,
   statement LONGTEXT, states LONGTEXT""",
     "thl_unused": f"service {_NAME}, name {_WORD}, PRIMARY KEY (service, name)",
 }
