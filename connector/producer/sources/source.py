@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from connector.errors import ConnectorError, PreflightError
+from connector.log.epochs.load_pause import LoadPause
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.writing.online import SourceFound
-from connector.mysql.snapshot.load_pause import LoadPause
 from connector.producer.publish.acknowledger import Acknowledger
 
 
