@@ -363,7 +363,7 @@ class TableLoads:
 
     def _can_continue(self, state: TableLoad, table: OpenedTable) -> bool:
         """True if a load goes on in this table where its state says."""
-        if state.key != table.key:
+        if state.load_identity != table.load_identity:
             return False
         if state.after is None or table.is_key(state.after):
             return True
@@ -375,13 +375,13 @@ class TableLoads:
     def _begin(self, at: RoundEvents, request: LoadRequest, table: OpenedTable) -> TableLoad:
         before = self._states.get(request.table)
         together = self._published_together(request.table, request.load)
-        joins = bool(together) and (before is None or before.load != request.load)
+        shares_begin = bool(together) and (before is None or before.load != request.load)
         more: list[LoadRequest] = []
         if self._requests[request.table].keys:  # a repair is not enough
             self._requests[request.table] = request
             more.append(request)
-        state = self._changed(begin_table(at, request, table, self._clock.now(), [*more], joins=joins))
-        if not joins:  # targets start over, with the rows of all of them
+        state = self._changed(begin_table(at, request, table, self._clock.now(), [*more], shares_begin=shares_begin))
+        if not shares_begin:  # targets start over, with the rows of all of them
             for other in together:
                 again = replace(other, state=LoadState.LOADING, after=None, rows=0, begin=state.begin, last=state.last)
                 at.online.publisher.put([self._changed(again)])

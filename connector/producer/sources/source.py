@@ -46,7 +46,11 @@ class OpenedTable(Protocol):
         """The statements that create it as it is at the round's position; none where they are not published."""
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of its primary key by which it is divided."""
+
+    @property
+    def load_identity(self) -> tuple[str, ...]:
         """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
 
     def is_key(self, after: tuple[str, ...]) -> bool:
