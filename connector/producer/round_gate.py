@@ -15,10 +15,10 @@ from connector import metrics
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConnectorError
+from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.log.epochs.loads import LoadRequest, TableLoad
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
-from connector.mysql.snapshot.load_pause import LoadPause, PauseCause
 from connector.producer.sources.source import EventSource
 
 LOG: Final = logging.getLogger(__name__)

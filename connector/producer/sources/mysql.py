@@ -10,6 +10,7 @@ from typing import Any, Final
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import HistoriesDiffer, PreflightError
+from connector.log.epochs.load_pause import LoadPause
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import LogId
 from connector.log.transaction.definition import Definitions
@@ -28,7 +29,7 @@ from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.snapshot.estimate import LoadEstimate, estimate_load
 from connector.mysql.snapshot.information_schema import definitions_at_position
-from connector.mysql.snapshot.load_pause import LoadPause, read_conditions
+from connector.mysql.snapshot.load_conditions import read_conditions
 from connector.mysql.snapshot.load_round import LoadRound, Wanted
 from connector.mysql.snapshot.loadable import Purpose
 from connector.mysql.snapshot.snapshot import Snapshot, read_snapshot
