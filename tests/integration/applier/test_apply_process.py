@@ -102,7 +102,9 @@ def test_applier_killed_at_a_failpoint_applies_each_event_once(scene: Scene, poi
     scene.reaches(last)
 
 
-@pytest.mark.parametrize("point", ["apply.after_exclude:1", pytest.param("target.before_commit:1", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "point", ["apply.after_exclude:1", pytest.param("target.before_commit:1", marks=pytest.mark.long)]
+)
 def test_applier_killed_at_a_quarantine_quarantines_at_the_same_event(scene: Scene, point: str) -> None:
     scene.configure(on_error="quarantine")
     last = scene.insert(20)
