@@ -4,6 +4,7 @@
 - `ddl/`: MySQL's DDL as a syntax tree, and what walks it.
 - `mysql/`: MySQL and MariaDB as sources.
 - `kafka/`: the log on Kafka.
+- `records/`: whole rows of the tables, event by event, on a local disk.
 - `relay/`: what is about to be applied, on a local disk.
 - `targets/`: target databases.
 - `producer/`: `thl produce`.

@@ -19,8 +19,9 @@ EXIT_CODES: Final[Mapping[int, str]] = MappingProxyType(
         1: "`thl status`: a problem. `thl demo`: source and target differ.",
         2: "The command line or the configuration is wrong; the message names the option or field.",
         3: "A server or a topic is not set up as needed; the hint is the statement that fixes it.",
-        4: "The source, the brokers, the registry or the target does not answer, or DDL disturbed an initial load.",
-        5: "The binary log or the log on Kafka is damaged or incomplete.",
+        4: "The source, the brokers, the registry, the target or the disk of the record store does not answer, or DDL "
+        "disturbed an initial load.",
+        5: "The binary log, the log on Kafka or the record store is damaged or incomplete.",
         6: "An event, type, character set or DDL is not supported, or the target cannot hold a value.",
         7: "A newer producer or applier has taken over.",
         8: "Source, log or target have different histories; `thl trapped`: there are trapped events.",
@@ -197,6 +198,19 @@ class LogDamaged(ConnectorError):
 
 class EventsDeleted(LogDamaged):
     """Raised when the topic's retention has deleted events that a target needs next. Not retryable."""
+
+
+class RecordsDamaged(ConnectorError):
+    """Raised when the record store is damaged. Not retryable: it has to be rebuilt."""
+
+    exit_code = 5
+
+
+class RecordsUnavailable(ConnectorError):
+    """Raised when the disk of the record store is full or fails. Retryable once there is room."""
+
+    retry = True
+    exit_code = 4
 
 
 class Fenced(ConnectorError):

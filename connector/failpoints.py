@@ -59,6 +59,12 @@ LOADS: Final = (
     "load.before_position",  # a round's view is fixed, its position is not
     "load.before_rows",  # the stream has reached a round's position
     "load.mid_round",  # rows of a round are queued, how far they are is not
+    "apply.before_edge",  # a target has all of a load's edge, or of a repair, and none of it is committed
+    "apply.after_edge",
+)
+REPAIR: Final = (
+    "repair.before_request",  # tables differ, and nothing is asked for
+    "repair.after_request",
 )
 QUARANTINE: Final = ("apply.after_exclude",)  # a refused table is excluded, and nothing of that is committed
 RELAY: Final = (
@@ -66,6 +72,10 @@ RELAY: Final = (
     "relay.after_sync",  # everything of the next commit is on the disk
 )
 INDEXES: Final = ("target.before_index",)  # an index of `target.indexes` is missing
+DDL: Final = (
+    "target.before_ddl",  # of MySQL: a statement is recorded, and not executed
+    "target.after_ddl",  # it is executed, and the position is not committed
+)
 POINTS: Final = PRODUCE + APPLY + TARGET
 """Every point on the way from source to target. The target's points lie between those of `apply` around its calls."""
 
@@ -85,7 +95,7 @@ def _armed(environ: dict[str, str] | os._Environ[str]) -> Callable[[str], None]:
         text = environ.get(variable)
         if text:
             name, _, count = text.partition(":")
-            known = POINTS + ROWS + WRITERS + LOADS + QUARANTINE + RELAY + INDEXES
+            known = POINTS + ROWS + WRITERS + LOADS + REPAIR + QUARANTINE + RELAY + INDEXES + DDL
             if name not in known or not (count or "1").isdecimal():
                 raise ConfigError(f"{variable}={text} names no failpoint", hint="one of " + ", ".join(known))
             armed.setdefault(name, []).append((int(count or "1"), sent))

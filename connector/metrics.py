@@ -102,6 +102,13 @@ semi_sync_not_waited = _gauge(
     "thl_semi_sync_not_waited",
     "With source.semi_sync: commits on the source that did not wait for an acknowledgement, since the source's start",
 )
+load_paused_since = _gauge(
+    _P,
+    "thl_load_paused_since_seconds",
+    "Unix time since which no round of a load begins, by cause: purge, replica_lag, replica_stopped, or behind (the "
+    "stream catches up, as after each round under many writes); 0: it is not that",
+    "cause",
+)
 restarts = _counter(f"{_P}, {_A}", "thl_restarts", "Restarts of a stage after a transient failure", "stage")
 applied_events = _counter(_A, "thl_applied_events", "Events committed on the target")
 applied_rows = _counter(_A, "thl_applied_rows", "Row changes of events committed on the target")

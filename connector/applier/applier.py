@@ -299,6 +299,7 @@ class Applier:
             compact=intent is None and isinstance(self._until, ToSeqno | None),
             columns=metadata_columns(target.metadata_columns.items()),
             events=target.audit,
+            target=target.id,
             records=self._relay is not None,
         )
 

@@ -58,7 +58,7 @@ class ApplyCore:
         position: the target's position, which the claim returned. Where it has an intent, the core finishes that
             commit, and is done.
         sequencer: the sequencer for that position.
-        buffers: the buffers of the messages that were read.
+        buffers: the buffers of the messages that were read, which know the target's ID.
         log_id: the ID of the log.
         gtid_set: the transactions applied at that position; None if the source has no GTIDs.
         topic: the event topic, for errors.
@@ -68,7 +68,6 @@ class ApplyCore:
         columns: the metadata columns that the target was opened with.
         relay: gets everything before the target does; None: there is no relay.
         quarantine: makes commits smaller while it looks for the event that the target refuses.
-        target_id: the target's ID in loads; "": it has none.
     """
 
     def __init__(
@@ -87,11 +86,9 @@ class ApplyCore:
         columns: MetadataColumns | None = None,
         relay: EventStore | None = None,
         quarantine: Quarantine | None = None,
-        target_id: str = "",
     ) -> None:
         self._relay = NoRelay() if relay is None else relay
         self._quarantine = quarantine or Quarantine(clock)
-        self._target_id = target_id
         self._intent_last = NO_SEQNO
         if position.intent is not None:
             # An earlier applier has made this commit in part: it is finished, with all of its events and no others.
@@ -252,7 +249,7 @@ class ApplyCore:
             self.done = release.complete and relation is Relation.LAST
             return
         load = self._load(header)
-        meant = load is None or load.is_for(self._target_id)
+        meant = not any(message.for_others for message in release.bodies)
         edge = load if load is not None and load.edge and meant else None
         own_commit = header.kind is Kind.DDL or _begins_snapshot(header) or edge is not None
         if own_commit and header.seqno <= self._intent_last:
@@ -291,7 +288,7 @@ class ApplyCore:
         stays = "excluded" if load.table in schema.excluded else "not whole" if load.table in schema.loading else ""
         if stays:
             fields = {"service": self.position.service, "seqno": seqno, "table": load.table, "load": load.load}
-            this = {"target_id": self._target_id or "none", "load_targets": ",".join(load.targets)}
+            this = {"target_id": self._buffers.target_id or "none", "load_targets": ",".join(load.targets)}
             LOG.warning(f"a load for other targets begins: here the table stays {stays}", extra=fields | this)
 
     @property
@@ -338,10 +335,15 @@ class ApplyCore:
         self._open.stage(last=True)
         position = self._next.after(header, self._sequencer.resumable(header.seqno))
         self._relay.sync()
+        edge = self._open.edge is not None
         faults.point("apply.before_commit")
+        if edge:
+            faults.point("apply.before_edge")
         with self._open.located():
             self._target.commit(position, events)
         faults.point("apply.after_commit")
+        if edge:
+            faults.point("apply.after_edge")
         self._relay.committed(position.seqno)
         self._next.current = position
         self._open.begin(position)

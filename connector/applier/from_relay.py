@@ -138,7 +138,7 @@ class RelayApplier:
                 target,
                 position,
                 order,
-                PartitionBuffers(self._config.topic, _Nothing(), _Nothing()),
+                PartitionBuffers(self._config.topic, _Nothing(), _Nothing(), self._config.target.id),
                 log_id=relay.log_id,
                 gtid_set=relay.files[0].head.gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
                 topic=self._config.topic,
@@ -146,7 +146,6 @@ class RelayApplier:
                 until=self._until,
                 columns=metadata_columns(self._config.target.metadata_columns.items()),
                 quarantine=self._quarantine,
-                target_id=self._config.target.id,
             )
             self._quarantine.begin(target, position)
             try:

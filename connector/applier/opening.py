@@ -57,7 +57,7 @@ def open_core(
         EventSequencer[Message, Messages | Segment](
             topic=config.topic, partitions=agreed.partitions, position=position, history=agreed.history
         ),
-        PartitionBuffers(config.topic, large, ranges),
+        PartitionBuffers(config.topic, large, ranges, config.target.id),
         log_id=agreed.history.log_id,
         gtid_set=agreed.gtid_set,
         topic=config.topic,
@@ -67,7 +67,6 @@ def open_core(
         columns=metadata_columns(config.target.metadata_columns.items()),
         relay=relay,
         quarantine=quarantine,
-        target_id=config.target.id,
     )
 
 

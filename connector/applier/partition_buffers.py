@@ -47,10 +47,12 @@ class PartitionBuffers:
         topic: the event topic, for errors.
         large: fetches the messages whose value is null.
         ranges: reads what tasks have left to the driver, and segments of which only a part counts.
+        target_id: the target's ID in loads; "": it has none.
     """
 
-    def __init__(self, topic: str, large: Large, ranges: Ranges) -> None:
-        self._scanner = Scanner(topic)
+    def __init__(self, topic: str, large: Large, ranges: Ranges, target_id: str = "") -> None:
+        self.target_id = target_id
+        self._scanner = Scanner(topic, target=target_id)
         self._large = large
         self._ranges = ranges
         self._parts: dict[int, deque[Part]] = {}

@@ -69,13 +69,15 @@ class Skips:
         return next((one for one in self._seqnos if one >= seqno), 1 << 63)
 
     def note(self, message: Message, topic: str) -> None:
-        """Record the tables that a fragment would have changed."""
+        """Record the tables that a fragment would have changed: none where a load is for other targets."""
         header = message.header
         if header.fragno == 0:
             self._tables.clear()
             self._rows = 0
             self._statements.clear()
             self._row_parts = RowParts(topic)
+        if message.for_others:
+            return
         compactor = Compactor(topic)
         try:
             whole = self._row_parts.whole(message)

@@ -1,4 +1,4 @@
-"""Checks the source with its settings and grants, the brokers with the log's topics, the target, the relay, and Java.
+"""Checks the source with its settings and grants, the brokers with the log's topics, the target, folders, and Java.
 
 Nothing is created, claimed or fenced, and all servers are asked side by side: those that do not answer are reported
 together after `PATIENCE`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -22,8 +23,9 @@ from connector.fetching.versions import JAVA_LEAST_VERSION
 from connector.kafka.topics import Topics
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.zero_dates import FIRST_ROWS, DateColumn, zero_dates
-from connector.mysql.server.connection import Connection, connect
+from connector.mysql.server.connection import Connection, connect, speaking_to
 from connector.mysql.server.dump import replica_uuid
+from connector.mysql.snapshot.loadable import Purpose, by_reason, candidates, captured, unloadable
 from connector.mysql.transforms.filters import Filter
 from connector.private_files import guarded
 from connector.targets.open import check_target
@@ -37,21 +39,22 @@ PATIENCE: Final = 4.0  # seconds for a server to answer; as long as that of the 
 
 
 def check(config: Config, environ: Mapping[str, str]) -> list[Check]:
-    """Check source, grants, Kafka, target, the relay's folder and Java.
+    """Check source, grants, Kafka, target, the folders of relay and record store, and Java.
 
     Args:
         config: the configuration.
         environ: the environment, for Java.
 
     Returns:
-        At least one result for each, in this order; none for a relay that is off.
+        At least one result for each, in this order; none for a folder that is not configured.
     """
     with ThreadPoolExecutor(max_workers=4) as pool:
         kafka = pool.submit(check_kafka, config)
         target = pool.submit(check_target_server, config)
         java = pool.submit(check_java, environ)
         source = check_source(config, lambda: kafka.result()[1])
-        return [*source, *kafka.result()[0], *target.result(), *check_relay(config), java.result()]
+        folders = [*check_relay(config), *check_records(config)]
+        return [*source, *kafka.result()[0], *target.result(), *folders, java.result()]
 
 
 def check_kafka(config: Config) -> tuple[list[Check], bool]:
@@ -96,7 +99,9 @@ def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
                 facts = preflight(connection, source, snapshot=snapshot, replica_uuid=uuid)
             except PreflightError as error:
                 return list(_problems(f"{source.host}:{source.port} answers", error))
-            dates = list(_check_dates(config, connection, Filter.of(source, facts.lower_case_table_names)))
+            filter = Filter.of(source, facts.lower_case_table_names)
+            dates = list(_check_dates(config, connection, filter))
+            loads = list(_check_loads(config, connection, filter, snapshot=snapshot))
     except ConnectorError as error:
         return [failed(SOURCE, error)]
     return [
@@ -104,7 +109,21 @@ def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
         ok(GRANTS, f"the user {source.user} has every privilege that is needed"),
         *(warning(SOURCE, text) for text in facts.warnings),
         *dates,
+        *loads,
     ]
+
+
+def _check_loads(config: Config, connection: Connection, filter: Filter, *, snapshot: bool) -> Iterator[Check]:
+    """Check that the captured tables can be loaded: before an initial load all must, later `thl load` refuses some."""
+    with speaking_to(config.source):
+        tables = candidates(connection)
+    found = unloadable(captured(tables, filter), filter, Purpose.INITIAL if snapshot else Purpose.AGAIN)
+    # Rules that publish only some of a table's changes are the user's choice.
+    for one in by_reason(one for one in found.values() if Purpose.INITIAL in one.reason.purposes):
+        if snapshot:
+            yield failed(SOURCE, one.error)
+        else:
+            yield warning(SOURCE, f"thl load cannot load some tables: {one.error.located}", one.error.hint)
 
 
 def _check_dates(config: Config, connection: Connection, filter: Filter) -> Iterator[Check]:
@@ -145,18 +164,27 @@ def check_target_server(config: Config) -> list[Check]:
 
 def check_relay(config: Config) -> Iterator[Check]:
     """Check that the relay's folder, or the one in which it will be created, can be written to by this user alone."""
-    if (folder := config.relay.dir) is None:
+    return _check_folder("relay", "relay.dir", config.relay.dir)
+
+
+def check_records(config: Config) -> Iterator[Check]:
+    """Check the same of the record store's folder."""
+    return _check_folder("records", "source.records.dir", config.source.records.dir)
+
+
+def _check_folder(name: str, option: str, folder: Path | None) -> Iterator[Check]:
+    if folder is None:
         return
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     try:
-        guarded(existing, "relay.dir", shared=existing != folder.absolute())
+        guarded(existing, option, shared=existing != folder.absolute())
         with TemporaryDirectory(dir=existing):  # asked of the system: root may not write everywhere either
             pass
-        yield ok("relay", f"{folder}" if existing == folder.absolute() else f"{folder}, which will be created")
+        yield ok(name, f"{folder}" if existing == folder.absolute() else f"{folder}, which will be created")
     except ConnectorError as error:
-        yield failed("relay", error)
+        yield failed(name, error)
     except OSError as error:
-        yield failed("relay", ConfigError(f"relay.dir cannot be written to: {error.strerror}", folder=existing))
+        yield failed(name, ConfigError(f"{option} cannot be written to: {error.strerror}", folder=existing))
 
 
 def check_java(environ: Mapping[str, str]) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from connector.config.model import Config
     from connector.log.epochs.control import ControlState
     from connector.log.epochs.loads import LoadRequest
-    from connector.log.epochs.newest_load import NewestLoad
     from connector.log.transaction.layout import TableName
-    from connector.mysql.snapshot.information_schema import SourceTable
+    from connector.mysql.snapshot.loadable import LoadCandidate
     from connector.mysql.transforms.filters import Filter
 
 POLL_SECONDS = 1.0
+NOT_CAPTURED = ("the source has no captured table", "source.filters decides what is captured")
 
 
 @command(
@@ -30,7 +30,8 @@ POLL_SECONDS = 1.0
         "thl load shop.orders": "Load a table that joined, that a target has left out, or that is wrong there.",
         "thl load 'shop.*' --wait": "Load all tables of a schema, and wait until they are whole.",
         "thl load shop.orders --for-target lake": "Load it on one of several targets, which has `target.id: lake`.",
-        "thl load --status": "Show the newest load of each table.",
+        "thl load --status": "Show the newest load of each table, and why loads pause.",
+        "thl load shop.orders --dry-run": "Show what the load would read, and about how long that takes.",
     },
 )
 @click.argument("tables", nargs=-1, metavar="TABLE…")
@@ -45,6 +46,13 @@ POLL_SECONDS = 1.0
 )
 @option("--status", is_flag=True, section=OPTIONS, help="Show the newest load of each table, or of these.")
 @option("--cancel", is_flag=True, section=OPTIONS, help="End the loads of these tables; what is loaded stays.")
+@option(
+    "--dry-run",
+    is_flag=True,
+    section=OPTIONS,
+    help="Ask for nothing: show the tables with the server's estimates of rows and bytes, their chunks, the expected "
+    "time and what it is based on, and what would be refused.",
+)
 @option("--wait", is_flag=True, section=OPTIONS, help="Wait until the loads of these tables have ended.")
 @text_or_json()
 def load(
@@ -54,15 +62,15 @@ def load(
     targets: tuple[str, ...],
     status: bool,
     cancel: bool,
+    dry_run: bool,
     wait: bool,
     as_json: bool,
 ) -> None:
     """Load tables of the source, named by patterns (`schema.table`, with `*` and `?`), while replication goes on.
 
-    The producer reads them in rounds of about a second, and publishes their rows among the transactions. A target
-    takes a table as not whole from the beginning of its load to its end. Without a producer the request waits for one.
-    An applier that stands stopped at an event of such a table goes on without the table when it is started, until the
-    load begins.
+    The producer reads them in rounds of about a second, and publishes their rows among the transactions. Until
+    its load ends, the target treats the table as incomplete. Without a producer the request waits for one. An applier
+    that stands stopped at an event of such a table goes on without the table when it is started, until the load begins.
     """
     from connector.clock import SystemClock
     from connector.errors import ConfigError, escaped
@@ -75,13 +83,18 @@ def load(
         raise ConfigError("no table is named", hint="thl load schema.table; thl load --status shows all loads")
     if targets and (status or cancel):
         raise ConfigError("--for-target says for which targets tables are loaded: not with --status or --cancel")
-    if status and (cancel or wait):
-        raise ConfigError("--status shows loads: not with --cancel or --wait")
+    if status and (cancel or wait or dry_run):
+        raise ConfigError("--status shows loads: not with --cancel, --wait or --dry-run")
+    if dry_run and (cancel or wait):
+        raise ConfigError("--dry-run asks for nothing: not with --cancel or --wait")
     _check_ids(targets)
     with LogReader(config, high_watermark=True) as reader:
-        control = reader.control()
+        control = reader.control(may_lack=True)
     if status:
-        _show(control, tables, as_json=as_json)
+        _show(config, control, tables, as_json=as_json)
+        return
+    if dry_run:
+        _show_estimate(config, control, tables, as_json=as_json)
         return
     now = SystemClock().now()
     requests = _asked_to_end(control, tables, now) if cancel else _asked_for(config, control, tables, targets, now)
@@ -126,37 +139,20 @@ def _asked_for(
     """The requests to load the captured tables of the source that patterns name.
 
     Raises:
-        PreflightError: there is no log, or a pattern names no captured table.
+        PreflightError: there is no log, a pattern names no captured table, or one that cannot be loaded.
     """
-    from connector.errors import PreflightError
     from connector.kafka.requests import new_load
     from connector.log.epochs.loads import LoadRequest, targets_with_unfinished
-    from connector.mysql.server.connection import session
-    from connector.mysql.server.source_facts import read_facts
-    from connector.mysql.snapshot.information_schema import read_tables
-    from connector.mysql.transforms.filters import Filter
+    from connector.mysql.snapshot.loadable import Purpose, refuse_unloadable
 
-    if control.log is None:
-        raise PreflightError(
-            "there is no log: the first `thl produce` begins with a load of all tables", service=config.service
-        )
-    with session(config.source) as connection:
-        captured = Filter.of(config.source, read_facts(connection).lower_case_table_names)
-        tables = {
-            table.layout.name: table
-            for table in read_tables(connection, captured)
-            if "insert" in captured.actions(*table.layout.name)
-        }
-    together: dict[TableName, list[SourceTable]] = {}  # by published name
-    for table in tables.values():
-        together.setdefault(captured.published_name(table.layout.name), []).append(table)
-    hint = "source.filters decides what is captured"
-    named = _matching(patterns, list(tables), "the source has no captured table", hint, captured)
+    filter, tables = _captured(config, control)
+    named = _matching(patterns, [one.name for one in tables], *NOT_CAPTURED, filter)
+    together = _together(filter, tables, named)
+    refuse_unloadable([one for group in together.values() for one in group], filter, Purpose.AGAIN)
     requests = []
-    for published in dict.fromkeys(map(captured.published_name, named)):
-        _check_loadable(together[published], captured)
+    for published, group in together.items():
         load = new_load()
-        for name in (table.layout.name for table in together[published]):
+        for name in (one.name for one in group):
             meant = targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped)
             requests.append(
                 LoadRequest(table=name, load=load, asked_at=now, asked_by=who(), published=published, targets=meant)
@@ -164,32 +160,72 @@ def _asked_for(
     return requests
 
 
-def _check_loadable(tables: Sequence[SourceTable], captured: Filter) -> None:
-    """Check that the tables that are published under one name can be loaded.
+def _captured(config: Config, control: ControlState) -> tuple[Filter, list[LoadCandidate]]:
+    """The captured tables of the source whose rows are published.
 
     Raises:
-        PreflightError: a target could not begin the load, or would delete rows that the rules keep.
+        PreflightError: there is no log.
     """
     from connector.errors import PreflightError
+    from connector.mysql.server.connection import session
+    from connector.mysql.server.source_facts import read_facts
+    from connector.mysql.snapshot.loadable import candidates, captured
+    from connector.mysql.transforms.filters import Filter
 
-    names = ", ".join(str(table.layout.name) for table in tables)
-    actions = [captured.actions(*table.layout.name) for table in tables]
-    if not any("ddl" in each for each in actions):
+    if control.log is None:
         raise PreflightError(
-            "a load begins with the table's definition, and source.filters.tables does not publish it",
-            hint="add ddl to its actions",
-            tables=names,
+            "there is no log: the first `thl produce` begins with a load of all tables",
+            hint="thl produce --dry-run shows it",
+            service=config.service,
         )
-    if not all("delete" in each for each in actions):
-        raise PreflightError(
-            "the load would delete the rows that are no longer on the source, which source.filters.tables keeps",
-            hint="add delete to the actions of the table, or correct the target by hand",
-            tables=names,
-        )
-    if len(tables) > 1 and not all(table.layout.key for table in tables):
-        raise PreflightError(
-            "tables that are published under one name cannot be loaded without a primary key", tables=names
-        )
+    with session(config.source) as connection:
+        filter = Filter.of(config.source, read_facts(connection).lower_case_table_names)
+        return filter, captured(candidates(connection), filter)
+
+
+def _together(
+    filter: Filter, tables: Sequence[LoadCandidate], named: Sequence[TableName]
+) -> dict[TableName, list[LoadCandidate]]:
+    """The tables that are loaded with those that were named, by the name under which they are published."""
+    together: dict[TableName, list[LoadCandidate]] = {filter.published_name(name): [] for name in named}
+    for one in tables:
+        together.get(filter.published_name(one.name), []).append(one)
+    return together
+
+
+def _show_estimate(config: Config, control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
+    """Print what a load of tables would read; exit with the code of what would refuse or stop it.
+
+    Raises:
+        PreflightError: there is no log.
+    """
+    from dataclasses import replace
+
+    from connector.clock import SystemClock
+    from connector.errors import PreflightError, escaped
+    from connector.log.epochs.loads import outstanding
+    from connector.mysql.snapshot.estimate import estimate_load
+    from connector.mysql.snapshot.loadable import Purpose
+
+    filter, tables = _captured(config, control)
+    named: list[TableName] = []
+    unknown: dict[str, str] = {}  # patterns that name no table
+    for pattern in patterns:
+        try:
+            named += _matching([pattern], [one.name for one in tables], *NOT_CAPTURED, filter)
+        except PreflightError as error:
+            unknown[pattern] = f"{error.located}: {error.hint}"
+    asked = [one.name for group in _together(filter, tables, named).values() for one in group]
+    estimate = estimate_load(config.source, filter, SystemClock(), Purpose.AGAIN, asked)
+    estimate = replace(estimate, refused={**unknown, **estimate.refused})
+    under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads, control.trapped)]
+    again = [str(each.name) for each in estimate.tables if each.name in under_way]
+    if as_json:
+        click.echo(json.dumps({**estimate.as_object(), "under_way": again}, indent=2))
+    else:
+        lines = [*estimate.lines(), *([f"Under way, and to begin again: {', '.join(again)}"] if again else ())]
+        click.echo("\n".join(map(escaped, lines)))
+    click.get_current_context().exit(estimate.exit_code)
 
 
 def _asked_to_end(control: ControlState, patterns: Sequence[str], now: int) -> list[LoadRequest]:
@@ -221,41 +257,18 @@ def _matching(
     return chosen
 
 
-def _show(control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
-    from connector.errors import escaped
+def _show(config: Config, control: ControlState, patterns: Sequence[str], *, as_json: bool) -> None:
     from connector.log.epochs.newest_load import NewestLoad
+    from connector.status.loads import LoadsStatus
 
     newest = {load.table: load for load in NewestLoad.each(control.load_requests, control.loads, control.trapped)}
     hint = "thl load --status shows all"
     chosen = _matching(patterns, list(newest), "no load is known of", hint, None) if patterns else list(newest)
-    shown = [newest[table] for table in chosen]
+    status = LoadsStatus.of(config, [newest[table] for table in chosen])
     if as_json:
-        click.echo(json.dumps([_fields(load) for load in shown], indent=2))
-        return
-    for load in shown:
-        of = f" of about {load.estimate}" if load.estimate else ""
-        rows = f", {load.rows} rows{of}" if load.rows is not None else ""
-        click.echo(
-            escaped(
-                f"{load.table}{_for(load.targets)}: {'repair, ' if load.keys else ''}{load.state}{rows}"
-                f"{f': {load.why}' if load.why else ''}"
-            )
-        )
-    if not shown:
-        click.echo("no table was loaded, and none was asked for")
-
-
-def _fields(load: NewestLoad) -> dict[str, Any]:
-    return {
-        "table": str(load.table),
-        "load": load.load,
-        "targets": list(load.targets),
-        "state": str(load.state),
-        "rows": load.rows,
-        "estimate": load.estimate,
-        "keys": load.keys,
-        "why": load.why,
-    }
+        click.echo(json.dumps(status.as_objects(), indent=2))
+    else:
+        click.echo(status.as_text())
 
 
 def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
@@ -267,30 +280,21 @@ def _wait(config: Config, requests: Sequence[LoadRequest]) -> None:
     from connector.clock import SystemClock
     from connector.errors import PreflightError, escaped
     from connector.kafka.log_reader import LogReader
-    from connector.log.epochs.loads import LoadState
-    from connector.log.epochs.newest_load import WAITING, NewestLoad
+    from connector.log.epochs.newest_load import outcome
 
     clock = SystemClock()
-    waiting = {request.table: request for request in requests}
+    waiting = list(requests)
     while waiting:
         with LogReader(config, high_watermark=False) as reader:
             control = reader.control()
-        for newest in NewestLoad.each(control.load_requests, control.loads, control.trapped):
-            asked = waiting.get(newest.table)
-            if asked is None or newest.asked_at < asked.asked_at:  # our request is not committed yet
-                continue
-            if newest.load != asked.load:
-                raise PreflightError(
-                    f"another load of {newest.table} was asked for meanwhile, which takes the place of this one",
-                    hint="thl load --status",
-                    service=config.service,
-                )
-            if newest.state in (WAITING, LoadState.LOADING):
-                continue
-            del waiting[newest.table]
-            if newest.state != LoadState.ENDED and not asked.cancel:
-                what = f"the load of {newest.table} was {newest.state}"
-                raise PreflightError(f"{what}: {newest.why}" if newest.why else what, service=config.service)
-            click.echo(escaped(f"{newest.table}: {newest.state}, {newest.rows or 0} rows"))
+        for asked in list(waiting):
+            try:
+                ended = outcome(asked, control)
+            except PreflightError as error:
+                error.where = {"service": config.service, **error.where}
+                raise
+            if ended is not None:
+                waiting.remove(asked)
+                click.echo(escaped(f"{ended.table}: {ended.state}, {ended.rows or 0} rows"))
         if waiting:
             clock.sleep(POLL_SECONDS)

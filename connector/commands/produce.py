@@ -123,36 +123,16 @@ def produce(
 
 
 def _show_load(config: Config, clock: Clock) -> None:
-    """Print what an initial load would read."""
+    """Print what an initial load would read; exit with the code of an error that would stop a table's load."""
+    from connector.errors import escaped
     from connector.producer.sources.mysql import MySqlSource
 
     warn_of_unverified(config, "source")
     found, kept = MySqlSource(config, clock).estimate()
-    settings = config.source.snapshot
-    for each in found:
-        table = each.table
-        key = ", ".join(column.name.strip("`") for column in table.divided_by)
-        chunks = each.chunks(settings.chunk_rows)
-        undivided = "in one chunk" if key else "as a whole"
-        how = f"in about {chunks} chunks by {key}" if chunks > 1 else undivided
-        click.echo(f"{table.layout.name}: about {table.estimate} rows, {_megabytes(table.bytes)}, {how}")
-    rows = sum(each.table.estimate for each in found)
-    seconds = sum(each.seconds for each in found)
-    megabytes = _megabytes(sum(each.table.bytes for each in found))
-    click.echo(
-        f"{len(found)} tables, about {rows} rows, {megabytes}. One connection "
-        f"reads and decodes them in about {seconds:.0f} s; source.snapshot.connections is {settings.connections}, and "
-        "Kafka may take longer."
-    )
+    click.echo("\n".join(map(escaped, found.lines())))
     until = f"for {kept / 86400:.1f} days" if kept else "until it is purged by hand"
-    click.echo(f"The source keeps its binary log {until}; its transactions are published during the load.")
-    if settings.max_rows_per_second:
-        limited = rows / settings.max_rows_per_second
-        click.echo(f"source.snapshot.max_rows_per_second lets it take at least {limited:.0f} s.")
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 100_000 else "less than 0.1 MB"
+    click.echo(f"The source keeps its binary log {until}; its transactions are published during the load")
+    click.get_current_context().exit(found.exit_code)
 
 
 def _server(config: Config, clock: Clock) -> EventSource:

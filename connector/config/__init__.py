@@ -5,6 +5,7 @@
 - `source`: the section `source`.
 - `filters`: the section `source.filters`.
 - `snapshot`: the section `source.snapshot`.
+- `records`: the section `source.records`.
 - `kafka`: the sections `kafka` and `registry`.
 - `publish`: the section `publish`.
 - `apply`: the sections `target` and `apply`.
@@ -24,11 +25,12 @@ from connector.config.kafka import Kafka, Registry
 from connector.config.loading import load
 from connector.config.model import Config, Metrics
 from connector.config.publish import Publish, Shard
+from connector.config.records import RecordStore
 from connector.config.relay import Relay
 from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
 
 __all__ = [
-    "Apply", "Config", "Filters", "InitialLoad", "Kafka", "Mask", "Metrics", "Publish", "Registry", "Relay", "Shard",
-    "Source", "TableRule", "Target", "load",
+    "Apply", "Config", "Filters", "InitialLoad", "Kafka", "Mask", "Metrics", "Publish", "RecordStore", "Registry",
+    "Relay", "Shard", "Source", "TableRule", "Target", "load",
 ]  # fmt: skip

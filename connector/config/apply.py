@@ -14,6 +14,9 @@ from connector.config.target_url import TargetUrl
 MetadataColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 
+SINGLE_WRITER_TARGETS: Final = {"sqlite": "SQLite", "mysql": "MySQL", "mariadb": "MariaDB"}
+"""Targets of one writer, without `target.indexes`, by their scheme."""
+
 TARGET_ID: Final = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?"
 TargetId = Annotated[str, Field(pattern=f"^(?:{TARGET_ID})?$")]
 
@@ -94,7 +97,8 @@ class Target(Section):
 
     url: TargetUrl = Field(
         SecretStr("sqlite:///thl.db"),
-        description="sqlite:///file or postgresql://user:password@host:port/database.",
+        description="sqlite:///file, postgresql://user:password@host:port/database, or mysql://user:password@host:port "
+        "for a MySQL (8.0.19 or later) or a MariaDB (10.6 or later): docs/target.md.",
     )
     url_file: Path | None = Field(None, description="File that holds the url.")
     id: TargetId = Field(
@@ -111,6 +115,18 @@ class Target(Section):
         description="Additional columns of every target table that identify the transaction that last inserted or "
         "updated a row: any of seqno, gtid, commit_time, event_id and server_id, each with its column name: `{seqno: "
         "thl_seqno, gtid: thl_gtid}`. seqno is required if there are any.",
+    )
+    binary_log: bool = Field(
+        True,
+        description="MySQL and MariaDB: whether the target's server writes what the applier does to its binary log. "
+        "false needs the right to set sql_log_bin; the server's own replicas then lack it.",
+    )
+    definitions: Literal["source", "plain"] = Field(
+        "source",
+        description="MySQL and MariaDB: source: the target's tables are the source's, with indexes, collations, "
+        "generated columns and foreign keys, because its DDL is executed as it is; what the target's product or "
+        "version lacks stops the applier. plain: they have the columns, their types and the primary key, and text in a "
+        "binary collation; for a source of the other product. Change it only for an empty target.",
     )
     indexes: Literal["none", "unique", "all"] = Field(
         "none",
@@ -156,15 +172,24 @@ class Target(Section):
 
     @model_validator(mode="after")
     def _indexes_need_postgresql(self) -> Target:
-        if self.indexes != "none" and self.url.get_secret_value().startswith("sqlite:"):
-            raise ValueError("indexes: a SQLite target has no secondary indexes: only none is possible")
+        scheme = self._scheme
+        if self.indexes != "none" and scheme in SINGLE_WRITER_TARGETS:
+            name = SINGLE_WRITER_TARGETS[scheme]
+            others = "no secondary indexes" if scheme == "sqlite" else "the source's with target.definitions=source"
+            raise ValueError(f"target.indexes is for PostgreSQL only; a {name} target has {others}")
         return self
 
     @model_validator(mode="after")
     def _writers_need_postgresql(self) -> Target:
-        if self.writers > 1 and self.url.get_secret_value().startswith("sqlite:"):
-            raise ValueError("writers: SQLite has one writer: only 1 is possible")
+        scheme = self._scheme
+        if self.writers > 1 and scheme in SINGLE_WRITER_TARGETS:
+            name = SINGLE_WRITER_TARGETS[scheme]
+            raise ValueError(f"target.writers > 1 is for PostgreSQL only; a {name} target has one writer")
         return self
+
+    @property
+    def _scheme(self) -> str:
+        return self.url.get_secret_value().partition(":")[0].lower()
 
     @model_validator(mode="after")
     def _metadata_columns_have_an_order(self) -> Target:

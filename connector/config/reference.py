@@ -81,7 +81,7 @@ def reference() -> str:
         if isinstance(item, Field):
             default = "" if item.default in {'""', "null"} else f"`{item.default}`"
             lines.append(f"| `{item.name}` | `{item.variable}` | {default} | {_cell(item.description)} |")
-        elif item.__name__ not in {"Filters", "InitialLoad"}:  # parts of `source`
+        elif item.__name__ not in {"Filters", "InitialLoad", "RecordStore"}:  # parts of `source`
             lines += ["", f"## {item.__name__.lower()}", "", _cell(item.__doc__ or ""), "", *head]
     for path, element in elements():
         lines += ["", f"## An element of {'.'.join(path)}", "", _cell(element.__doc__ or ""), ""]

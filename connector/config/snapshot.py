@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from connector.config.section import Section, TableGlob
+from connector.config.section import Seconds, Section, TableGlob
 
 Connections = Annotated[int, Field(ge=1, le=64)]
 
@@ -45,6 +45,17 @@ class InitialLoad(Section):
         ge=1,
         description="Rows that loads publish in a second, on average; a round reads about as many at most. none: no "
         "limit.",
+    )
+    max_replica_lag: Seconds | None = Field(
+        None,
+        description="Seconds that a source which is a replica may lag behind its own source: while one of its channels "
+        "lags by more, or does not run, no round of a load begins. A delay (SOURCE_DELAY) counts. On MariaDB it needs "
+        "SLAVE MONITOR. none: no limit.",
+    )
+    min_until_purge: Seconds | None = Field(
+        3600.0,
+        description="While the source may purge the binary log file that the stream needs next in fewer seconds, no "
+        "round of a load begins before the stream is in the newest file, which is not purged. none: no limit.",
     )
     first: tuple[TableGlob, ...] = Field(
         (),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from connector.config.filters import Filters
+from connector.config.records import RecordStore
 from connector.config.section import Bytes, Seconds, Section, read_secret_files
 from connector.config.snapshot import InitialLoad
 
@@ -121,6 +122,9 @@ class Source(Section):
     )
     filters: Filters = Field(default_factory=Filters, description="The tables that are captured.")
     snapshot: InitialLoad = Field(default_factory=InitialLoad, description="How tables are loaded.")
+    records: RecordStore = Field(
+        default_factory=RecordStore, description="The store that completes partial row images."
+    )
     largest_event_bytes: int = Field(
         LARGEST_EVENT,
         ge=1 << 20,
@@ -150,6 +154,15 @@ class Source(Section):
     def _rules_apply_to_rows(self) -> Source:
         if self.filters.tables and self.statements == "keep":
             raise ValueError("filters.tables apply to rows: with statements=keep the changed rows are unknown")
+        if self.records.dir is not None and self.statements == "keep":
+            raise ValueError("records complete rows: with statements=keep the changed rows are unknown")
+        if self.records.dir is not None and self.ignore_server_ids:
+            raise ValueError("records: with ignore_server_ids rows change that the record store does not see")
+        rows = {"insert", "update", "delete"}
+        if self.records.dir is not None and any(not rows.issubset(rule.actions) for rule in self.filters.tables):
+            raise ValueError(
+                "records: with a rule whose actions leave out rows the record store does not see all changes"
+            )
         if self.rows_query_bytes and any(rule.drop or rule.mask for rule in self.filters.tables):
             raise ValueError("rows_query_bytes: texts of statements hold the values that rules drop or mask")
         return self

@@ -1,4 +1,4 @@
-"""Checks and reads `target.url`: the kind of target by its scheme, and the file of a SQLite target.
+"""Checks and reads `target.url`: the kind of target by its scheme, a SQLite target's file and a MySQL target's address.
 
 Only what the scheme decides is read here: libpq reads the rest of a PostgreSQL URL, whose password may have characters
 that Python's parser of URLs refuses.
@@ -7,17 +7,29 @@ that Python's parser of URLs refuses.
 from __future__ import annotations
 
 import re
+import ssl
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal
-from urllib.parse import unquote, urlsplit
+from typing import Annotated, Final, Literal, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import AfterValidator, SecretStr
 
+from connector.addresses import on_this_machine
 from connector.errors import ConfigError
 
-Kind = Literal["sqlite", "postgres"]
+Kind = Literal["sqlite", "postgres", "mysql"]
 
-_KINDS: Final[dict[str, Kind]] = {"sqlite": "sqlite", "postgresql": "postgres", "postgres": "postgres"}
+FORMS: Final = "sqlite:///file, postgresql://user:password@host:port/database or mysql://user:password@host:port"
+"""The forms of `target.url`."""
+
+_KINDS: Final[dict[str, Kind]] = {
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "mysql": "mysql",
+    "mariadb": "mysql",
+}
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _POSTGRES_URL: Final = re.compile(
     r"postgres(?:ql)?://(?:(?:[^\s@/?#%]|%[0-9A-Fa-f]{2})*@)?"  # user and password, encoded
@@ -51,7 +63,7 @@ def target_kind(url: str) -> Kind:
         raise ConfigError.of_fields(
             f"target.url has scheme {scheme or 'none'!r}",
             {"target.url": None},
-            hint="sqlite:///file or postgresql://user:password@host:port/database",
+            hint=FORMS,
         )
     return _KINDS[scheme]
 
@@ -74,3 +86,74 @@ def sqlite_file(url: str) -> Path:
             hint="sqlite:///relative/file or sqlite:////absolute/file",
         )
     return Path(path)
+
+
+TlsMode = Literal["preferred", "disabled", "required", "verify_ca", "verify_identity"]
+_TLS_MODES: Final = ("preferred", "disabled", "required", "verify_ca", "verify_identity")
+_MYSQL_PORT: Final = 3306
+
+
+@dataclass(frozen=True, slots=True)
+class MySqlAddress:
+    """What a URL of MySQL says: `mysql://user:password@host:port/?ssl_mode=…&ssl_ca=…`.
+
+    Args:
+        tls: `ssl_mode`, as MySQL's clients have it; on this machine `disabled` is the default, else `preferred`.
+        authority: `ssl_ca`: a file with the authority that signed the server's certificate; None: the system's.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str
+    tls: TlsMode
+    authority: str | None
+
+
+def mysql_address(url: str) -> MySqlAddress:
+    """Read a URL of MySQL or MariaDB.
+
+    Raises:
+        ConfigError: it is malformed. The message has nothing of it, which may be a part of the password.
+    """
+    try:
+        parts = urlsplit(url)
+        given = dict(parse_qsl(parts.query, keep_blank_values=True))
+        port = parts.port or _MYSQL_PORT
+        host = unquote(parts.hostname or "")
+    except ValueError:
+        raise _malformed(
+            "is not a URL of MySQL: percent-encode what is no letter or digit in user and password"
+        ) from None
+    if not host or not parts.username:
+        raise _malformed("names no host, or no user")
+    if parts.path.strip("/"):
+        raise _malformed("names a database: the tables of each database of the source get into one of its name")
+    tls = given.pop("ssl_mode", "disabled" if on_this_machine(host) else "preferred").lower()
+    authority = given.pop("ssl_ca", None)
+    if given:
+        raise _malformed("has another parameter than ssl_mode and ssl_ca")
+    if tls not in _TLS_MODES:
+        raise _malformed(f"has an unknown ssl_mode: it is one of {', '.join(_TLS_MODES)}")
+    user, password = unquote(parts.username), unquote(parts.password or "")
+    return MySqlAddress(host, port, user, password, cast(TlsMode, tls), authority)
+
+
+def tls_attempts(address: MySqlAddress) -> list[ssl.SSLContext | None]:
+    """The ways to connect to a MySQL or MariaDB, in the order in which they are tried; None: without TLS.
+
+    The next one is tried if the server offers no TLS, which it says before anything secret is sent.
+    """
+    if address.tls == "disabled":
+        return [None]
+    context = ssl.create_default_context(cafile=address.authority)
+    context.check_hostname = address.tls == "verify_identity"
+    if not address.tls.startswith("verify"):
+        context.verify_mode = ssl.CERT_NONE
+    return [context, None] if address.tls == "preferred" else [context]
+
+
+def _malformed(what: str) -> ConfigError:
+    return ConfigError.of_fields(
+        f"target.url {what}", {"target.url": None}, hint="mysql://user:password@host:port/?ssl_mode=verify_identity"
+    )

@@ -58,16 +58,25 @@ class RangeReader:
         self._consumer.close()
         self._large.close()
 
-    def batches(self, partition: int, begin: int, end: int, *, large: bool = False) -> Generator[pa.RecordBatch]:
+    def batches(
+        self,
+        partition: int,
+        begin: int,
+        end: int,
+        *,
+        large: bool = False,
+        short: Callable[[bytes], bytes | None] | None = None,
+    ) -> Generator[pa.RecordBatch]:
         """Yield the committed messages of a range, in the form of `batch_of`. Read one range at a time.
 
-        The value of a large message is null.
+        The value of a large message is null, or what `short` makes of it.
 
         Args:
             partition: the partition.
             begin, end: offsets, `end` not included; the partition has messages or its end there.
             large: messages may be large: fetch one of the producer's batches at a time, because they can decompress
                 to a thousand times their bytes on the wire, which bound a fetch otherwise.
+            short: returns what is enough of a large message; None: its value is left out.
 
         Raises:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
@@ -88,17 +97,18 @@ class RangeReader:
                 messages = [one for one in received if isinstance(one, KafkaMessage) and one.offset < end]
                 del received
                 if messages:
-                    batch = _without_large(messages)
+                    batch = _without_large(messages, short)
                     del messages  # the batch has copies, and is worked on for long
                     yield batch
         finally:
             consumer.unassign()
 
 
-def _without_large(messages: Sequence[KafkaMessage]) -> pa.RecordBatch:
+def _without_large(messages: Sequence[KafkaMessage], short: Callable[[bytes], bytes | None] | None) -> pa.RecordBatch:
     """Messages as a batch, without the values of large ones."""
+    values = [message.value for message in messages]
     return message_batch(
         [message.partition for message in messages],
         [message.offset for message in messages],
-        [None if len(message.value or b"") > LARGE else message.value for message in messages],
+        [value if value is None or len(value) <= LARGE else short and short(value) for value in values],
     )

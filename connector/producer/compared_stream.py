@@ -169,7 +169,7 @@ def _compared(item: Logged, encoder: Encoder, finished: Finished, *, same_server
         return True
     if isinstance(item, Prepared) and item.batch.ending is not None and not item.one_phase:
         check_redo(finished, None)
-    fragments = encoder.encode(item.batch if isinstance(item, Prepared) else item)
+    fragments = encoder.encode_logged(item.batch if isinstance(item, Prepared) else item)
     if not fragments or fragments[-1].finished is None:
         return False
     check_redo(finished, fragments[-1].finished, same_server=same_server)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from threading import Event
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from connector import failpoints as faults
 from connector.clock import Clock
@@ -43,6 +43,9 @@ from connector.producer.publish.replica_gate import ReplicaGate
 from connector.producer.sources.source import EventSource
 from connector.schema import Framing
 
+if TYPE_CHECKING:  # a producer without a record store needs nothing of it
+    from connector.producer.records.completion import Completion
+
 LOG: Final = logging.getLogger(__name__)
 
 
@@ -59,6 +62,7 @@ class Online:
         ownership: the epochs that this process began; a new epoch is added.
         control: the content of the control topic.
         control_end: the end offset of the control topic before this producer wrote to it.
+        completion: completes partial images; None without a record store.
     """
 
     transactions: Transactions
@@ -69,6 +73,7 @@ class Online:
     ownership: EpochOwnership
     control: ControlState
     control_end: int
+    completion: Completion | None = None
 
     def begin(self, plan: OnlinePlan) -> None:
         """Begin another epoch, and continue numbering in it."""
@@ -78,6 +83,8 @@ class Online:
 
     def number(self, position: PositionRecord) -> None:
         """Continue numbering from a position, in the newest epoch."""
+        if self.completion is not None:
+            self.completion.go_back(position.last_finished)
         _number(self.encoder, position, self.control.epochs[-1])
 
     def close(self) -> None:
@@ -85,6 +92,8 @@ class Online:
         self.stream.close()
         self.publisher.end()
         self.transactions.close()
+        if self.completion is not None:
+            self.completion.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +148,7 @@ class GoingOnline:
                 facts = self.source.facts(new=log.position is None)
                 plan = self._decide(log, facts)
                 encoder = self._encoder(plan, facts)
+                encoder.completion = completion = self._completion(plan, opened)
                 stream = self._compare(plan, facts, encoder, opened)
             except (LogDamaged, HistoriesDiffer, PreflightError):
                 # The work of a newer producer can look like damage, or like another history.
@@ -150,7 +160,17 @@ class GoingOnline:
             prepared = PreparedTransactions(self.config, encoder, publisher, plan.epoch.epoch, log.prepared)
             opened.pop_all()
         self._log_online(plan)
-        return Online(transactions, publisher, encoder, stream, prepared, self.ownership, plan.control, log.control_end)
+        return Online(
+            transactions,
+            publisher,
+            encoder,
+            stream,
+            prepared,
+            self.ownership,
+            plan.control,
+            log.control_end,
+            completion,
+        )
 
     def _fence(self, opened: ExitStack) -> Transactions:
         """Step 1: fence the older producer."""
@@ -253,6 +273,16 @@ class GoingOnline:
             framing=self.framing,
             sharding=_sharding(self.config, plan),
         )
+
+    def _completion(self, plan: OnlinePlan, opened: ExitStack) -> Completion | None:
+        if self.config.source.records.dir is None:
+            return None
+        from connector.producer.records.opening import open_completion  # noqa: PLC0415
+
+        completion = open_completion(self.config, plan.control, plan.position.last_finished)
+        if completion is not None:
+            opened.callback(completion.close)
+        return completion
 
     def _compare(self, plan: OnlinePlan, facts: SourceFound, encoder: Encoder, opened: ExitStack) -> ComparedStream:
         """Step 4: compare the last transaction; before an initial load check its prerequisites instead."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from threading import Event
 from typing import Final
 
-from connector.errors import PreflightError, SourceChanged
+from connector.errors import SourceChanged
 from connector.kafka.requests import new_load
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import Kind
@@ -40,7 +40,6 @@ def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop:
 
     Raises:
         SourceChanged: the snapshot is of another server than the epoch.
-        PreflightError: tables that are published under one name have no primary key.
         Stopped: `stop` was set.
         ConnectorError: of the publisher.
     """
@@ -58,10 +57,10 @@ def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop:
     for number, (name, table) in enumerate(_defined_first(snapshot.tables)):
         if stop.is_set():
             raise Stopped
-        joins = table.published in loads
+        shares_begin = table.published in loads
         load = loads.setdefault(table.published, new_load())
         request = LoadRequest(table=name, load=load, asked_at=now + number, asked_by=INITIAL, published=table.published)
-        states[name] = begin_table(events, request, table, now, [request], joins=joins)
+        states[name] = begin_table(events, request, table, now, [request], shares_begin=shares_begin)
         requests[name] = request
     given_up: Work = []
     for name, state in online.control.loads.items():
@@ -86,7 +85,7 @@ def begin_table(
     now: int,
     more: Work | None = None,
     *,
-    joins: bool = False,
+    shares_begin: bool = False,
 ) -> TableLoad:
     """Publish the beginning of a table's load.
 
@@ -96,7 +95,7 @@ def begin_table(
         table: the table.
         now: µs since 1970 UTC.
         more: records that are written with the event.
-        joins: the load has begun with another table that is published under the same name: there is no event.
+        shares_begin: the load has begun with another table that is published under the same name: there is no event.
 
     Returns:
         The state of the load, which is written with the event.
@@ -105,7 +104,7 @@ def begin_table(
         table=request.table,
         load=request.load,
         state=LoadState.LOADING,
-        key=table.key,
+        load_identity=table.load_identity,
         estimate=table.estimate,
         began_at=now,
         at=now,
@@ -114,7 +113,7 @@ def begin_table(
         targets=request.targets,
     )
     records: Work = [*(more or []), state]
-    if joins:
+    if shares_begin:
         events.online.publisher.put(records)
     else:
         event = LoadEvent(request.load, Part.BEGIN, table.published, request.targets)
@@ -123,18 +122,8 @@ def begin_table(
 
 
 def _defined_first(tables: Mapping[TableName, OpenedTable]) -> list[tuple[TableName, OpenedTable]]:
-    """The tables in their order; of those that are published under one name, one that defines it comes first.
-
-    Raises:
-        PreflightError: some of those have no primary key: each is loaded by replacing all rows.
-    """
+    """The tables in their order; of those that are published under one name, one that defines it comes first."""
     together = Counter(table.published for table in tables.values())
-    if without := [name for name, table in tables.items() if together[table.published] > 1 and not table.has_key]:
-        raise PreflightError(
-            "tables that are published under one name cannot be loaded without a primary key",
-            hint="add one; or leave them out by source.filters; or begin without a load: source.start = now",
-            tables=", ".join(map(str, without)),
-        )
     found: dict[TableName, OpenedTable] = {}
     for name, table in tables.items():
         if together[table.published] > 1 and not table.definition:

@@ -263,6 +263,8 @@ class Producer:
         size = 0
         if self._heartbeat_labels is not None:
             items = self._heartbeat_labels.labelled(items)
+        if online.completion is not None:
+            online.completion.prefetch(items)
         at = 0
         while at < len(items):
             item = items[at]

@@ -11,7 +11,7 @@ from typing import Final
 
 from connector.errors import SourceChanged
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
-from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.ids import Seqno
 from connector.producer.sources.source import OpenedTable
 
 KEY_CHANGED: Final = "the columns of the primary key have changed since the repair was asked for"
@@ -28,18 +28,18 @@ def begin_repair(request: LoadRequest, table: OpenedTable, now: int) -> TableLoa
     Raises:
         SourceChanged: the table has another key than that of the request.
     """
-    if request.key_columns != table.key[1:]:
-        raise SourceChanged(KEY_CHANGED, table=request.table, key=", ".join(table.key[1:]))
+    if request.key_columns != table.key_columns:
+        raise SourceChanged(KEY_CHANGED, table=request.table, key=", ".join(table.key_columns))
     return replace(TableLoad.of(request, now), targets=request.targets)
 
 
-def end_repair(state: TableLoad, first: Seqno, last: Seqno, now: int) -> TableLoad:
-    """The state of a repair whose rows are published; without rows it has no event.
+def end_repair(state: TableLoad, rows: int, event: Seqno, now: int) -> TableLoad:
+    """The state of a repair that has ended. It is written with the event, so that no other producer makes another.
 
     Args:
-        state: the state, with the number of rows.
-        first, last: the events of its round.
+        state: the state at its beginning.
+        rows: the number of rows.
+        event: its event; NO_SEQNO: it has none, because the stream has changed all of its rows.
         now: µs since 1970 UTC.
     """
-    begin, last = (first, last) if state.rows else (NO_SEQNO, NO_SEQNO)
-    return replace(state, state=LoadState.ENDED, at=now, begin=begin, last=last)
+    return replace(state, state=LoadState.ENDED, rows=rows, at=now, begin=event, last=event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Event
 
@@ -80,15 +80,31 @@ class RoundEvents(LoadEvents):
     read: Round
 
     def publish(
-        self, opened: OpenRound, chosen: dict[TableName, TableLoad], stop: Event
+        self,
+        opened: OpenRound,
+        chosen: dict[TableName, TableLoad],
+        stop: Event,
+        repaired: Callable[[TableName, int, Seqno], Work],
     ) -> dict[TableName, int] | None:
         """Publish the rows of a round.
+
+        Args:
+            opened: the round.
+            chosen: the tables whose rows are of use, and their loads.
+            stop: set to stop the producer.
+            repaired: returns the records that are written with the end of a repair: of which table, the number of rows,
+                the event.
 
         Returns:
             The number of rows of each table; None if the producer was stopped meanwhile.
         """
         rows = dict.fromkeys(chosen, 0)
         whole: TableName | None = None  # the table whose rows are one event, which is open
+
+        def end(name: TableName) -> None:
+            more = repaired(name, rows[name], self.next) if name in opened.repaired else None
+            self._put([TransactionBatch(None, [], self._end())], more)
+
         for name, rows_read in self._rows(opened, chosen):
             if stop.is_set():
                 if whole is not None:
@@ -96,8 +112,8 @@ class RoundEvents(LoadEvents):
                 return None
             table = self.read.tables[name]
             part = Part.REPAIR if name in opened.repaired else Part.ROWS if table.has_key else Part.WHOLE
-            if whole not in (None, name):
-                self._put([TransactionBatch(None, [], self._end())])
+            if whole is not None and whole != name:
+                end(whole)
                 whole = None
             if part is Part.ROWS:
                 self.put(_event(chosen[name], part, table), [rows_read])
@@ -112,7 +128,7 @@ class RoundEvents(LoadEvents):
             if self.read.failed(whole):
                 # The next epoch voids the event.
                 raise SourceUnavailable("the rows of a table, which are one event, could not be read", table=whole)
-            self._put([TransactionBatch(None, [], self._end())])
+            end(whole)
         for name, state in chosen.items():
             table = self.read.tables[name]
             if not (table.has_key or rows[name] or self.read.failed(name)) and self.read.progress(name)[1]:

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Final
 
+from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import ConnectorError, PreflightError
+from connector.errors import PreflightError
 from connector.kafka.log_reader import LogReader
 from connector.kafka.requests import send_requests
 from connector.log.epochs.control import ControlState
-from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
+from connector.log.epochs.loads import LoadRequest
+from connector.log.epochs.newest_load import NewestLoad, outcome
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.verify.run import open_reader
 from connector.verify.waiting import POLL_SECONDS, QUIET_SECONDS
@@ -44,37 +46,25 @@ class Mending:
         Raises:
             BrokerUnavailable, TargetUnavailable: a server does not answer.
         """
+        faults.point("repair.before_request")
         send_requests(self._config, list(requests.values()))
+        faults.point("repair.after_request")
         failed: dict[str, str] = {}
-        lasts: dict[str, Seqno] = {}
-        for states, applied in self._progress():
+        for control, applied in self._progress():
+            ended: list[NewestLoad] = []
             for name, request in requests.items():
-                if name in failed or name in lasts:
+                if name in failed:
                     continue
                 try:
-                    if (state := self._ended(states, request)) is not None:
-                        lasts[name] = state.last
-                except ConnectorError as error:
+                    # One that has ended begins again where a fork leaves out its event.
+                    ended += filter(None, [outcome(request, control)])
+                except PreflightError as error:
                     failed[name] = error.message
-            if len(failed) + len(lasts) == len(requests) and applied >= max(lasts.values(), default=NO_SEQNO):
+            applied_all = applied >= max((one.last for one in ended), default=NO_SEQNO)
+            if len(failed) + len(ended) == len(requests) and applied_all:
                 return failed
         late = "the repair is asked for, and not applied yet: thl load --status"
         return failed | {name: late for name in requests if name not in failed}
-
-    def _ended(self, control: ControlState, request: LoadRequest) -> TableLoad | None:
-        """The state of a repair that is in the log.
-
-        Raises:
-            PreflightError: it was not made.
-        """
-        newest, state = control.load_requests.get(request.table), control.loads.get(request.table)
-        if newest is not None and newest.load != request.load and newest.asked_at > request.asked_at:
-            raise PreflightError("another request for the table has replaced the repair: thl load --status")
-        if state is None or state.load != request.load or state.state is LoadState.LOADING:
-            return None
-        if state.state is not LoadState.ENDED:
-            raise PreflightError(state.why)
-        return state
 
     def _progress(self) -> Iterator[tuple[ControlState, Seqno]]:
         """The control topic and the target's event, until neither has moved for a time."""

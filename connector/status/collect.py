@@ -11,13 +11,14 @@ from typing import Final
 
 from connector.clock import Clock, SystemClock
 from connector.config.model import Config
+from connector.config.snapshot import InitialLoad
 from connector.errors import ConnectorError
 from connector.kafka.ends import LogEnds, log_ends
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range, outside
-from connector.log.epochs.loads import LoadState
+from connector.log.epochs.loads import LoadState, outstanding
 from connector.log.epochs.newest_load import NewestLoad
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
@@ -82,7 +83,8 @@ def collect(
     now = clock.now()
     found = _ask(config, ends, clock)
     waits_for = tuple(_replicas(config, found.source, found.problems)) if End.PRODUCER in ends else ()
-    producer = producer_status(found.control, found.position, found.stored, found.source, now)
+    settings = config.source.snapshot
+    producer = producer_status(found.control, found.position, found.stored, found.source, now, settings=settings)
     producer = replace(producer, waits_for=waits_for, semi_sync=_semi_sync(config, found))
     applier = applier_status(
         found.target,
@@ -106,9 +108,12 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
     found = _Found()
     with found.asking():
         with LogReader(config) as reader:
-            found.control, found.position = reader.control(), reader.position()
-        found.stored = log_ends(config)
-        check_tails(config)
+            found.control = reader.control(may_lack=True)
+            if found.control.log is not None:
+                found.position = reader.position()
+        if found.control.log is not None:
+            found.stored = log_ends(config)
+            check_tails(config)
     if End.PRODUCER in ends:
         with found.asking():
             found.source = read_source(config.source)
@@ -147,9 +152,15 @@ def _problems_of_writers(target: TargetRow) -> Iterator[str]:
 
 
 def producer_status(
-    control: ControlState | None, position: PositionRecord | None, ends: LogEnds, source: SourceView | None, now: int
+    control: ControlState | None,
+    position: PositionRecord | None,
+    ends: LogEnds,
+    source: SourceView | None,
+    now: int,
+    *,
+    settings: InitialLoad,
 ) -> ProducerStatus:
-    """Compute the producer's numbers from the answers of Kafka and the source."""
+    """Compute the producer's numbers from the answers of Kafka and the source; by the settings, if loads pause."""
     if control is None or control.log is None or position is None:
         return ProducerStatus(
             state=ServiceState.UNKNOWN if control is None else ServiceState.NONE,
@@ -182,8 +193,9 @@ def producer_status(
         seconds_behind=None if behind is None else age if behind else 0.0,
         unfinished=position.open is not None,
         prepared=position.prepared.count,
-        seconds_until_purge=source.seconds_until_purge(position.resume.file, ends.newest_commit, now)
-        if source
+        seconds_until_purge=source.seconds_until_purge(position, ends.newest_commit, now) if source else None,
+        load_pause=source.load_pause(settings, position, ends.newest_commit, now)
+        if source and outstanding(control.load_requests.values(), control.loads, control.trapped)
         else None,
         offline_requested_by=request.asked_by if request else "",
         offline_reason=request.reason if request else "",

@@ -14,6 +14,7 @@ from psycopg import sql
 from connector.config.target_url import sqlite_file, target_kind
 from connector.errors import TargetUnavailable
 from connector.log.transaction.layout import TableName
+from connector.targets.mysql.signal_table import MySqlSession
 from connector.targets.postgres.connection import connect
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,10 +38,13 @@ def heartbeat_time(url: str, service: str, table: TableName, name: str) -> int |
         TargetUnavailable: the target does not answer.
         ConfigError: the URL has an unknown scheme, or libpq refuses it.
     """
-    if target_kind(url) == "postgres":
-        text = _postgres(url, service, table, name)
-    else:
-        text = _sqlite(sqlite_file(url), service, table, name)
+    match target_kind(url):
+        case "postgres":
+            text = _postgres(url, service, table, name)
+        case "mysql":
+            text = _mysql(url, service, table, name)
+        case "sqlite":
+            text = _sqlite(sqlite_file(url), service, table, name)
     if text is None:
         return None
     return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -86,3 +90,21 @@ def _postgres(url: str, service: str, table: TableName, name: str) -> str | None
     except psycopg.Error as error:
         raise TargetUnavailable(f"the target cannot be read: {error}") from error
     return None if row is None else str(row[0])
+
+
+def _mysql(url: str, service: str, table: TableName, name: str) -> str | None:
+    session = MySqlSession(url)
+    try:
+        if not session.has("thl_tables"):
+            return None
+        where = _SAME_TABLE.format("?")
+        found = session.run(
+            f"SELECT schema_name, table_name FROM thl.thl_tables WHERE {where}", (service, table.schema, table.table)
+        )
+        if not found:
+            return None
+        copy = ".".join("`{}`".format(str(part).replace("`", "``")) for part in found[0])
+        rows = session.run(f"SELECT CAST(written AS CHAR) FROM {copy} WHERE service = ? AND name = ?", (service, name))
+    finally:
+        session.close()
+    return str(rows[0][0]) if rows else None

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from connector.errors import escaped
+from connector.log.epochs.load_pause import LoadPause
 from connector.log.transaction.position import Intent
 
 NO_APPLIER: Final = "no applier has a session with the target: start `thl apply`"
@@ -49,6 +50,8 @@ class ProducerStatus:
         unfinished: true if the log ends in an unfinished event.
         prepared: number of prepared XA transactions.
         seconds_until_purge: minimum time until the source purges the file that is needed next; None: never, or unknown.
+        load_pause: the reason for which tables that are being loaded have to wait, as the source shows it; None: there
+            is none, or nothing is loaded.
         offline_requested_by: the user who asked it to go offline.
         offline_reason: the given reason.
         waits_for: the replicas of publish.wait_for, and the number of transactions that each has not executed yet.
@@ -70,6 +73,7 @@ class ProducerStatus:
     unfinished: bool = False
     prepared: int = 0
     seconds_until_purge: float | None = None
+    load_pause: LoadPause | None = None
     offline_requested_by: str = ""
     offline_reason: str = ""
     waits_for: tuple[str, ...] = ()
@@ -179,6 +183,8 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: LagLim
     left = producer.seconds_until_purge
     if left is not None and left < limits.seconds_until_purge:
         found.append(f"the source may purge the file that the producer needs next in {max(left, 0):.0f} s")
+    if producer.load_pause is not None and not producer.load_pause.ordinary:
+        found.append(f"no round of a load begins: {producer.load_pause.why}")
     known = applier.state not in {ServiceState.NONE, ServiceState.UNKNOWN}
     if known and applier.applied_last_seqno + 1 < producer.minimum_stored_seqno:
         found.append(
@@ -225,6 +231,8 @@ def _as_json(value: object) -> object:
             "writers": value.writers,
             "committed": sorted(value.committed),
         }
+    if isinstance(value, LoadPause):
+        return value.as_object()
     return value
 
 

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
-from connector.log.transaction.position import SourcePosition
+from connector.log.epochs.load_pause import LoadPause
+from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.server.connection import connect, speaking_to
+from connector.mysql.server.replication_status import ReplicationChannel, replication_channels
 from connector.mysql.server.semi_sync import SemiSyncState, read_state
 from connector.mysql.server.source_facts import read_facts
-from connector.mysql.server.source_state import binary_logs, end_position, gtid_executed, is_read
+from connector.mysql.server.source_state import (
+    binary_logs,
+    end_position,
+    gtid_executed,
+    is_read,
+    seconds_until_purge,
+)
+from connector.mysql.snapshot.load_conditions import LoadConditions, last_known_write
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +35,7 @@ class SourceView:
         files: the names of its files, oldest first.
         expire_seconds: seconds after its last event for which a file is kept; 0: unlimited.
         semi_sync: its semi-synchronous replication; None: it has none.
+        channels: the channels by which it replicates; none where `max_replica_lag` does not ask for them.
     """
 
     end: SourcePosition
@@ -32,25 +44,30 @@ class SourceView:
     files: tuple[str, ...]
     expire_seconds: int
     semi_sync: SemiSyncState | None = None
+    channels: Sequence[ReplicationChannel] = ()
 
-    def seconds_until_purge(self, file: str, last_commit: int | None, now: int) -> float | None:
-        """Return a lower bound of the time until a file is purged; None: never, or unknown.
-
-        A file is purged `expire_seconds` after its last write, which is not before the last known event in it. The
-        newest file is never purged.
+    def seconds_until_purge(self, position: PositionRecord, newest_commit: int | None, now: int) -> float | None:
+        """Return a lower bound of the time until the file that is needed next is purged; None: never, or unknown.
 
         Args:
-            file: the file that is needed next.
-            last_commit: commit time of the last known event in it, in µs.
+            position: the log's.
+            newest_commit: commit time of the log's newest event, in µs; None: unknown.
             now: the time, in µs.
         """
-        if not self.expire_seconds or last_commit is None:
-            return None
-        if file not in self.files:
-            return 0.0
-        if file == self.files[-1]:
-            return float(self.expire_seconds)
-        return last_commit / 1e6 + self.expire_seconds - now / 1e6
+        written = last_known_write(position, newest_commit)
+        return seconds_until_purge(self.files, self.expire_seconds, position.resume.file, written, now)
+
+    def load_pause(
+        self, settings: InitialLoad, position: PositionRecord, newest_commit: int | None, now: int
+    ) -> LoadPause | None:
+        """Return the reason for which no round of loads begins; None: the source shows none.
+
+        Args:
+            settings: `source.snapshot`.
+            position, newest_commit, now: as of `seconds_until_purge`.
+        """
+        until_purge = self.seconds_until_purge(position, newest_commit, now)
+        return LoadConditions(position.resume, self.end, until_purge, self.channels).pause(settings)
 
 
 def read_source(source: Source) -> SourceView:
@@ -69,4 +86,5 @@ def read_source(source: Source) -> SourceView:
             files=tuple(file for file, _ in binary_logs(connection)),
             expire_seconds=facts.expire_seconds,
             semi_sync=read_state(connection),
+            channels=replication_channels(connection) if source.snapshot.max_replica_lag is not None else (),
         )

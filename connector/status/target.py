@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,8 @@ from connector.config.target_url import sqlite_file, target_kind
 from connector.errors import TargetUnavailable
 from connector.log.transaction.position import Intent
 from connector.targets.bookkeeping import intent_from, intent_query
+from connector.targets.mysql.fence import applier_number
+from connector.targets.mysql.signal_table import MySqlSession
 from connector.targets.postgres.connection import applier_connected, connect
 
 _COLUMNS = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_time, applied_at, token"
@@ -23,7 +26,7 @@ _COLUMNS = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_time, a
 _FURTHER: Final = ("thl_inconsistent_because", "thl_channels", "thl_intent")
 _READABLE: Final = "SELECT t, has_table_privilege(to_regclass('thl.' || t), 'SELECT') FROM unnest(%s::text[]) AS t"
 
-# The same reasons as in `thl_inconsistent_because` of PostgreSQL. SQLite has one writer.
+# The same reasons as in `thl_inconsistent_because` of other targets. SQLite has one writer.
 _SQLITE_CAUSES: Final = """
 SELECT 'rewind' FROM thl_rewound WHERE service = ?1
 UNION ALL SELECT 'load' FROM thl_position WHERE service = ?1 AND NOT consistent
@@ -71,12 +74,16 @@ def read_target(url: str, service: str) -> TargetRow | None:
         TargetUnavailable: the target does not answer.
         ConfigError: the URL has an unknown scheme, or libpq refuses it.
     """
-    if target_kind(url) == "postgres":
-        return _postgres(url, service)
-    return _sqlite(sqlite_file(url), service)
+    match target_kind(url):
+        case "postgres":
+            return _postgres(url, service)
+        case "mysql":
+            return _mysql(url, service)
+        case "sqlite":
+            return _sqlite(sqlite_file(url), service)
 
 
-def _row(found: Any, because: list[tuple[Any]], **further: Any) -> TargetRow:
+def _row(found: Any, because: Sequence[tuple[Any, ...]], **further: Any) -> TargetRow:
     log_id, seqno, epoch, event_id, gtid_set, consistent, *times_and_token = found
     row = TargetRow(log_id, seqno, epoch, event_id, gtid_set, bool(consistent), *times_and_token)
     return replace(row, because=tuple(str(word) for (word,) in because), **further)
@@ -115,6 +122,21 @@ def _postgres(url: str, service: str) -> TargetRow | None:
             return replace(_with_writers(connection, service, found), applier=applier_connected(connection, service))
     except psycopg.Error as error:
         raise TargetUnavailable(f"the target cannot be read: {error}") from error
+
+
+def _mysql(url: str, service: str) -> TargetRow | None:
+    session = MySqlSession(url)
+    try:
+        if not session.has("thl_position"):
+            return None
+        found = session.run(f"SELECT {_COLUMNS} FROM thl.thl_position WHERE service = ?", (service,))
+        if not found:
+            return None
+        query = "SELECT because FROM thl.thl_inconsistent_because WHERE service = ? ORDER BY 1"
+        causes = session.run(query, (service,)) if session.has("thl_inconsistent_because") else []
+        return _row(found[0], causes, applier=applier_number(session.session, service) is not None)
+    finally:
+        session.close()
 
 
 def _with_writers(connection: psycopg.Connection, service: str, found: Any) -> TargetRow:

@@ -21,6 +21,7 @@
 - `bookkeeping`: the columns of the `thl_*` tables.
 - `signal_table`: requests to an applier, and the marks on tables.
 - `values`: row images as Python values; compiled.
+- `mysql/`: MySQL and MariaDB.
 - `postgres/`: PostgreSQL.
 - `sqlite/`: SQLite.
 """

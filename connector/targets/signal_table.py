@@ -103,10 +103,10 @@ class SignalTable:
 
     def ask_offline(self, service: str, request: Request) -> None:
         """Ask the applier of a service to go offline. It checks about once a second. Replaces an earlier request."""
+        # In SQL that each target understands: an upsert is another in each.
+        self._run("DELETE FROM {thl_requests} WHERE service = ?", service)
         self._run(
-            "INSERT INTO {thl_requests} (service, asked_at, asked_by, because) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (service) DO UPDATE SET asked_at = excluded.asked_at, asked_by = excluded.asked_by, "
-            "because = excluded.because, offline_at = NULL, seqno = NULL",
+            "INSERT INTO {thl_requests} (service, asked_at, asked_by, because) VALUES (?, ?, ?, ?)",
             service, request.asked_at, request.asked_by, request.reason,
         )  # fmt: skip
 
@@ -157,6 +157,13 @@ class SignalTable:
         )
         found = [position_from(service, row, heads[0][0] if heads else None) for row in rows]
         return replace(found[0], intent=self.intent(service)) if found else None
+
+    def applied_at(self, service: str, seqno: int) -> int | None:
+        """The time at which an event was applied, in `thl_applied`: µs since 1970 UTC, by the applier's clock."""
+        if not self._session.has("thl_applied"):
+            return None
+        query = "SELECT applied_at FROM {thl_applied} WHERE service = ? AND seqno = ?"
+        return next((_number(at) for (at,) in self._run(query, service, seqno)), None)
 
     def inconsistent(self, service: str) -> list[Inconsistent]:
         """The tables that may differ from the source's, ordered by name."""

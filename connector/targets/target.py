@@ -90,7 +90,8 @@ class TargetDatabase(Protocol):
         """Add a DDL event's statements to the next commit, which covers that event alone.
 
         Rows of the same event (CREATE TABLE … SELECT) follow by `stage` and apply to the tables after the
-        statements.
+        statements. A target whose statements commit by themselves may execute them before such rows, and others see the
+        tables then without them; it executes each exactly once, also after a `discard` or a crash.
         """
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:

@@ -12,6 +12,7 @@ log's columns, types or Avro.
 - `target`: the interface of a target's reader.
 - `sqlite`: reads rows of a SQLite.
 - `postgres`: reads rows of a PostgreSQL.
+- `mysql`: reads rows of a MySQL or MariaDB target.
 - `rules`: applies the rules of the configuration to the source's values.
 - `compare`: compares two streams of rows in any order, in bounded memory.
 """

@@ -7,16 +7,16 @@ from collections.abc import Collection
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 from connector.clock import Clock, SystemClock
 from connector.config.model import Config
+from connector.config.target_url import sqlite_file, target_kind
 from connector.errors import ConfigError
 from connector.mysql.transforms.filters import Filter
 from connector.patterns import glob
 from connector.verify.compare import NAMED, compare
+from connector.verify.mysql import MySqlReader
 from connector.verify.postgres import PostgresReader
 from connector.verify.report import Difference, DifferenceKind, Report, TableReport
 from connector.verify.rules import comparable
@@ -65,14 +65,14 @@ def verify(
         filter = source.filter()
         for remaining in reversed(range(ROUNDS)):
             seen = source.view()
+            if remaining == ROUNDS - 1:  # a name that is wrong is not to be waited for
+                with target.view(config.service) as state:
+                    _chosen(tables, ignored, filter, _captured(source, filter, state))
             lags = wait(source, target, seen, service=config.service, patience=patience, clock=clock)
             with target.view(config.service) as state:
                 exact = seen.exact and state.consistent and at_same_position(source, seen, state)
                 captured = _captured(source, filter, state)
-                _refuse_unknown(tables, captured)
-                left_out = _left_out(ignored, captured)
-                filtered = () if tables else tuple(name for name in _filtered(filter, captured) if name not in left_out)
-                _refuse_filtered(tables, _filtered(filter, captured))
+                filtered, left_out = _chosen(tables, ignored, filter, captured)
                 for name, table in sorted(captured.items()):
                     if name not in {*filtered, *left_out} and (chosen is None or name in chosen):
                         found = _table(source, target, name, table, state, named=named)
@@ -113,13 +113,13 @@ def open_reader(config: Config) -> TargetReader:
         TargetUnavailable: the target does not answer.
     """
     url = config.target.url.get_secret_value()
-    if url.startswith("sqlite:///"):
-        return SqliteReader(Path(unquote(url.removeprefix("sqlite:///").partition("?")[0])))
-    if url.startswith(("postgresql:", "postgres:")):
-        return PostgresReader(url)
-    raise ConfigError(
-        "target.url has an unknown scheme", hint="sqlite:///file or postgresql://user:password@host/database"
-    )
+    match target_kind(url):
+        case "sqlite":
+            return SqliteReader(sqlite_file(url))
+        case "postgres":
+            return PostgresReader(url)
+        case "mysql":
+            return MySqlReader(url)
 
 
 def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, ComparedTable | None]:
@@ -127,6 +127,24 @@ def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[
     on_source = {".".join(table.name): table for table in source.tables(filter)}
     published = {table.target for table in on_source.values()}
     return {".".join(name): None for name in state.tables if name not in published} | on_source
+
+
+def _chosen(
+    tables: Collection[str] | None,
+    ignored: Collection[str],
+    filter: Filter,
+    captured: dict[str, ComparedTable | None],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Check what the user has named; return the tables that a rule filters, and those that the user excluded.
+
+    Raises:
+        ConfigError: as `verify`.
+    """
+    _refuse_unknown(tables, captured)
+    left_out = _left_out(ignored, captured)
+    filtered = _filtered(filter, captured)
+    _refuse_filtered(tables, filtered)
+    return () if tables else tuple(name for name in filtered if name not in left_out), left_out
 
 
 def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, ComparedTable | None]) -> None:

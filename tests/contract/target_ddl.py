@@ -58,7 +58,7 @@ class TestTables:
         columns = "`id` int NOT NULL,\n  `name` varchar(20) DEFAULT NULL"
         items.stage_sql(f"CREATE TABLE `copy` (\n  {columns}\n) START TRANSACTION")
         items.target.stage([net(copy, inserts=[(1, "pen"), (2, "ink")])], last=True)
-        assert place.read(copy) is None
+        assert place.read(copy) == ([] if place.early else None)
         items.commit()
         assert place.read(copy) == [(1, "pen"), (2, "ink")]
 

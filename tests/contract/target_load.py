@@ -68,9 +68,7 @@ def states(place: Place) -> dict[str, LoadContent]:
 
 def marks(place: Place) -> int:
     """The number of tables of marks."""
-    found = "sqlite_master WHERE type = 'table' AND name" if place.schemaless else "pg_tables WHERE tablename"
-    ((count,),) = place.query(f"SELECT count(*) FROM {found} LIKE 'thl_marks_%'")
-    return int(str(count))
+    return place.marks()
 
 
 def called(place: Place, of: TableLayout) -> str:
@@ -87,18 +85,11 @@ def note_deletes(place: Place, of: TableLayout, *, on: bool = True) -> None:
     """A user's trigger that writes down the first column of each deleted row."""
     name = called(place, of)
     if not on:
-        place.run("DROP TRIGGER by_user" if place.schemaless else f"DROP TRIGGER by_user ON {name}")
+        place.forget_deletes(name)
         return
     gone = "gone" if place.schemaless else "shop.gone"
     place.run(f"CREATE TABLE IF NOT EXISTS {gone} (id integer)")
-    body = f"INSERT INTO {gone} VALUES (old.{of.columns[0].name});"
-    if place.schemaless:
-        place.run(f"CREATE TRIGGER by_user AFTER DELETE ON {name} BEGIN {body} END")
-        return
-    place.run(
-        f"CREATE OR REPLACE FUNCTION by_user() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {body} RETURN old; END$$"
-    )
-    place.run(f"CREATE TRIGGER by_user AFTER DELETE ON {name} FOR EACH ROW EXECUTE FUNCTION by_user()")
+    place.note_deletes(name, f"INSERT INTO {gone} VALUES (old.{of.columns[0].name})")
 
 
 def deleted(place: Place) -> list[Row]:

@@ -42,10 +42,16 @@ class Place(Protocol):
     Attributes:
         schemaless: whether a table's schema is a part of its name.
         kinds: the target's types for INT and SMALLINT.
+        way_out: what the error of a column that the target computes says of it.
+        lacks: types of MySQL that the target cannot have.
+        early: whether others may see the table of CREATE TABLE … SELECT before its rows.
     """
 
     schemaless: bool
     kinds: tuple[str, str]
+    way_out: str
+    lacks: frozenset[str]
+    early: bool
 
     def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> TargetDatabase:
         """A target on it; closed when the test ends."""
@@ -70,6 +76,16 @@ class Place(Protocol):
 
     def indexed(self, table: TableLayout) -> list[str]:
         """The columns of each index of a table, with commas between, sorted."""
+
+    def marks(self) -> int:
+        """The number of tables of marks."""
+
+    def note_deletes(self, name: str, body: str) -> None:
+        """Create the trigger `by_user` on a table, whose name is quoted; its body is a statement for each deleted row,
+        `old`."""
+
+    def forget_deletes(self, name: str) -> None:
+        """Drop it."""
 
     def signals(self) -> SignalTable:
         """The target's signal tables; the caller closes them."""

@@ -88,8 +88,7 @@ class TestByHand:
         )
         with pytest.raises(TargetDiffers) as caught:
             done(applier, "ALTER TABLE users MODIFY name INT, ADD n SMALLINT AS (id + 1)")
-        way_out = "copy the rows" if place.schemaless else 'ALTER COLUMN "n" DROP EXPRESSION'
-        assert way_out in caught.value.hint
+        assert place.way_out in caught.value.hint
 
     @pytest.mark.parametrize(
         ("sql", "ours"),

@@ -6,6 +6,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -36,7 +37,7 @@ from connector.spark.stream.kafka_source import offsets_stream, task_ranges
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.range_task import Compaction, RangeTask, TaskRange
 from connector.spark.stream.task_result import FAILED, deserialized, failure_of, joined_pieces
-from tests.support.fragments import change, record
+from tests.support.fragments import change, load_record, record
 from tests.support.log_writer import LogWriter
 from tests.support.memory_target import MemoryTarget
 from tests.support.producing import until
@@ -263,6 +264,34 @@ def test_large_messages_are_read_without_their_values_and_applied_from_the_drive
     assert sum(part["value"].null_count for part in parts if isinstance(part, pa.RecordBatch)) == 3
     assert any(isinstance(part, Segment) for part in parts) == compact
     assert applied(config, [parts]) == set(range(len(sizes)))
+
+
+@pytest.mark.parametrize("spooled", [False, True])
+@pytest.mark.parametrize("target", ["shelf", "lake"])
+def test_large_rows_of_a_load_for_other_targets_do_not_leave_the_task(
+    config: Config, tmp_path: Path, target: str, *, spooled: bool
+) -> None:
+    log = LogWriter(config)
+    log.online()
+    sizes = [10, LARGE, 10, 3 * LARGE]
+    for seqno, size in enumerate(sizes):
+        rows = change("read", [(None, [seqno, "x" * size])], table="loaded")
+        log.events([load_record(seqno, [rows], targets=("lake",))])
+    end = 2 * (1 + len(sizes))  # each in a transaction of its own, with a marker
+    with closing(consumer.KafkaConsumer(config.kafka, f"{config.topic}.end")) as ends:
+        until(lambda: ends.bounds(config.topic, 0)[1] == end)
+    one = replace(task(config, target=target), spool=tmp_path if spooled else None)
+    pieces = list(one([[TaskRange(0, 0, end, first=True)]]))
+    results = list(joined_pieces(pieces, one.spool))
+    parts = [part for result in results for part in deserialized(result)]
+    large = sum(part["value"].null_count for part in parts if isinstance(part, pa.RecordBatch))
+    assert large == (2 if target == "lake" else 0)
+    left_out = sum(piece.left_out for piece in pieces)
+    if target == "lake":
+        assert left_out == 0
+        return
+    assert sum(result.size for result in results) < 5_000
+    assert 2 * LARGE - 1_000 < left_out < 2 * LARGE + 1_000  # a large message counts as many bytes as it has at least
 
 
 @pytest.mark.parametrize("damaged", [0, 1, 40])

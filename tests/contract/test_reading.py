@@ -9,8 +9,10 @@ import signal
 import sys
 import termios
 import uuid
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +26,24 @@ from connector.config.apply import Apply
 from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
-from connector.kafka.consumer import KafkaConsumer
+from connector.kafka.consumer import KafkaConsumer, KafkaMessage
+from connector.kafka.ends import partition_bounds
 from connector.kafka.handshake import EARLIEST
 from connector.kafka.large_messages import LARGE, LargeMessages
+from connector.log.compact.segment import Segment
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
 from connector.spark.session import SparkRun
 from connector.spark.stream import load_monitor
+from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.continuous import Continuous
 from connector.spark.stream.micro_batches import MicroBatches
 from connector.spark.stream.parts import Batch, begin_of, partition_of
+from connector.spark.stream.range_task import Compaction
 from connector.spark.stream.socket_sink import SocketSink
 from connector.spark.stream.stream import LogStream, Mode
 from tests.support.clock import PATIENCE
+from tests.support.fragments import change, load_record, record
 from tests.support.log_writer import LogWriter
 from tests.support.producing import until
 from tests.support.servers.environment import Broker
@@ -45,6 +52,7 @@ from tests.support.spark import QUEUE_BATCHES, READERS, Reader, continuously, in
 pytestmark = pytest.mark.servers
 
 CLOCK = SystemClock()
+ROW_OF_LOAD = "of the load "
 DROP = Continuous._drop
 
 
@@ -316,6 +324,65 @@ def test_each_mode_takes_over_from_the_other_without_a_gap_or_a_repeat(
     assert numbers(found, 2) == [list(range(0, log.sent, 2)), list(range(1, log.sent, 2))]
 
 
+def with_loads(config: Config) -> list[int]:
+    """Write a log of which every second event is of a load for `lake`, one in several fragments; return the sizes."""
+    writer = LogWriter(config)
+    writer.online()
+    rows = change("read", [(None, [n, ROW_OF_LOAD * 100]) for n in range(5)], table="loaded")
+    records = [record(n, [change("insert", [(None, [n, "of the stream"])])]) for n in range(0, 60, 2)]
+    for n in range(1, 60, 2):
+        fragments = 4 if n == 31 else 1
+        records += [
+            load_record(n, [rows], targets=("lake",), fragno=at, rows=5 * (at + 1), last_frag=at == fragments - 1)
+            for at in range(fragments)
+        ]
+    writer.events(sorted(records, key=itemgetter("seqno")))
+    with closing(KafkaConsumer(config.kafka, f"{config.topic}.sizes")) as consumer:
+        consumer.assign(config.topic, {0: 0})
+        found: list[int] = []
+        while len(found) < len(records) + 1:
+            some = [one.value for one in consumer.drain(PATIENCE) if isinstance(one, KafkaMessage)]
+            found += [len(value or b"") for value in some]
+    return found
+
+
+@pytest.mark.parametrize("target", ["shelf", "lake"])
+@pytest.mark.parametrize("mode", ["segments", "messages", "continuous"])
+def test_tasks_leave_out_the_rows_of_loads_for_other_targets(
+    config: Config, spark: SparkRun, target: str, mode: str
+) -> None:
+    sizes = with_loads(config)
+    stream: MicroBatches | Continuous
+    if mode == "continuous":
+        stream = Continuous(spark, config.kafka, topic=config.topic, offsets={0: EARLIEST}, clock=CLOCK, target=target)
+    else:
+        stream = MicroBatches(
+            spark,
+            config.kafka,
+            topic=config.topic,
+            offsets={0: EARLIEST},
+            sizer=BatchSizer(7, 1 << 20),
+            queue_batches=QUEUE_BATCHES,
+            interleaved=False,
+            compaction=Compaction(compact=mode == "segments", target=target),
+        )
+    try:
+        batches = read(stream, len(sizes))
+    finally:
+        stream.stop()
+    parts = [part for batch in batches for part in batch.parts]
+    messages = [value for part in parts if isinstance(part, pa.RecordBatch) for value in part["value"].to_pylist()]
+    rows = Counter[str]()
+    for segment in (part for part in parts if isinstance(part, Segment)):
+        rows.update({net.layout.name.table: len(net) for net in segment.changes})
+    in_messages = sum(value.count(ROW_OF_LOAD.encode()) for value in messages)
+    assert (rows["loaded"] + in_messages > 0) is (target == "lake")
+    assert (len(messages) == len(sizes)) is (mode != "segments")
+    assert rows["orders"] == 30 - sum(b"of the stream" in value for value in messages)
+    # What decides the mode, and how much is read at once, is what lies in the log.
+    assert sum(batch.size for batch in batches) >= 0.9 * sum(sizes)
+
+
 def test_partitions_that_are_left_out_are_read_later(config: Config, spark: SparkRun) -> None:
     log = Log(config, partitions=2)
     log.add(100)
@@ -337,7 +404,7 @@ def test_a_continuous_query_that_fails_leaves_micro_batches(
 ) -> None:
     monkeypatch.setattr(load_monitor, "WINDOWS", 1)
     monkeypatch.setattr(
-        "connector.spark.stream.continuous.SocketSink", lambda address: SocketSink(address + ".nowhere")
+        "connector.spark.stream.continuous.SocketSink", lambda address, target: SocketSink(address + ".nowhere", target)
     )
     log = Log(config)
     log.add(10)
@@ -465,6 +532,15 @@ def test_the_lag_behind_given_offsets_is_asked_of_the_brokers(config: Config, ka
         end.close()
 
 
+def leads(config: Config) -> bool:
+    """True once a broker leads the log's partitions: one that has just started says that it does not."""
+    try:
+        partition_bounds(config)
+    except BrokerUnavailable:
+        return False
+    return True
+
+
 def test_brokers_that_stay_away_end_the_stream_in_either_mode(
     config: Config, spark: SparkRun, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -486,3 +562,4 @@ def test_brokers_that_stay_away_end_the_stream_in_either_mode(
                     until(lambda reading=reading: reading.next(0.2) is not None)
             finally:
                 kafka_broker.start()
+                until(lambda: leads(config))

@@ -55,6 +55,9 @@ from tests.support.servers.environment import DatabaseServer
 class PostgresPlace:
     schemaless = False
     kinds = ("integer", "smallint")
+    way_out = 'ALTER COLUMN "n" DROP EXPRESSION'
+    lacks = frozenset[str]()
+    early = False
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -104,6 +107,19 @@ class PostgresPlace:
             "GROUP BY i.indexrelid ORDER BY 1"
         )
         return [str(columns) for (columns,) in self.query(sql)]
+
+    def marks(self) -> int:
+        return int(str(self.query("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'thl_marks_%'")[0][0]))
+
+    def note_deletes(self, name: str, body: str) -> None:
+        self.run(
+            "CREATE OR REPLACE FUNCTION by_user() RETURNS trigger LANGUAGE plpgsql "
+            f"AS $$BEGIN {body}; RETURN old; END$$"
+        )
+        self.run(f"CREATE TRIGGER by_user AFTER DELETE ON {name} FOR EACH ROW EXECUTE FUNCTION by_user()")
+
+    def forget_deletes(self, name: str) -> None:
+        self.run(f"DROP TRIGGER by_user ON {name}")
 
     def signals(self) -> SignalTable:
         return SignalTable(PostgresSession(self.url))

@@ -32,6 +32,9 @@ from tests.support.net import Row, in_order, layout, net
 class SqlitePlace:
     schemaless = True
     kinds = ("INTEGER", "INTEGER")
+    way_out = "copy the rows"
+    lacks = frozenset[str]()
+    early = False
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -76,6 +79,16 @@ class SqlitePlace:
         for index, column in self.query(named.format(table.name)):
             found.setdefault(index, []).append(str(column))
         return sorted(",".join(columns) for columns in found.values())
+
+    def marks(self) -> int:
+        found = self.query("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name LIKE 'thl_marks_%'")
+        return int(str(found[0][0]))
+
+    def note_deletes(self, name: str, body: str) -> None:
+        self.run(f"CREATE TRIGGER by_user AFTER DELETE ON {name} BEGIN {body}; END")
+
+    def forget_deletes(self, name: str) -> None:
+        self.run("DROP TRIGGER by_user")
 
     def signals(self) -> SignalTable:
         return SignalTable(SqliteSession(self.path))

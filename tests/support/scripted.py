@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
-from connector.errors import ConnectorError, SourceUnavailable
+from connector.errors import ConnectorError, PreflightError, SourceUnavailable
 from connector.log.gtid.mysql import GtidSet
 from connector.log.ids import Action, LogId
 from connector.log.transaction.batch import PositionAdvance, Rows, Statement, TransactionBatch
@@ -70,9 +70,10 @@ class ScriptedTable:
 
     published: TableName = LAYOUT.name
     definition: Sequence[Rows | Statement] = ()
-    key: tuple[str, ...] = ()
+    key_columns: tuple[str, ...] = ()
+    load_identity: tuple[str, ...] = ()
     has_key: bool = True
-    transactional: bool = True
+    refusal: PreflightError | None = None
     estimate: int = 5
 
     def is_key(self, after: tuple[str, ...]) -> bool:
@@ -205,6 +206,9 @@ class ScriptedSource:
         self, after: Mapping[TableName, tuple[str, ...] | None], keys: Mapping[TableName, Any], *, brief: bool
     ) -> ScriptedRound:
         return ScriptedRound(self, tuple(after))
+
+    def load_pause(self, position: PositionRecord, newest_commit: int | None) -> None:
+        pass
 
     def _after(self, seen: GtidSet) -> ScriptedStream:
         return ScriptedStream(

@@ -1,6 +1,6 @@
 """The rules for imports between layers, as a table, and the check of the source against it.
 
-    log  <-  ddl  <-  kafka, mysql, relay, targets  <-  producer, spark  <-  applier  <-  everything else
+    log  <-  ddl  <-  kafka, mysql, records, relay, targets  <-  producer, spark  <-  applier  <-  everything else
 
 A room imports rooms that stand before it, never one beside it or behind it; `log` and `ddl` are pure. Folders, at
 every depth, form no circle. Each vendor's library has one home.
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # Each line may import the lines above it.
-LAYERS = (("log",), ("ddl",), ("kafka", "mysql", "relay", "targets"), ("producer", "spark"), ("applier",))
+LAYERS = (("log",), ("ddl",), ("kafka", "mysql", "records", "relay", "targets"), ("producer", "spark"), ("applier",))
 LAYER = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
 # Pure, so that targets may have it: what bytes mean in MySQL's character sets and types.
 VALUES = "mysql.values"
@@ -38,9 +38,10 @@ OUTSIDE = ("connector/verify/*", "connector/status/*", "connector/demo/*", "conn
 HOMES: dict[str, tuple[str, ...]] = {
     "confluent_kafka": ("connector/kafka/*",),
     "confluent_kafka.Consumer": ("connector/kafka/consumer.py",),
-    "pymysql": ("connector/mysql/*", *OUTSIDE),
+    "pymysql": ("connector/mysql/*", "connector/targets/mysql/*", *OUTSIDE),
     "pymysqlreplication": ("connector/mysql/*", *OUTSIDE),
     "pyspark": ("connector/spark/*", "spark_apps/*"),
+    "rocksdict": ("connector/records/*",),
     "psycopg": ("connector/targets/postgres/*", *OUTSIDE),
     "sqlite3": ("connector/targets/sqlite/*", *OUTSIDE),
 }

@@ -15,7 +15,7 @@ import yaml
 from connector import cli
 from connector.commands.grammar.command import Command
 from connector.config.loading import find_field, load
-from tests.unit.commands.test_earlier_forms import COMMANDS, parsed
+from tests.unit.commands.test_earlier_forms import COMMANDS, GROUPS, parsed
 
 ROOT: Final = Path(__file__).parents[2]
 TOP: Final = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "README.md")]
@@ -157,12 +157,12 @@ def in_blocks(text: str) -> str:
 def test_every_command_line_is_read(line: str) -> None:
     """With today's options; a text may leave out the values that a command needs."""
     words = line.split()
-    if words[0] == "sandbox" and len(words) == 1:
+    if words[0] in GROUPS and len(words) == 1:
         assert words[0] in cli.COMMANDS
         return
     with contextlib.suppress(click.MissingParameter, click.BadOptionUsage):  # a value is left out
         parsed(re.sub(r"\bN\b", "3", line))
-    command, _ = COMMANDS[" ".join(words[: 2 if words[0] == "sandbox" else 1])]
+    command, _ = COMMANDS[" ".join(words[: 2 if words[0] in GROUPS else 1])]
     assert isinstance(command, Command)
     today = {word for option in command.params for word in option.opts}
     assert [word for word in words if word.startswith("-") and word.partition("=")[0] not in today] == []

@@ -115,6 +115,8 @@ cdef class Compactor:
     def add_range(self, Messages messages, Py_ssize_t first, Py_ssize_t end, long long rows, long long size):
         """Add whole events, one fragment each, until there are enough rows or bytes for one commit.
 
+        Rows of loads for other targets are left out.
+
         Args:
             messages: the messages, one for each event.
             first, end: the indexes to add, without `end`.
@@ -132,6 +134,9 @@ cdef class Compactor:
         r.data = block.data
         while first < end:
             message = messages.at(first)
+            if message.for_others:
+                first += 1
+                continue
             r.at = message.changes
             r.end = message.end
             if self.metadata_values is not None:

@@ -13,6 +13,7 @@ cdef struct ScannedMessage:
     long long newest_barrier  # of the event itself, or before it
     bint barrier
     bint plain  # a whole event in one fragment, nothing but rows
+    bint for_others  # of a load for other targets: its rows are left out
 
 
 cdef class ScannedBatch:
@@ -36,10 +37,13 @@ cdef class Scanner:
     cdef readonly str topic
     cdef long long interval
     cdef HeaderDecoder headers
+    cdef object target  # its ID, or None
     cdef bytes metadata  # the bytes of the last map
     cdef bint rows_only  # that map allows a plain event
+    cdef bint of_others  # that map is of a load for other targets
+    cdef bint passed_over  # that map allows a plain event of one
     cdef bint own_schema  # that map names this version's schema
     cdef bint load_schema  # that map names the schema of loads
     cdef int scan_header(self, ScannedMessage* message, Reader r) except -1
     cdef bint of_load(self, const unsigned char[::1] data, Py_ssize_t start) except -1
-    cdef bint metadata_allows(self, const unsigned char[::1] data, RawHeader* header) except -1
+    cdef int read_metadata(self, const unsigned char[::1] data, RawHeader* header) except -1

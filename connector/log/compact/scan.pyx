@@ -19,7 +19,7 @@ from connector.log.format.header_reader cimport HeaderDecoder, RawHeader, Span, 
 from connector.log.format.message cimport Block, Message
 from connector.log.format import framing
 from connector.log.reading.event_range import EDGES, EventRange
-from connector.log.transaction.load import PART, TARGETS, Part
+from connector.log.transaction.load import PART, PASSED_OVER, Part, for_others
 from connector.log.ids import UNKNOWN_SHARD
 from connector.log.rules import BrokenRule, Rule, damaged
 
@@ -34,6 +34,7 @@ cdef Py_ssize_t CRC_SIZE = 4
 cdef bytes UNKNOWN = UNKNOWN_SHARD.encode()
 cdef object EDGE_NAMES = EDGES
 cdef object ROWS_ONLY = (None, Part.ROWS)
+cdef object PARTS_OF_OTHERS = PASSED_OVER
 
 cdef enum:
     TRANSACTION = 0  # connector.log.ids.Kind
@@ -78,6 +79,19 @@ cdef class Messages:
     def since(self, Py_ssize_t first):
         """The messages from index `first` on."""
         return part(self.scanned, self.first + first, self.end)
+
+    @property
+    def any_for_others(self):
+        """True if some are of a load for other targets."""
+        cdef Py_ssize_t index
+        for index in range(self.end - self.first):
+            if self.at(index).for_others:
+                return True
+        return False
+
+    def for_others(self, Py_ssize_t index):
+        """True if the message at an index is of a load for other targets."""
+        return bool(self.at(index).for_others)
 
     def message(self, Py_ssize_t index):
         """The message at an index."""
@@ -183,6 +197,7 @@ cdef class Messages:
         m.start = message.start
         m.changes = message.changes
         m.end = message.end
+        m.for_others = message.for_others
         try:
             m.header = self.scanned.scanner.headers.header(m.block.data, &message.header)
         except ValueError as error:
@@ -196,14 +211,17 @@ cdef class Scanner:
     Args:
         topic: named in errors.
         interval: 0: messages stay together where they directly follow each other; else see `event_range.joins`.
+        target: the ID of the target that they are applied to, as that of `load.for_others`.
     """
 
-    def __init__(self, topic, interval=0):
+    def __init__(self, topic, interval=0, target=None):
         self.topic = topic
         self.interval = interval
+        self.target = target
         self.headers = HeaderDecoder()
         self.metadata = b"\0"
         self.rows_only = True
+        self.of_others = self.passed_over = False
         self.own_schema = False
         self.load_schema = False
 
@@ -267,8 +285,10 @@ cdef class Scanner:
         message.barrier = header.kind == DDL or is_unknown(r.data, header.shard)
         if message.barrier:
             message.newest_barrier = header.seqno
+        self.read_metadata(r.data, header)
+        message.for_others = header.kind == LOAD and self.of_others
         message.plain = (
-            self.metadata_allows(r.data, header)
+            (self.passed_over if message.for_others else self.rows_only)
             and header.fragno == 0
             and header.last_frag
             and (header.kind == TRANSACTION or header.kind == LOAD)
@@ -281,19 +301,19 @@ cdef class Scanner:
         cdef const char *prefix = LOAD_PREFIX
         return self.load_schema if data[start] == 0 else memcmp(prefix, &data[start], PREFIX_SIZE) == 0
 
-    cdef bint metadata_allows(self, const unsigned char[::1] data, RawHeader* header) except -1:
-        """Return whether the metadata lets an event be nothing but its rows; note whether it names this schema."""
+    cdef int read_metadata(self, const unsigned char[::1] data, RawHeader* header) except -1:
+        """Note what the metadata says, unless it is the same as before."""
         cdef Py_ssize_t size = header.metadata.end - header.metadata.start
         cdef const char *known = self.metadata
         if size != len(self.metadata) or memcmp(known, &data[header.metadata.start], size) != 0:
             found = self.headers.metadata(data, header.metadata)
-            self.rows_only = (
-                found.get("snapshot") not in EDGE_NAMES and found.get(PART) in ROWS_ONLY and TARGETS not in found
-            )
+            self.rows_only = found.get("snapshot") not in EDGE_NAMES and found.get(PART) in ROWS_ONLY
+            self.of_others = for_others(found, self.target)
+            self.passed_over = found.get(PART) in PARTS_OF_OTHERS
             self.own_schema = found.get(SCHEMA) == FINGERPRINT
             self.load_schema = found.get(SCHEMA) == LOAD_FINGERPRINT
             self.metadata = PyBytes_FromStringAndSize(<const char *>&data[header.metadata.start], size)
-        return self.rows_only
+        return 0
 
 
 cdef Messages part(ScannedBatch scanned, Py_ssize_t first, Py_ssize_t end):

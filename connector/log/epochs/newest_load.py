@@ -1,12 +1,15 @@
-"""The newest load of each table, as commands show it and wait for it."""
+"""The newest load of each table, as commands show it, and the outcome of one for which they wait."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from connector.errors import PreflightError
+from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range, overlaps
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
+from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 
 WAITING = "waiting"
@@ -27,6 +30,7 @@ class NewestLoad:
         rows: the rows that were published; None: it has no state yet.
         estimate: approximate number of rows of the table; None: it has no state yet.
         why: the error that stopped it, or who ended it.
+        last: its last event, or one after that; NO_SEQNO: it has none so far.
     """
 
     table: TableName
@@ -39,6 +43,12 @@ class NewestLoad:
     rows: int | None = None
     estimate: int | None = None
     why: str = ""
+    last: Seqno = NO_SEQNO
+
+    @property
+    def under_way(self) -> bool:
+        """True if it has not ended."""
+        return self.state in (WAITING, LoadState.LOADING)
 
     @classmethod
     def each(
@@ -89,4 +99,33 @@ class NewestLoad:
             rows=state.rows,
             estimate=state.estimate,
             why=state.why,
+            last=state.last,
         )
+
+
+def outcome(asked: LoadRequest, control: ControlState) -> NewestLoad | None:
+    """Return the load or the repair that was asked for once it has ended; None: it has not.
+
+    Args:
+        asked: the request, which may not be committed yet.
+        control: the control topic.
+
+    Raises:
+        PreflightError: it was stopped, or cancelled where that was not asked for; or another has taken its place.
+    """
+    found = NewestLoad.each(control.load_requests, control.loads, control.trapped)
+    newest = next((load for load in found if load.table == asked.table), None)
+    if newest is None or newest.asked_at < asked.asked_at:
+        return None
+    what = "repair" if asked.keys else "load"
+    if newest.load != asked.load:
+        raise PreflightError(
+            f"another load of {asked.table} was asked for meanwhile, which takes the place of this {what}",
+            hint="thl load --status",
+        )
+    if newest.state in (WAITING, LoadState.LOADING):
+        return None
+    if newest.state != LoadState.ENDED and not asked.cancel:
+        why = f": {newest.why}" if newest.why else ""
+        raise PreflightError(f"the {what} of {asked.table} was {newest.state}{why}")
+    return newest

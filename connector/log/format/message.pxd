@@ -11,4 +11,5 @@ cdef class Message:
     cdef Py_ssize_t start
     cdef Py_ssize_t changes
     cdef Py_ssize_t end
+    cdef readonly bint for_others  # of a load for other targets: its rows are left out
     cdef list read_statements(self)

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import Kind, Outcome, Seqno
-from connector.log.transaction.load import PART, TARGETS, Part
+from connector.log.transaction.load import PART, PASSED_OVER, Part, for_others
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -52,20 +52,24 @@ class EventRange(Generic[R_co]):
         return Seqno(self.seqnos[0])
 
 
-def is_plain(header: FragmentHeader) -> bool:
-    """Return whether a fragment is a whole event that consists of rows alone."""
-    return header.fragno == 0 and header.last_frag and rows_alone(header)
+def is_plain(header: FragmentHeader, target: str | None = None) -> bool:
+    """Return whether a fragment is a whole event that consists of rows alone; arguments as those of `rows_alone`."""
+    return header.fragno == 0 and header.last_frag and rows_alone(header, target)
 
 
-def rows_alone(header: FragmentHeader) -> bool:
-    """Return whether a fragment changes nothing but rows, and the same of them on every target."""
-    return (
-        header.kind in (Kind.TRANSACTION, Kind.LOAD)
-        and header.outcome is not Outcome.VOID
-        and header.metadata.get("snapshot") not in EDGES
-        and header.metadata.get(PART) in (None, Part.ROWS)
-        and TARGETS not in header.metadata
-    )
+def rows_alone(header: FragmentHeader, target: str | None = None) -> bool:
+    """Return whether a fragment changes nothing but rows on a target, or nothing at all.
+
+    Args:
+        header: the fragment's.
+        target: the target's ID, as that of `for_others`.
+    """
+    if header.kind not in (Kind.TRANSACTION, Kind.LOAD) or header.outcome is Outcome.VOID:
+        return False
+    part = header.metadata.get(PART)
+    if header.kind is Kind.LOAD and for_others(header.metadata, target):
+        return part in PASSED_OVER
+    return header.metadata.get("snapshot") not in EDGES and part in (None, Part.ROWS)
 
 
 def linked(before: FragmentHeader, after: FragmentHeader) -> bool:

@@ -9,6 +9,7 @@ cdef class Rows:
     cdef readonly bytes before, after  # which columns the images have; empty: all
     cdef readonly str query
     cdef readonly Py_ssize_t count
+    cdef public object logged  # the records as the source logged them, if `data` has more; None: `data`
     cdef bytes marks  # the ends, as unsigned 64-bit numbers of this machine
 
 cdef class Statement:

@@ -33,6 +33,7 @@ class Rows:
     def after(self) -> bytes: ...
     @property
     def query(self) -> str | None: ...
+    logged: bytes | bytearray | None
 
 @dataclass(frozen=True)
 class Statement:

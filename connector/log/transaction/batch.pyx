@@ -30,6 +30,9 @@ cdef class Rows:
         ends: `array('Q')` of each record's end in `data`, ascending; the last equals `len(data)`.
         before, after: a bit per column (least significant first): whether it is in the images. Empty: all are.
         query: the beginning of the text of the rows' statement; None where the source does not log it.
+
+    Attributes:
+        logged: of completed rows the records as the source logged them, by which it is recognised; None: `data`.
     """
 
     def __init__(self, layout, action, data, ends, before=b"", after=b"", query=None):

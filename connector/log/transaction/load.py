@@ -9,7 +9,8 @@ A repair of a table is one event, too (`REPAIR`): of some keys the rows that the
 deletes, which have the key alone, of the keys that it has not. What an applier has under these keys may be anything.
 It neither begins nor ends a load.
 
-A load can be for some targets alone. On the others its events move the position, and change nothing.
+A load can be for some targets alone. On the others its events move the position, and change nothing: appliers leave
+out their rows unread (`for_others`).
 """
 
 from __future__ import annotations
@@ -64,14 +65,6 @@ class LoadEvent:
         """True if it says what an applier does with the rows of the same event."""
         return self.part in (Part.WHOLE, Part.REPAIR)
 
-    def is_for(self, target: str) -> bool:
-        """True if it is for a target.
-
-        Args:
-            target: its ID; "": it has none, so that only a load for all targets is for it.
-        """
-        return not self.targets or target in self.targets
-
     def metadata(self) -> dict[str, str]:
         """The metadata of the event's fragments."""
         found = {LOAD: self.load, PART: self.part.value, SCHEMA: self.table.schema, TABLE: self.table.table}
@@ -93,3 +86,21 @@ class LoadEvent:
             )
         except (KeyError, ValueError) as error:
             raise ValueError(f"not the metadata of an event of a load: {error}") from error
+
+
+PASSED_OVER: Final = frozenset({Part.ROWS, Part.WHOLE, Part.END, Part.REPAIR})
+"""Parts that appliers of other targets ignore.
+
+BEGIN is not among them: it is logged if the table waits for a load there.
+"""
+
+
+def for_others(metadata: Mapping[str, str], target: str | None) -> bool:
+    """Return whether a load is for other targets than one.
+
+    Args:
+        metadata: of an event of the load.
+        target: the target's ID; "": it has none, so that only loads for all targets are for it; None: there is no
+            target, and every load counts.
+    """
+    return target is not None and TARGETS in metadata and target not in metadata[TARGETS].split(",")

@@ -2,7 +2,7 @@
 
 - `preflight`: settings and grants.
 - `cascades`: foreign keys whose changes are not logged.
-- `replication`: changes from other servers that are not logged.
+- `replication`: changes from other servers that are not logged; how far the source lags behind them.
 - `semi_sync`: a source that waits for acknowledgements.
 - `unmatched_patterns`: patterns of filters that match no table.
 - `widening`: filters that capture more than before.

@@ -12,7 +12,13 @@ from connector.config.source import Source
 from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import MissingPrivilege, PreflightError
 from connector.mysql.preflight.cascades import ACCEPT, cascading_keys
-from connector.mysql.preflight.replication import own_log_rules, replication_rules, unlogged_replication
+from connector.mysql.preflight.replication import (
+    own_log_rules,
+    replication_rules,
+    stopped_replication,
+    unlogged_replication,
+    unseen_lag,
+)
 from connector.mysql.preflight.semi_sync import locking_loads, semi_sync_problems, semi_sync_warnings
 from connector.mysql.preflight.unmatched_patterns import unmatched_patterns
 from connector.mysql.server.connection import Connection, account, query, speaking_to
@@ -57,6 +63,7 @@ def preflight(
             *_virtual_columns(connection, facts, filter),
             *_cascades(connection, facts, filter, source),
             *(semi_sync_problems(connection, facts, snapshot=snapshot) if source.semi_sync else ()),
+            *unseen_lag(connection, facts, source),
         ]
         monitors = _monitors(facts, privileges)
         if monitors:
@@ -65,9 +72,10 @@ def preflight(
             raise _one_of(problems)
         left_out = replication_rules(connection, facts) if monitors else ""
         warnings = (
-            *_warnings(facts, privileges, left_out, snapshot=snapshot),
+            *_warnings(facts, privileges, left_out, snapshot=snapshot, completes=source.records.dir is not None),
             *(semi_sync_warnings(connection, facts, snapshot=snapshot) if source.semi_sync else ()),
             *(locking_loads(facts) if source.semi_sync else ()),
+            *stopped_replication(connection, source),
             *unmatched_patterns(connection, source.filters, filter.fold),
         )
         return replace(facts, warnings=warnings)
@@ -268,10 +276,12 @@ def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter)
         )
 
 
-def _warnings(facts: SourceFacts, privileges: Privileges, left_out: str, *, snapshot: bool) -> Iterator[str]:
+def _warnings(
+    facts: SourceFacts, privileges: Privileges, left_out: str, *, snapshot: bool, completes: bool
+) -> Iterator[str]:
     """Settings that are allowed but weaken a promise."""
     yield from _durability_warnings(facts)
-    yield from _content_warnings(facts)
+    yield from _content_warnings(facts, completes=completes)
     if left_out:
         yield (
             f"the source is a replica that filters what it replicates ({left_out}): after a failover to its own source "
@@ -311,8 +321,12 @@ def _durability_warnings(facts: SourceFacts) -> Iterator[str]:
         )
 
 
-def _content_warnings(facts: SourceFacts) -> Iterator[str]:
-    """Settings with which the log has less than whole rows and column names."""
+def _content_warnings(facts: SourceFacts, *, completes: bool) -> Iterator[str]:
+    """Settings with which the log has less than whole rows and column names.
+
+    Args:
+        completes: a record store completes partial row images.
+    """
     if not facts.logs_column_names:
         yield (
             f"{facts.server} cannot name columns in its log: names come from a history of the tables, which follows "
@@ -325,7 +339,9 @@ def _content_warnings(facts: SourceFacts) -> Iterator[str]:
             "names them itself: "
             f"{facts.set_variable} binlog_row_metadata = 'FULL';"
         )
-    if facts.binlog_row_image == NODUP:
+    if completes:
+        pass
+    elif facts.binlog_row_image == NODUP:
         yield (
             f"binlog_row_image is {NODUP}: an update has changed columns alone: nothing can be applied again from "
             f"an earlier position: {facts.set_variable} binlog_row_image = 'FULL';"

@@ -1,4 +1,4 @@
-"""Checks that changes which the source replicates from other servers are in its binary log."""
+"""Checks a source that replicates from other servers: that their changes are in its binary log, and how far it lags."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Final
 
 import pymysql
 
-from connector.errors import PreflightError
-from connector.mysql.server.connection import Connection, Row, query
+from connector.config.source import Source
+from connector.errors import MissingPrivilege, PreflightError
+from connector.mysql.server.connection import Connection, Row, account, query
+from connector.mysql.server.replication_status import DENIED, host_of, replication_channels, replication_status
 from connector.mysql.server.source_facts import SourceFacts
+from connector.mysql.snapshot.load_conditions import stopped_channel
 
-DENIED: Final = 1227  # SHOW ALL SLAVES STATUS without SLAVE MONITOR
 RULES: Final = ("Do_DB", "Ignore_DB", "Do_Table", "Ignore_Table", "Wild_Do_Table", "Wild_Ignore_Table")
 
 
@@ -58,8 +60,34 @@ def replication_rules(connection: Connection, facts: SourceFacts) -> str:
             for row in rows
             if row["Value"] and str(row["Variable_name"]).endswith(tuple(rule.lower() for rule in RULES))
         )
-    found = {rule for row in _status(connection, facts) for rule in RULES if row.get(f"Replicate_{rule}")}
+    found = {rule for row in replication_status(connection) for rule in RULES if row.get(f"Replicate_{rule}")}
     return ", ".join(f"replicate_{rule.lower()}" for rule in RULES if rule in found)
+
+
+def unseen_lag(connection: Connection, facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
+    """Reports that the user may not see how far the source lags, if loads depend on it.
+
+    MySQL shows it with REPLICATION CLIENT, which is needed in any case.
+    """
+    if source.snapshot.max_replica_lag is None or not facts.mariadb:
+        return
+    try:
+        replication_status(connection)
+    except pymysql.OperationalError as error:
+        if error.args[0] != DENIED:
+            raise
+        yield MissingPrivilege(
+            "the user lacks SLAVE MONITOR: the source does not show how far it lags, on which a load depends by "
+            "source.snapshot.max_replica_lag",
+            hint=f"GRANT SLAVE MONITOR ON *.* TO {account(source.user)}; or unset source.snapshot.max_replica_lag",
+        )
+
+
+def stopped_replication(connection: Connection, source: Source) -> Iterator[str]:
+    """Warns of replication that does not run, if loads wait for it."""
+    most = source.snapshot.max_replica_lag
+    if most is not None and (pause := stopped_channel(replication_channels(connection), most)):
+        yield f"no round of a load can begin: {pause.why}: {pause.hint}"
 
 
 def own_log_rules(row: Row) -> dict[str, str]:
@@ -69,21 +97,11 @@ def own_log_rules(row: Row) -> dict[str, str]:
 
 
 def _sources(connection: Connection, facts: SourceFacts) -> list[str]:
-    if not facts.mariadb:
-        return [_host(row) for row in _status(connection, facts)]
     try:
-        return [_host(row) for row in query(connection, "SHOW ALL SLAVES STATUS")]
+        return [host_of(row) for row in replication_status(connection)]
     except pymysql.OperationalError as error:
-        if error.args[0] != DENIED:
+        if not facts.mariadb or error.args[0] != DENIED:
             raise
     # Visible to every user; nothing is replicated while this is 0.
     (running,) = query(connection, "SHOW GLOBAL STATUS LIKE 'Slaves_running'")
     return ["another server"] if int(running["Value"]) else []
-
-
-def _status(connection: Connection, facts: SourceFacts) -> list[Row]:
-    return query(connection, "SHOW REPLICA STATUS" if facts.shows_replicas else "SHOW SLAVE STATUS")
-
-
-def _host(row: Row) -> str:
-    return str(row.get("Source_Host") or row.get("Master_Host") or "another server")

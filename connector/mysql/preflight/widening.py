@@ -8,8 +8,7 @@ lacks is refused.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,7 +21,8 @@ from connector.errors import PreflightError
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import Connection, query, quoted, speaking_to
 from connector.mysql.server.privileges import read_privileges, unreadable
-from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS, Filter, capture_of
+from connector.mysql.snapshot.loadable import SEQUENCE, LoadCandidate, Purpose, candidates, unloadable
+from connector.mysql.transforms.filters import Filter, capture_of
 from connector.mysql.transforms.table_rules import RuledColumns
 from connector.patterns import glob
 
@@ -32,11 +32,6 @@ WAY_OUT: Final = (
     "partial tables, whose old rows no target gets: thl produce --accept-partial {}"
 )
 
-_TABLES: Final = (
-    "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, TABLE_TYPE = 'BASE TABLE' AND e.TRANSACTIONS = 'YES' AS loadable"
-    " FROM information_schema.TABLES LEFT JOIN information_schema.ENGINES e USING (ENGINE)"
-    f" WHERE {TABLES_WITH_ROWS} ORDER BY TABLE_SCHEMA, TABLE_NAME"
-)
 _COLUMNS: Final = (
     "SELECT COLUMN_NAME AS c, DATA_TYPE AS k FROM information_schema.COLUMNS "
     "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"
@@ -120,8 +115,9 @@ def check_widened(
                 "lacks cannot be found",
                 hint=f"GRANT SELECT ON {hidden[0]} TO the user; or thl produce --accept-partial '*'",
             )
-        tables = _user_tables(connection)
-        left = _left(tables, filter, old)
+        # Of a sequence the log has every value.
+        tables = [one for one in candidates(connection) if one.kind != SEQUENCE]
+        left = _left([one.name for one in tables], filter, old)
         rekeyed = _rekeyed(source, before or {})
         found = [*_servers(source, before or {}), *_tables(connection, tables, filter, old, rekeyed=rekeyed)]
     taken = [one for one in found if any(glob(pattern).fullmatch(one.what) for pattern in accepted)]
@@ -136,12 +132,6 @@ def check_widened(
         )
     joined = tuple(one.joins for one in found if one not in taken and one.joins is not None)
     return CaptureChange(tuple(taken), joined, left)
-
-
-def _user_tables(connection: Connection) -> dict[TableName, bool]:
-    """The source's tables with rows, but for the server's own, and whether a load can read each consistently."""
-    found = {TableName(row["s"], row["t"]): bool(row["loadable"]) for row in query(connection, _TABLES)}
-    return {name: loadable for name, loadable in found.items() if name.schema not in SYSTEM_SCHEMAS}
 
 
 def _left(tables: Collection[TableName], new: Filter, old: Filter) -> tuple[TableName, ...]:
@@ -186,17 +176,19 @@ def _rekeyed(source: Source, before: Mapping[str, Any]) -> bool:
 
 
 def _tables(
-    connection: Connection, tables: Mapping[TableName, bool], new: Filter, old: Filter, *, rekeyed: bool
+    connection: Connection, tables: Iterable[LoadCandidate], new: Filter, old: Filter, *, rekeyed: bool
 ) -> Iterator[MissingHistory]:
     """Tables that join, and those with rows that the log lacks or has with other values."""
-    captured = [name for name in tables if new.captures(*name)]
-    together = Counter(map(new.published_name, captured))
-    for name in captured:
+    captured = [one for one in tables if new.captures(*one.name)]
+    refused = unloadable(captured, new, Purpose.JOIN)
+    for name in (one.name for one in captured):
         why = _why(connection, name, new, old, rekeyed=rekeyed)
-        whole = {"insert", "delete", "ddl"} <= set(new.actions(*name)) and together[new.published_name(name)] == 1
-        joins = why == _NOT_CAPTURED and tables[name] and whole
+        refusal = refused.get(new.published_name(name))
+        joins = why == _NOT_CAPTURED and refusal is None
         # A table that joins may be in the log from an earlier time, with rows and columns that it no longer has.
         if why and (joins or why == _DELETES or _holds_rows(connection, name)):
+            if why == _NOT_CAPTURED and refusal is not None:
+                why += f", and no load can bring its rows: {refusal.reason.text}"
             yield MissingHistory(str(name), why, name if joins else None)
 
 

@@ -3,7 +3,8 @@
 - `connection`: sessions, TLS, errors.
 - `source_facts`: version and settings, read at a start.
 - `privileges`: grants.
-- `source_state`: extent of the binary log, and the GTIDs executed.
+- `source_state`: extent and retention of the binary log, and the GTIDs executed.
+- `replication_status`: the channels by which it replicates from others, and their lag.
 - `mariadb_state`: the same of a MariaDB.
 - `dump`: the binary log as a replica gets it.
 - `semi_sync`: semi-synchronous replication: the source's settings and state, acknowledgements.

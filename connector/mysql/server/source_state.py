@@ -1,8 +1,9 @@
-"""The current extent of the source's binary log: first file, end, GTIDs."""
+"""The current extent of the source's binary log: first file, end, GTIDs, retention."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
@@ -107,6 +108,30 @@ def gtid_purged(connection: Connection) -> str | None:
 def binary_logs(connection: Connection) -> list[tuple[str, int]]:
     """The binary log files, oldest first, with their sizes."""
     return [(row["Log_name"], int(row["File_size"])) for row in query(connection, "SHOW BINARY LOGS")]
+
+
+def seconds_until_purge(
+    files: Sequence[str], expire_seconds: int, file: str, last_commit: int | None, now: int
+) -> float | None:
+    """A lower bound of the time until a file is purged; None: never, or unknown.
+
+    A file is purged `expire_seconds` after its last write, which is not before the last known event in it. The newest
+    file is never purged.
+
+    Args:
+        files: the files, oldest first.
+        expire_seconds: seconds after its last event for which a file is kept; 0: unlimited.
+        file: the file that is needed next.
+        last_commit: commit time of the last known event in it, in µs.
+        now: the time, in µs.
+    """
+    if not expire_seconds or last_commit is None:
+        return None
+    if file not in files:
+        return 0.0
+    if file == files[-1]:
+        return float(expire_seconds)
+    return last_commit / 1e6 + expire_seconds - now / 1e6
 
 
 def sessions(connection: Connection) -> list[Row]:

@@ -11,12 +11,20 @@ from typing import Final
 
 import pymysql
 
+from connector.config.snapshot import InitialLoad
 from connector.errors import LogDamaged
 from connector.mysql.server.connection import Connection, query
 from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.snapshot.key_ranges import Bound, KeyRange, is_key
 
 INVALID_TEXT: Final = 1300
+CHUNK_BYTES: Final = 64 << 20  # approximate bytes of a chunk
+
+
+def rows_of_a_chunk(table: SourceTable, settings: InitialLoad) -> int:
+    """The rows of a chunk: `chunk_rows`, or as many as have CHUNK_BYTES, and no more than a second may publish."""
+    of_bytes = CHUNK_BYTES * max(1, table.estimate) // max(1, table.bytes)
+    return max(1, min(settings.chunk_rows, settings.max_rows_per_second or settings.chunk_rows, of_bytes))
 
 
 class Division:

@@ -206,15 +206,6 @@ def read_tables(connection: Connection, filter: Filter, only: TableName | None =
     return tables
 
 
-def unreadable_tables(connection: Connection, filter: Filter) -> list[str]:
-    """Captured tables of MariaDB whose SELECT differs from the binary log, each with its kind."""
-    return [
-        f"{TableName(row['s'], row['t'])} ({row['kind'].lower()})"
-        for row in query(connection, _OTHER_TABLES)
-        if filter.captures(row["s"], row["t"])
-    ]
-
-
 def _restricted(sql: str, only: TableName | None, alias: str = "") -> str:
     condition = _ONE_TABLE.replace("TABLE_", f"{alias}TABLE_")
     return sql.replace("ORDER BY", condition + "ORDER BY") if only else sql

@@ -41,7 +41,7 @@ from connector.mysql.server.snapshot_point import (
 )
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import end_position, gtid_executed
-from connector.mysql.snapshot.division import Division
+from connector.mysql.snapshot.division import Division, rows_of_a_chunk
 from connector.mysql.snapshot.handover import Closed, Handover
 from connector.mysql.snapshot.information_schema import read_schemas, read_tables
 from connector.mysql.snapshot.key_ranges import Bound, KeyRange, Keys
@@ -51,7 +51,6 @@ from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
 
 LOG: Final = logging.getLogger(__name__)
-CHUNK_BYTES: Final = 64 << 20  # approximate bytes of a chunk
 PATIENCE: Final = 5.0  # seconds until the source has executed what its log already has
 POLL_SECONDS: Final = 0.01
 EVENT_ROWS: Final = 50_000
@@ -228,9 +227,8 @@ class LoadRound:
         for wanted in self._asked:
             if wanted.name in names and not wanted.keys:
                 table = self.tables[wanted.name].table
-                of_bytes = CHUNK_BYTES * max(1, table.estimate) // max(1, table.bytes)
-                rows = max(1, min(settings.chunk_rows, settings.max_rows_per_second or settings.chunk_rows, of_bytes))
-                self._divisions[wanted.name] = Division(table, rows if table.layout.key else None, wanted.after)
+                rows = rows_of_a_chunk(table, settings) if table.layout.key else None
+                self._divisions[wanted.name] = Division(table, rows, wanted.after)
         yield from self._rows_by_keys(names)
         if self._failed:
             return

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import pymysql
 
 from connector.ddl.rename_tables import rename_tables
-from connector.errors import SourceChanged
+from connector.errors import PreflightError, SourceChanged
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import Connection, query, quoted
 from connector.mysql.server.snapshot_point import LOCK_WAIT_TIMEOUT
 from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.snapshot.key_ranges import is_key
+from connector.mysql.snapshot.loadable import LoadCandidate, Purpose, unloadable
 from connector.mysql.transforms.filters import Filter
 
 MISSING = frozenset({1049, 1051, 1146})  # no such schema, or table
@@ -29,11 +30,13 @@ class Opened:
         table: the table.
         published: the name under which it is published.
         definition: the statements that create it; none where they are not published.
+        refusal: the reason why its rows cannot be read; None: they can.
     """
 
     table: SourceTable
     published: TableName
     definition: Sequence[Rows | Statement]
+    refusal: PreflightError | None = None
 
     @property
     def has_key(self) -> bool:
@@ -41,17 +44,17 @@ class Opened:
         return bool(self.table.layout.key)
 
     @property
-    def transactional(self) -> bool:
-        """True if it can be read consistently."""
-        return self.table.transactional
-
-    @property
     def estimate(self) -> int:
         """Approximate number of its rows."""
         return self.table.estimate
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of its primary key by which it is divided."""
+        return self.table.key_columns
+
+    @property
+    def load_identity(self) -> tuple[str, ...]:
         """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
         return self.table.created, *self.table.key_columns
 
@@ -93,7 +96,8 @@ def opened(session: Connection, filter: Filter, table: SourceTable, create_schem
     if "ddl" in filter.actions(*name) and published is not None:
         schema = filter.published_name(name).schema
         statements = [schema_definition(name.schema, create_schema, schema), published]
-    return Opened(table, filter.published_name(name), statements)
+    refused = next(iter(unloadable([LoadCandidate.of(table)], filter, Purpose.ROUND).values()), None)
+    return Opened(table, filter.published_name(name), statements, None if refused is None else refused.error)
 
 
 def schema_definition(schema: str, create: str, published: str) -> Statement:

@@ -9,7 +9,7 @@ waits while their definitions are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,12 +17,12 @@ import pymysql
 
 from connector.clock import Clock
 from connector.config.source import Source
-from connector.errors import PreflightError, SourceChanged
+from connector.errors import SourceChanged
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
-from connector.mysql.server.connection import Connection, query, quoted, session
+from connector.mysql.server.connection import Connection, query, session
 from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_snapshot_point, prepare_session
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.snapshot.information_schema import (
@@ -30,8 +30,8 @@ from connector.mysql.snapshot.information_schema import (
     read_definitions,
     read_schemas,
     read_tables,
-    unreadable_tables,
 )
+from connector.mysql.snapshot.loadable import LoadCandidate, Purpose, candidates, initially_captured, refuse_unloadable
 from connector.mysql.snapshot.opened_table import CHANGED, Opened, lock_definitions, opened, schema_definition
 from connector.mysql.transforms.filters import Filter
 from connector.patterns import table_pattern
@@ -79,16 +79,16 @@ def read_snapshot(source: Source, filter: Filter, clock: Clock) -> Snapshot:
     Raises:
         SourceUnavailable: the server is gone, or a long statement blocks the lock.
         SourceChanged: DDL or prepared XA transactions interfered in every attempt.
-        PreflightError: a table cannot be read consistently, a privilege is missing, a rule matches no column, or an
-            XA transaction stays prepared.
+        PreflightError: a table cannot be loaded, a privilege is missing, a rule matches no column, or an XA
+            transaction stays prepared.
         Unsupported: a rule does not fit a table.
     """
     with session(source) as connection:
         prepare_session(connection, source)
         found = _read(connection, source, filter, clock)
-        others = unreadable_tables(connection, filter)
-    _refuse_others(others)
-    _refuse_without_transactions(found.tables.values())
+        others = [one for one in initially_captured(candidates(connection), filter) if not one.ordinary]
+    read = (LoadCandidate.of(one.table) for one in found.tables.values())
+    refuse_unloadable([*others, *read], filter, Purpose.INITIAL)
     return found
 
 
@@ -171,23 +171,3 @@ def _dictionary(connection: Connection, filter: Filter) -> _Dictionary:
 def _identities(dictionary: _Dictionary) -> tuple[object, ...]:
     schemas, tables, definitions = dictionary
     return schemas, [table.identity for table in tables], definitions
-
-
-def _refuse_others(others: list[str]) -> None:
-    if others:
-        raise PreflightError(
-            "tables whose SELECT differs from the binary log cannot be loaded",
-            hint="exclude them with source.filters.ignore, or begin without a load: source.start = now",
-            tables=", ".join(others),
-        )
-
-
-def _refuse_without_transactions(tables: Iterable[Opened]) -> None:
-    without = [one.table.layout.name for one in tables if not one.transactional]
-    if without:
-        raise PreflightError(
-            "tables whose engine has no transactions cannot be read consistently",
-            hint=f"ALTER TABLE {quoted(without[0].schema)}.{quoted(without[0].table)} ENGINE = InnoDB; "
-            "or exclude them with source.filters.ignore",
-            tables=", ".join(map(str, without)),
-        )

@@ -1,15 +1,20 @@
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 from connector.log.format.header import FragmentHeader
-from connector.log.ids import Seqno
+from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.batch import TransactionBatch
 from connector.log.transaction.definition import Item
 from connector.log.writing.fragment import Fragment
 from connector.producer.encode.numbering import Limits, Numbering, Sharding
 from connector.schema import Framing
 
+class Completing(Protocol):
+    def prefetch(self, items: Iterable[object]) -> None: ...
+    def complete(self, batch: TransactionBatch, seqno: Seqno, epoch: Epoch) -> TransactionBatch: ...
+
 class Encoder:
+    completion: Completing | None
     def __init__(
         self,
         *,
@@ -27,4 +32,5 @@ class Encoder:
     def begin(self, numbering: Numbering) -> None: ...
     def encode_on(self, items: Sequence[Item], at: int, limit: int, fragments: list[Any]) -> tuple[int, int]: ...
     def encode(self, batch: TransactionBatch) -> list[Fragment]: ...
+    def encode_logged(self, batch: TransactionBatch) -> list[Fragment]: ...
     def marker(self, partition: int, header: FragmentHeader) -> Fragment: ...

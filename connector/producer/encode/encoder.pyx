@@ -67,6 +67,7 @@ cdef class Encoder:
     cdef dict tails
     cdef dict facts  # metadata of every message
     cdef dict load_facts  # of messages of loads
+    cdef public object completion  # completes partial images before they are encoded; None: they stay partial
 
     def __init__(self, *, service, source_id, partitions, limits, framing=None, sharding=None):
         framing = framing or framed()
@@ -117,7 +118,7 @@ cdef class Encoder:
         cdef Py_ssize_t size = 0
         cdef Fragment fragment
         while at < len(items) and size < limit and type(items[at]) is TransactionBatch:
-            for fragment in self._encode(items[at]):
+            for fragment in self._completed(items[at]):
                 size += len(fragment.value)
                 fragments.append(fragment)
             at += 1
@@ -136,6 +137,17 @@ cdef class Encoder:
             CorruptBinlog: the batches are out of order.
             Unsupported: the metadata of an event leaves no room in a Kafka message.
         """
+        return self._completed(batch)
+
+    def encode_logged(self, TransactionBatch batch not None):
+        """Encode a batch as the source logged it, to compare its event with the log's: it is not completed."""
+        return self._encode(batch)
+
+    cdef list _completed(self, TransactionBatch batch):
+        if self.completion is not None:
+            if batch.begin is None and self.event is None:
+                raise CorruptBinlog("changes outside of a transaction", seqno=self.next)
+            batch = self.completion.complete(batch, self.next, self.epoch)
         return self._encode(batch)
 
     cdef list _encode(self, TransactionBatch batch):
@@ -209,7 +221,9 @@ cdef class Encoder:
         cdef TableHeaders table = None
         cdef bytes data, row_header, value
         cdef list row_headers = []
+        cdef bytes logged
         cdef Py_ssize_t size = 0
+        cdef Py_ssize_t logged_size = 0
         cdef Py_ssize_t encoded = 0
         cdef int64_t rows = 0
         cdef uint32_t check = 0
@@ -234,7 +248,9 @@ cdef class Encoder:
             rows += change.count
             size += len(data)
             encoded += len(row_header) + len(data)
-            check = crc32(data, len(data), check)
+            logged = data if change.logged is None else change.logged
+            logged_size += len(logged)
+            check = crc32(logged, len(logged), check)
         if size > self.shard_bytes or encoded > self.fragment_bytes:
             return None
         cdef Route route = self._route(begin, shard if shard and not several else UNKNOWN_SHARD, bookkeeping and rows > 0)
@@ -245,7 +261,7 @@ cdef class Encoder:
             return None
         return self._finish(
             _unfinished(route.partition, route.key, value, self.next, 0),
-            begin, ending, event_id, digest_of(rows, size, check),
+            begin, ending, event_id, digest_of(rows, logged_size, check),
         )
 
     cdef Route _route(self, TransactionStart begin, str shard, bint bookkeeping):

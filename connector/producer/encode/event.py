@@ -31,6 +31,7 @@ class EncodedEvent:
 
     __slots__ = (
         "_crc32",
+        "_logged_size",
         "_queries",
         "_rows",
         "_shard_of",
@@ -55,7 +56,8 @@ class EncodedEvent:
         self.shards: set[str] = set()  # the shards of its rows; "" for a statement, whose tables are not known
         self.bookkeeping = True  # true while all rows are of bookkeeping tables
         self._rows = 0
-        self.size = 0  # bytes of its changes, as `Digest` counts them
+        self.size = 0  # bytes of its changes
+        self._logged_size = 0  # the same as the source logged them: `Digest` counts these
         self._crc32 = 0
         self._queries = RowsQueries()
         self.query_bytes = 0  # further bytes: the texts of statements that changed rows
@@ -68,21 +70,23 @@ class EncodedEvent:
         """Count a change, and keep it until `held` is emptied."""
         self.query_bytes += len(self._queries.another(change) or "")
         if isinstance(change, Rows):
-            data: bytes | bytearray = change.data
+            self.size += len(change.data)
+            data = change.data if change.logged is None else change.logged
             self._rows += change.count
             shard, bookkeeping = self._shard_of(change.layout)
             self.shards.add(shard)
             self.bookkeeping &= bookkeeping
         else:
             data = change.sql.encode() + replay.values(change.options).encode()
+            self.size += len(data)
             if not change.sql.startswith(replay.SAVEPOINTS):
                 self.shards.add("")
                 self.bookkeeping = False
-        self.size += len(data)
+        self._logged_size += len(data)
         self._crc32 = crc32(data, self._crc32)
         self.held.append(change)
 
     @property
     def digest(self) -> Digest:
-        """Return the digest of all changes so far; it does not depend on batches and fragments."""
-        return Digest(self._rows, self.size, self._crc32)
+        """Return the digest of all changes so far as the source logged them, whatever batches and fragments."""
+        return Digest(self._rows, self._logged_size, self._crc32)

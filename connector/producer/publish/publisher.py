@@ -84,6 +84,7 @@ class Publisher:
         self._progress: Progress | None = None
         self._moved = False
         self._written = clock.monotonic()
+        self._newest_commit: int | None = None
         self._opened: float | None = None  # the time at which the open transaction began
         self._bytes = 0
         self._snapshot_ends = False  # the open transaction has the end of an initial load
@@ -96,6 +97,11 @@ class Publisher:
         if self._committed is None:
             raise RuntimeError("nothing is published before `online`")
         return self._committed
+
+    @property
+    def newest_commit(self) -> int | None:
+        """Commit time of the newest event that this publisher has written, in µs; None: none yet."""
+        return self._newest_commit
 
     def online(self, plan: OnlinePlan, markers: list[Fragment]) -> None:
         """Write a plan in one Kafka transaction, and start to publish.
@@ -269,6 +275,8 @@ class Publisher:
         self._point(f"{points}after_commit")
         self._pacing.committed(self._written - started)
         self._committed = record
+        if self._ended:
+            self._newest_commit = self._ended[-1].commit_time
         self._acknowledge(record)
         self._count(self._written - started)
         self._opened, self._bytes, self._moved, self._snapshot_ends, self._xa_stored = None, 0, False, False, False

@@ -161,6 +161,9 @@ class FileSource:
         """Raise PreflightError: files have no tables to load."""
         raise PreflightError("files have no tables to load", service=self._config.service)
 
+    def load_pause(self, position: PositionRecord, newest_commit: int | None) -> None:
+        """Return None: `round` says why there is none."""
+
     def _read(
         self, start: StreamStart, position: PositionRecord, tables: Definitions | None, captured: Filter
     ) -> ArchivedLog:

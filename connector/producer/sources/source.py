@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, PreflightError
+from connector.log.epochs.load_pause import LoadPause
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.definition import Definitions, Item
@@ -45,7 +46,11 @@ class OpenedTable(Protocol):
         """The statements that create it as it is at the round's position; none where they are not published."""
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of its primary key by which it is divided."""
+
+    @property
+    def load_identity(self) -> tuple[str, ...]:
         """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
 
     def is_key(self, after: tuple[str, ...]) -> bool:
@@ -56,8 +61,8 @@ class OpenedTable(Protocol):
         """True if it has a primary key."""
 
     @property
-    def transactional(self) -> bool:
-        """True if it can be read consistently."""
+    def refusal(self) -> PreflightError | None:
+        """The reason why its rows cannot be read; None: they can."""
 
     @property
     def estimate(self) -> int:
@@ -239,6 +244,17 @@ class EventSource(Protocol):
 
         Raises:
             PreflightError: the source has no tables.
+        """
+
+    def load_pause(self, position: PositionRecord, newest_commit: int | None) -> LoadPause | None:
+        """Return the reason for which no round of loads may begin now; None: one may.
+
+        Args:
+            position: the log's position.
+            newest_commit: commit time of the log's newest event, in µs; None: unknown.
+
+        Raises:
+            PreflightError: the user may not see what has to be known.
         """
 
 

@@ -45,6 +45,7 @@ class Continuous:
         topic: the event topic.
         offsets: partition → first offset, for every partition of the topic; EARLIEST for its beginning.
         clock: the clock for the wait for workers.
+        target: see `SocketSink`.
 
     Raises:
         ConfigError: Spark refuses the query, or workers cannot reach this process.
@@ -52,7 +53,14 @@ class Continuous:
     """
 
     def __init__(
-        self, session: SparkRun, kafka: Kafka, *, topic: str, offsets: Mapping[int, int], clock: Clock
+        self,
+        session: SparkRun,
+        kafka: Kafka,
+        *,
+        topic: str,
+        offsets: Mapping[int, int],
+        clock: Clock,
+        target: str | None = None,
     ) -> None:
         self._partitions = len(offsets)
         self._clock = clock
@@ -64,7 +72,7 @@ class Continuous:
             with answering():
                 frame = messages(session, kafka, topic=topic, offsets=offsets, options=spark_settings.CONTINUOUS)
                 # The function has a side effect, so Spark must call it once for every row.
-                send = udf(SocketSink(address), "boolean").asNondeterministic()
+                send = udf(SocketSink(address, target), "boolean").asNondeterministic()
                 rows = frame.select(send("partition", "offset", "value").alias("sent"))
                 writer = rows.writeStream.format("noop").trigger(continuous=spark_settings.EPOCH)
             self._query = RunningQuery(session, writer)
@@ -128,14 +136,18 @@ class Continuous:
             self.check()
             return None
         found: dict[int, list[tuple[int, int, bytes | None]]] = {}
+        left_out = 0
         # The oldest connection first: a replaced connection is read to its end before its successor.
         for connection, decoder in list(self._connections.items()):
+            before = decoder.left_out
             for message in self._received(connection, decoder):
                 found.setdefault(message[0], []).append(message)
+            left_out += decoder.left_out - before
         self._accept()
         if not found:
             return None
-        return Batch.of(message_batch(*zip(*some, strict=True)) for _, some in sorted(found.items()))
+        parts = (message_batch(*zip(*some, strict=True)) for _, some in sorted(found.items()))
+        return Batch.of(parts, left_out=left_out)
 
     def stop(self) -> None:
         """Stop the query; messages that were not received are dropped."""

@@ -165,7 +165,8 @@ class MicroBatches:
                     raise SparkGone("one message does not fit into Spark's memory", hint="raise apply.heap") from None
                 continue
             results = joined_pieces(pieces, self._folder)
-            batch = Batch.of((part for one in results for part in deserialized(one)), full=count > 1)
+            left_out = sum(piece.left_out for piece in pieces)
+            batch = Batch.of((part for one in results for part in deserialized(one)), full=count > 1, left_out=left_out)
             self._sizer.seen(batch.messages, batch.size, batch.events)
             rest = [after for _, after in cut if len(after)]
             yield batch

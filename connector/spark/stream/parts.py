@@ -58,7 +58,7 @@ class Batch:
     Args:
         parts: the parts; none is empty.
         messages: the number of their messages.
-        size: the bytes of their messages; a segment has fewer.
+        size: the bytes of their messages; a segment has fewer, and tasks have left some out.
         full: there were more messages than are read at once.
         events: the number of the events in segments.
     """
@@ -70,9 +70,9 @@ class Batch:
     events: int = 0
 
     @classmethod
-    def of(cls, parts: Iterable[Part], *, full: bool = False) -> Batch:
-        """The batch of some parts."""
+    def of(cls, parts: Iterable[Part], *, full: bool = False, left_out: int = 0) -> Batch:
+        """The batch of some parts; `left_out`: the bytes of their messages that tasks have left out."""
         found = [part for part in parts if not isinstance(part, pa.RecordBatch) or part.num_rows]
         messages = sum(part.num_rows if isinstance(part, pa.RecordBatch) else part.messages for part in found)
-        size = sum(map(size_of, found))
+        size = sum(map(size_of, found)) + left_out
         return cls(found, messages, size, full, sum(len(part) for part in found if isinstance(part, Segment)))

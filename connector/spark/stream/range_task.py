@@ -19,6 +19,7 @@ from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
 from connector.relay.spool import RecordSpool
 from connector.spark.stream import worker
+from connector.spark.stream.other_targets import OtherTargets
 from connector.spark.stream.parts import Part, end_of, size_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import FAILED, ResultPiece, failure_as_bytes, in_pieces, written
@@ -79,13 +80,20 @@ class Compaction:
         compact: false: all messages stay messages, because the applier needs each event by itself.
         columns: the target's metadata columns; None if it has none.
         events: true: segments have their events one by one, which the target writes down.
+        target: the target's ID, as that of `load.for_others`: rows of loads for other targets are left out.
         records: true: segments have their messages as records of the relay. Needs a folder of results' files.
     """
 
     compact: bool = False
     columns: MetadataColumns | None = None
     events: bool = False
+    target: str | None = None
     records: bool = False
+
+    @property
+    def shortens(self) -> str | None:
+        """The target's ID if messages of loads for others are shortened: a relay has them whole. Else None."""
+        return None if self.records else self.target
 
 
 MESSAGES: Final = Compaction()  # tasks compact nothing
@@ -131,18 +139,22 @@ class RangeTask:
             BrokerUnavailable: the brokers do not answer, or no longer have the messages.
             ConfigError: the result cannot be stored.
         """
-        for number, content in enumerate(self._contents(task_range, reader)):
-            yield ResultPiece(task_range.partition, task_range.begin, number, content)
+        target, before = self.compaction.shortens, 0
+        others = None if target is None else OtherTargets(target)
+        for number, content in enumerate(self._contents(task_range, reader, others)):
+            left_out = 0 if others is None else others.left_out
+            yield ResultPiece(task_range.partition, task_range.begin, number, content, left_out - before)
+            before = left_out
 
-    def _contents(self, task_range: TaskRange, reader: RangeReader) -> Iterable[bytes]:
+    def _contents(self, task_range: TaskRange, reader: RangeReader, others: OtherTargets | None) -> Iterable[bytes]:
         """Return a result's pieces, or the path of its file."""
         if self.spool is None:
-            return in_pieces(self.parts(task_range, reader))
+            return in_pieces(self._parts(task_range, reader, others))
         try:
             if not self.compaction.records:
-                return (written(self.spool, self.parts(task_range, reader)),)
+                return (written(self.spool, self._parts(task_range, reader, others)),)
             with RecordSpool(self.spool) as records:
-                return (written(self.spool, self.parts(task_range, reader, records)),)
+                return (written(self.spool, self._parts(task_range, reader, others, records)),)
         except OSError as error:
             raise ConfigError(
                 f"what Spark's workers have read cannot be stored: {error.strerror}",
@@ -150,18 +162,26 @@ class RangeTask:
                 folder=str(self.spool),
             ) from error
 
-    def parts(self, task_range: TaskRange, reader: RangeReader, records: RecordSpool | None = None) -> Iterator[Part]:
-        """Yield the parts of a range in the order of their offsets; arguments and errors as those of `pieces`."""
+    def _parts(
+        self,
+        task_range: TaskRange,
+        reader: RangeReader,
+        others: OtherTargets | None,
+        records: RecordSpool | None = None,
+    ) -> Iterator[Part]:
+        """Yield the parts of a range in the order of their offsets; errors as those of `pieces`."""
         made = task_range.begin  # the offset after the last part
         try:
-            for part in self._read(task_range, reader, records):
+            for part in self._read(task_range, reader, others, records):
                 made = end_of(part)
                 yield part
         except (_Enough, LogDamaged):
             # The driver reads the rest itself, and says what is wrong with it.
             yield Unread(task_range.partition, made, task_range.end, 0, 0)
 
-    def _read(self, task_range: TaskRange, reader: RangeReader, records: RecordSpool | None) -> Iterator[Part]:
+    def _read(
+        self, task_range: TaskRange, reader: RangeReader, others: OtherTargets | None, records: RecordSpool | None
+    ) -> Iterator[Part]:
         """Yield the parts of a range.
 
         Raises:
@@ -175,16 +195,20 @@ class RangeTask:
             events=self.compaction.events,
             records=records,
             interval=task_range.interval,
+            target=self.compaction.target,
+            others=others,
         )
         alone = task_range.first
         size, most = 0, TASK_BYTES if self.spool else JVM_BYTES
-        for batch in reader.batches(task_range.partition, task_range.begin, task_range.end, large=task_range.large):
-            if size > most:
+        bounds = task_range.partition, task_range.begin, task_range.end
+        short = None if others is None else others.large
+        for batch in reader.batches(*bounds, large=task_range.large, short=short):
+            if size - (0 if others is None else others.left_out) > most:
                 yield from builder.finish()
                 raise _Enough
             size += size_of(batch)
             if not self.compaction.compact:
-                yield batch
+                yield builder.shortened(batch)
                 continue
             builder.add(batch, alone=alone)
             alone = False

@@ -1,8 +1,8 @@
 """Makes segments of a partition's messages, in a task.
 
-What lies whole in the task's range is compacted. The rest stays messages: markers, DDL, voided events, the edges of an
-initial load, events that begin before the range or end after it, and large events, which the target gets part by part:
-those of many bytes, and those with a large message.
+What lies whole in the task's range is compacted; rows of loads for other targets are left out. The rest stays messages:
+markers, DDL, voided events, the edges of loads, events that begin before the range or end after it, and large events,
+which the target gets part by part: those of many bytes, and those with a large message.
 Where compaction fails, the driver reads the offsets itself, and reports the error with the target's position.
 """
 
@@ -29,6 +29,7 @@ from connector.log.gtid.gtid_runs import GtidRun, joined
 from connector.log.ids import Kind
 from connector.log.reading.event_range import is_plain, joins, rows_alone
 from connector.relay.spool import RecordSpool
+from connector.spark.stream.other_targets import OtherTargets
 from connector.spark.stream.parts import Part
 
 LARGE_EVENT: Final = 16 << 20  # bytes from which on an event stays messages
@@ -115,6 +116,8 @@ class SegmentBuilder:
         records: gets the messages of segments as records of the relay; None: there is no relay.
         interval: other partitions have events of the log, too: a segment ends with each interval of this many
             seqnos, so that those of all partitions end together; 0: there are no others.
+        target: the target's ID, as that of `load.for_others`: segments have no rows of loads for other targets.
+        others: leaves them out of messages, too; None: those stay as they are.
     """
 
     def __init__(
@@ -126,18 +129,23 @@ class SegmentBuilder:
         events: bool = False,
         records: RecordSpool | None = None,
         interval: int = 0,
+        target: str | None = None,
+        others: OtherTargets | None = None,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._columns = columns
         self._events = events
         self._records = records
-        self._scanner = Scanner(topic, interval)
+        self._target = target
+        self._others = others
+        self._scanner = Scanner(topic, interval, target)
         self._interval = interval
         self._row_parts = RowParts(topic)
         self._compactor = Compactor(topic, columns)
         self._open: _Open | None = None
         self._event: list[_Fragment] = []
+        self._event_size = 0
         self._messages: tuple[pa.RecordBatch, int, int] | None = None  # a batch, and the messages of it that stay some
         self._parts: list[Part] = []
 
@@ -152,7 +160,8 @@ class SegmentBuilder:
             LogDamaged: they are not messages of a log; nothing of the batch was added.
         """
         index = 0
-        for found in self._scanned(batch):
+        batch, scanned = self._shortened(batch)
+        for found in scanned:
             if isinstance(found, int):
                 self._give_up_event()
                 self._stay(batch, index, index + found)
@@ -167,12 +176,20 @@ class SegmentBuilder:
                     index += 1
                     continue
                 messages = messages.since(1)
-            if len(messages) > 1 or is_plain(messages.header(0)):
+            if len(messages) > 1 or is_plain(messages.header(0), self._target):
                 self._give_up_event()
                 self._whole_events(messages)
             else:
                 self._fragment(_Fragment(messages.message(0), batch, index))
             index += count
+
+    def shortened(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return messages as `add` takes them, without the rows of loads for other targets.
+
+        Raises:
+            LogDamaged: they are not messages of a log.
+        """
+        return batch if self._others is None else self._shortened(batch)[0]
 
     def drain(self) -> list[Part]:
         """Drain the finished parts, in the order of their offsets."""
@@ -185,6 +202,14 @@ class SegmentBuilder:
         self._close()
         self._flush_messages()
         return self.drain()
+
+    def _shortened(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Sequence[Messages | int]]:
+        """Return a batch without the rows of loads for other targets, and its messages."""
+        scanned = self._scanned(batch)
+        if self._others is None or not any(not isinstance(one, int) and one.any_for_others for one in scanned):
+            return batch, scanned
+        batch = self._others.without_rows(batch, scanned)
+        return batch, self._scanned(batch)
 
     def _scanned(self, batch: pa.RecordBatch) -> Sequence[Messages | int]:
         """Return the messages of a batch in its order; for large ones that follow each other their number."""
@@ -233,14 +258,15 @@ class SegmentBuilder:
         header = fragment.message.header
         if not self._continues(header):
             self._give_up_event()
-        if not rows_alone(header) or (header.fragno and not self._event):
+        if not rows_alone(header, self._target) or (header.fragno and not self._event):
             self._give_up_event()
             self._stay(fragment.batch, fragment.index, fragment.index + 1)
             return
         self._event.append(fragment)
+        self._event_size += fragment.message.size
         if header.last_frag:
             self._whole_event()
-        elif sum(one.message.size for one in self._event) > LARGE_EVENT:
+        elif self._event_size > LARGE_EVENT:
             self._give_up_event()
 
     def _continues(self, header: FragmentHeader) -> bool:
@@ -259,13 +285,14 @@ class SegmentBuilder:
 
     def _whole_event(self) -> None:
         """Add the event whose last fragment has come."""
-        event, self._event = self._event, []
+        event, size = self._event, self._event_size
+        self._event, self._event_size = [], 0
         first, last = event[0].message, event[-1].message
-        size = sum(one.message.size for one in event)
         open_ = self._open_for(first.header, first.offset)
         try:
             rows = 0
-            for message in filter(None, (self._row_parts.whole(one.message) for one in event)):
+            kept = (one.message for one in event if not one.message.for_others)
+            for message in filter(None, map(self._row_parts.whole, kept)):
                 rows = self._compactor.add(message, rows)
         except ConnectorError:
             self._leave_to_driver(open_, last.offset + 1, size, len(event))
@@ -338,7 +365,7 @@ class SegmentBuilder:
 
     def _give_up_event(self) -> None:
         """Let the fragments of the unfinished event stay messages."""
-        event, self._event = self._event, []
+        event, self._event, self._event_size = self._event, [], 0
         for one in event:
             self._stay(one.batch, one.index, one.index + 1)
 

@@ -3,7 +3,7 @@
 Spark's continuous processing has no sink that calls back into the driver, so a function that Spark calls for every row
 sends the row's HEADER and the value's bytes.
 
-The worker imports this module, so it uses only the standard library.
+The worker imports this module, so it uses little more than the standard library.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-HEADER: Final = struct.Struct("<iqi")  # partition, offset, size of the value; ABSENT for a null value
+from connector.log.compact.header_alone import header_alone
+
+HEADER: Final = struct.Struct("<iqii")  # partition, offset, size of the value (ABSENT: null), bytes left out of it
 ABSENT: Final = -1
 
 
@@ -27,14 +29,17 @@ class SocketSink:
 
     Args:
         address: path of the socket on which the applier listens.
+        target: the target's ID, as that of `load.for_others`: rows of loads for other targets are left out; None: no
+            rows are.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, target: str | None = None) -> None:
         self._address = address
+        self._target = target
         self._connection: socket.socket | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _connected, (self._address,)
+        return _connected, (self._address, self._target)
 
     def __call__(self, partition: int, offset: int, value: bytearray | None) -> bool:
         """Send one message; waits while the socket's buffer is full.
@@ -44,9 +49,11 @@ class SocketSink:
         """
         connection = self._connection or self.connect()
         if value is None:
-            connection.sendall(HEADER.pack(partition, offset, ABSENT))
-        else:
-            connection.sendall(HEADER.pack(partition, offset, len(value)) + value)
+            connection.sendall(HEADER.pack(partition, offset, ABSENT, 0))
+            return True
+        short = None if self._target is None else header_alone(value, self._target)
+        sent = value if short is None else short
+        connection.sendall(HEADER.pack(partition, offset, len(sent), len(value) - len(sent)) + sent)
         return True
 
     def close(self) -> None:
@@ -65,11 +72,11 @@ class SocketSink:
         return self._connection
 
 
-def _connected(address: str) -> SocketSink:
+def _connected(address: str, target: str | None) -> SocketSink:
     # Spark ends a worker by closing its socket, for which the worker would print a traceback. Spark itself reports
     # errors of this function to the driver.
     sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the worker's life)
-    sink = SocketSink(address)
+    sink = SocketSink(address, target)
     sink.connect()
     # A worker runs several tasks; an open connection of an earlier task would look like a running task.
     while _EARLIER:
@@ -79,10 +86,15 @@ def _connected(address: str) -> SocketSink:
 
 
 class FrameDecoder:
-    """Splits the bytes of one connection into messages, and keeps the bytes of an unfinished one."""
+    """Splits the bytes of one connection into messages, and keeps the bytes of an unfinished one.
+
+    Attributes:
+        left_out: the bytes that the worker has left out of the messages so far.
+    """
 
     def __init__(self) -> None:
         self._data = bytearray()
+        self.left_out = 0
 
     def feed(self, data: bytes) -> list[tuple[int, int, bytes | None]]:
         """Add received bytes.
@@ -95,10 +107,11 @@ class FrameDecoder:
         at = 0
         with memoryview(self._data) as view:
             while at + HEADER.size <= len(view):
-                partition, offset, size = HEADER.unpack_from(view, at)
+                partition, offset, size, left_out = HEADER.unpack_from(view, at)
                 end = at + HEADER.size + max(size, 0)
                 if end > len(view):
                     break
+                self.left_out += left_out
                 found.append((partition, offset, None if size == ABSENT else bytes(view[at + HEADER.size : end])))
                 at = end
         del self._data[:at]

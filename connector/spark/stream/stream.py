@@ -59,7 +59,7 @@ class LogStream:
         clock: the clock for counting messages.
         load: counts messages; outlives this stream.
         largest: maximum bytes of a message of the topic; 0: messages are small.
-        compaction: how the tasks of micro-batches compact.
+        compaction: how the tasks of micro-batches compact, and what those of both modes leave out.
 
     Raises:
         ConfigError: Spark refuses to read.
@@ -282,5 +282,10 @@ class LogStream:
 
     def _continuous(self, offsets: Mapping[int, int]) -> Continuous:
         return Continuous(
-            self._session, self._config.kafka, topic=self._config.topic, offsets=offsets, clock=self._clock
+            self._session,
+            self._config.kafka,
+            topic=self._config.topic,
+            offsets=offsets,
+            clock=self._clock,
+            target=self._compaction.shortens,
         )

@@ -51,12 +51,14 @@ class ResultPiece(NamedTuple):
         partition, begin: the first offset of the task's range.
         number: 0, 1 … within the result; FAILED: the task has failed.
         content: bytes of the result, or the path of its file; where the task has failed `failure_as_bytes`.
+        left_out: bytes of messages that the task has left out since the piece before (`OtherTargets`).
     """
 
     partition: int
     begin: int
     number: int
     content: bytes
+    left_out: int = 0
 
 
 def failure_as_bytes(error: ConnectorError) -> bytes:

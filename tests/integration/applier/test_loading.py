@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import signal
 import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -15,13 +18,16 @@ import yaml
 from pydantic import SecretStr
 
 from connector.applier.applier import Applier
+from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.skips import ExcludedTables
 from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.fetching.jars import spark_kafka_jars
+from connector.log.compact.segment import Segment, Unread
 from connector.log.ids import UNKNOWN_SHARD, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
+from connector.schema import read_fragment
 from connector.spark.session import SparkRun
 from connector.status.collect import collect
 from connector.status.report import End, LagLimits, ServiceState
@@ -227,6 +233,34 @@ def test_loaded_tables_equal_the_source_and_status_names_them(config: Config, sp
     assert_equal(config, source)
 
 
+@contextmanager
+def given_to_the_driver() -> Iterator[Counter[str]]:
+    """Count what an applier's driver gets of Spark's tasks."""
+    found = Counter[str]()
+    add, read = PartitionBuffers.add, PartitionBuffers._read
+
+    def counted(buffers: PartitionBuffers, parts: Iterable[Any]) -> None:
+        given = list(parts)
+        for part in given:
+            if isinstance(part, Segment):
+                found["events in segments"] += len(part)
+                found["rows in segments"] += sum(map(len, part.changes))
+            elif not isinstance(part, Unread):
+                fragments = [read_fragment(value, "") for value in part["value"].to_pylist()]
+                changes = [change for fragment in fragments for change in fragment["changes"]]
+                found["rows in messages"] += sum(len(change.get("rows", ())) for change in changes)
+        add(buffers, given)
+
+    def again(buffers: PartitionBuffers, unread: Unread) -> None:
+        found["read again"] += 1
+        read(buffers, unread)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(PartitionBuffers, "add", counted)
+        patched.setattr(PartitionBuffers, "_read", again)
+        yield found
+
+
 @pytest.mark.parametrize("config", [1], indirect=True)
 def test_load_for_one_of_two_targets_changes_nothing_on_the_other(config: Config, spark: SparkRun) -> None:
     url, ids = config.target.url.get_secret_value(), ("shelf", "lake")
@@ -258,8 +292,13 @@ def test_load_for_one_of_two_targets_changes_nothing_on_the_other(config: Config
             source.read(table, key)
         source.load(table, Part.END)
     source.flush()
-    for one in (shelf, lake):
-        apply(one, spark, source.last)
+    with given_to_the_driver() as at_lake:
+        apply(lake, spark, source.last)
+    assert at_lake["rows in segments"] >= len(source.rows["orders"])  # as those of any load
+    with given_to_the_driver() as at_shelf:
+        apply(shelf, spark, source.last)
+    assert at_shelf["events in segments"] > 10
+    assert (at_shelf["rows in segments"], at_shelf["rows in messages"], at_shelf["read again"]) == (0, 0, 0)
     assert {one: query(shelf, written.format(one)) for one in before} == before
     assert query(shelf, "SELECT table_name, changes FROM thl.thl_excluded") == [("poor", 1)]
     assert query(shelf, "SELECT seqno, consistent FROM thl.thl_position") == [(source.last, True)]

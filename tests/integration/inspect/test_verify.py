@@ -345,6 +345,20 @@ def test_chosen_tables_alone_are_compared(pair: Pair) -> None:
     assert raised.value.where == {"tables": f"{pair.database}.nothing_there"}
 
 
+def test_wrong_name_is_refused_before_the_wait_for_a_lagging_target(pair: Pair) -> None:
+    class Unused(SystemClock):
+        def sleep(self, seconds: float) -> None:
+            raise AssertionError("it waits for the target")
+
+    pair.change_source("INSERT INTO nokey VALUES (9, 'x')")
+    name = f"{pair.database}.nothing_there"
+    for tables, ignored in (((name,), ()), ((f"{pair.database}.nokey", name), ()), (None, ("nothing.*",))):
+        with pytest.raises(ConfigError, match="no captured table"):
+            verify(pair.config, tables, ignored=ignored, patience=60.0, clock=Unused())
+    with pytest.raises(AssertionError, match="it waits"):
+        verify(pair.config, [f"{pair.database}.nokey"], patience=60.0, clock=Unused())
+
+
 def test_target_without_applied_events_is_refused(pair: Pair, tmp_path: Path) -> None:
     file = tmp_path / "other.db"
     config = pair.config.model_copy(update={"target": Target(url=f"sqlite:///{file}")})

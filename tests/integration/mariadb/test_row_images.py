@@ -15,9 +15,13 @@ from connector.clock import SystemClock
 from connector.config.apply import Target
 from connector.config.model import Config
 from connector.errors import PreflightError, Unsupported
+from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Rows
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import session
+from connector.producer.records.completion import Completion
+from connector.records.database import Database
+from connector.records.versions import Versions
 from connector.targets.open import open_target
 from tests.integration.applier.test_row_images import TABLES, Source, apply, churn
 from tests.support.binlog import changes, images
@@ -124,3 +128,36 @@ def test_replace_under_minimal_images_omits_the_columns_that_it_resets(source: S
     assert last.action.name == "UPDATE"
     assert last.after
     assert not last.after[0] & 4  # that of b, which is NULL now
+
+
+def test_completed_images_have_all_columns_and_give_equal_rows(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", 200_000)
+    draw = random.Random(6)
+    source.run(*(sql.replace("VIRTUAL", "STORED") for sql in TABLES))
+    churn(source, draw, 300, IMAGES, json=False)
+    source.run("SET SESSION binlog_row_image = FULL_NODUP", "REPLACE INTO k (id, a) VALUES (3, 9), (4, 9)")
+    versions = Versions(
+        Database(tmp_path / "records", cache_bytes=1 << 20), LogId("0" * 32), horizon=100_000, cache_bytes=1 << 20
+    )
+    completion = Completion(versions, [f"{source.config.service}.n"])  # without a key
+    pieces, seqno, lacked = [], 0, 0
+    for piece in source.pieces():
+        lacked += sum(bool(change.after) for change in piece.changes if isinstance(change, Rows))
+        pieces.append(completion.complete(piece, Seqno(seqno), Epoch(1)))
+        seqno += piece.ending is not None
+    completion.close()
+
+    apply(source.config, pieces, draw, source.start)
+
+    keyed = [change for piece in pieces for change in piece.changes if isinstance(change, Rows) and change.layout.key]
+    assert lacked > 30
+    assert not any(change.before or change.after for change in keyed)
+    again = source.config.model_copy(update={"target": Target(url=f"sqlite:///{tmp_path}/loaded.db")})
+    target = open_target(again.target, SystemClock())
+    load_into(target, again.source)
+    target.close()
+    found = rows_of(tmp_path / "target.db")
+    for table, rows in rows_of(tmp_path / "loaded.db").items():
+        assert found[table] == rows, table

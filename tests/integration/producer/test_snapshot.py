@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from connector.clock import Clock, SystemClock
+from connector.config.filters import Filters
 from connector.config.source import Source
 from connector.errors import PreflightError, SourceChanged, SourceUnavailable
 from connector.log.ids import Action
@@ -374,6 +375,16 @@ def test_tables_without_transactions_are_refused(database: tuple[Source, str]) -
         snapshot_of(source)
     assert raised.value.where == {"tables": f"{name}.t"}
     assert raised.value.hint.startswith(f"ALTER TABLE `{name}`.`t` ENGINE = InnoDB;")
+
+
+def test_tables_of_one_name_are_refused_if_one_has_no_key(database: tuple[Source, str]) -> None:
+    source, name = database
+    run(source, name, "CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (id INT)")
+    rules = [{"match": [f"{name}.{table}"], "publish_as": f"{name}.both"} for table in "ab"]
+    filters = Filters.model_validate({**source.filters.model_dump(), "tables": rules})
+    with pytest.raises(PreflightError, match="without a primary key") as raised:
+        snapshot_of(source.model_copy(update={"filters": filters}))
+    assert raised.value.where == {"tables": f"{name}.b"}
 
 
 def test_events_of_a_round_are_bounded(database: tuple[Source, str]) -> None:

@@ -87,9 +87,23 @@ HASHED = rule(mask={"b": {"hash": 16}})
         (
             {"do": ["@.t"]},
             {**WHOLE, "tables": [{"match": ["@.u"], "actions": ["insert"]}]},
-            "@.u (it was not captured)",
+            "@.u (it was not captured, and no load can bring its rows: a load begins with the table's definition",
         ),
-        ({"do": ["@.t"]}, {**WHOLE, "tables": [{"match": ["@.u"], "publish_as": "@.t"}]}, "@.u (it was not captured)"),
+        (
+            {"do": ["@.t"]},
+            {**WHOLE, "tables": [{"match": ["@.u"], "actions": ["update"]}]},
+            "@.u (it was not captured, and no load can bring its rows: source.filters.tables does not publish the rows",
+        ),
+        (
+            {"do": ["@.t"]},
+            {**WHOLE, "tables": [{"match": ["@.u"], "actions": ["insert", "ddl"]}]},
+            "@.u (it was not captured, and no load can bring its rows: the load would delete the rows",
+        ),
+        (
+            {"do": ["@.t"]},
+            {**WHOLE, "tables": [{"match": ["@.u"], "publish_as": "@.t"}]},
+            "@.u (it was not captured, and no load can bring its rows: a table that is published under the name of",
+        ),
         (rule(actions=["update", "delete", "ddl"]), WHOLE, "@.t (without insert)"),
         (rule(actions=["insert", "update", "ddl"]), WHOLE, "@.t (deletes were not published)"),
         (rule(drop=["a"]), WHOLE, "@.t (of columns that were dropped or masked: a)"),

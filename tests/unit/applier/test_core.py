@@ -38,6 +38,7 @@ from connector.relay.folder import Owner
 from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
 from connector.spark.stream import segment_builder
+from connector.spark.stream.other_targets import OtherTargets
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import deserialized, serialized
@@ -121,7 +122,15 @@ class Rig:
         gtid_set = known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
         if relay is not None:
             relay.begin(position, known, gtid_set, Owner(target.token, target.identity))
-        self._builder = partial(SegmentBuilder, TOPIC, 0, columns, events=True)
+        self._builder = partial(
+            SegmentBuilder,
+            TOPIC,
+            0,
+            columns,
+            events=True,
+            target=target_id,
+            others=OtherTargets(target_id) if relay is None else None,
+        )
         self._spools = Path(tempfile.mkdtemp()) if relay is not None else None
         self._by_tasks = self.tasks and partitions == 1 and not large
         self._ranges = Ranges()
@@ -132,7 +141,7 @@ class Rig:
             EventSequencer[Message, Messages | Segment](
                 topic=TOPIC, partitions=partitions, position=position, history=known
             ),
-            PartitionBuffers(TOPIC, LargeMessages(large), self._ranges),
+            PartitionBuffers(TOPIC, LargeMessages(large), self._ranges, target_id),
             log_id=known.log_id,
             gtid_set=gtid_set,
             topic=TOPIC,
@@ -142,7 +151,6 @@ class Rig:
             columns=columns,
             relay=relay,
             quarantine=quarantine,
-            target_id=target_id,
         )
 
     def accept(self, batches: Sequence[pa.RecordBatch]) -> None:

@@ -236,11 +236,14 @@ def test_load_for_some_targets_is_applied_by_each_of_them(rig: type[Rig]) -> Non
     assert (ids(target), ids(target, "shop.items")) == ({1, 2, 3, 4}, {5})
 
 
-def test_rows_without_a_key_for_other_targets_are_passed_over_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("made", [Rig, RigOfTasks])
+def test_rows_without_a_key_for_other_targets_are_passed_over_part_by_part(
+    made: type[Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(open_commit, "STAGE_BYTES", 1)
     target = MemoryTarget()
     target.tables["shop.orders"] = Counted([(9, "old")])
-    rig = Rig(target, history([0], 1), target_id="shelf")
+    rig = made(target, history([0], 1), target_id="shelf")
     parts = [
         edge(1, Part.WHOLE, [bare("read", "a", "b")], last_frag=False, targets=("lake",)),
         edge(1, Part.WHOLE, [bare("read", "c")], fragno=1, rows=3, targets=("lake",)),
@@ -270,8 +273,25 @@ def test_table_that_a_load_for_other_targets_leaves_as_it_is_is_logged(
     assert said == ([f"a load for other targets begins: here the table stays {stays}"] if stays else [])
 
 
-def test_skipped_rows_of_a_load_for_some_targets_are_left_out() -> None:
+@pytest.mark.parametrize("rig", [Rig, RigOfTasks])
+@pytest.mark.parametrize(("target_id", "tables"), [("lake", ["shop.items"]), ("shelf", [])])
+def test_skipped_rows_of_a_load_for_some_targets_leave_no_table_of_others_inconsistent(
+    rig: type[Rig], target_id: str, tables: list[str]
+) -> None:
     target = Upserts()
     skips = Skips([Seqno(3)], "me@here", "why")
-    Rig(target, history([0], 6), skips=skips, target_id="lake").accept(table(log(*events("lake"))))
-    assert [one.seqno for one in target.left_out] == [3]
+    rig(target, history([0], 6), skips=skips, target_id=target_id).accept(table(log(*events("lake"))))
+    assert [(one.seqno, [str(name) for name in one.tables]) for one in target.left_out] == [(3, tables)]
+
+
+@pytest.mark.parametrize("rig", [Rig, RigOfTasks])
+def test_repair_for_other_targets_is_no_commit_of_its_own(rig: type[Rig]) -> None:
+    target = Upserts()
+    stream = [record(0, [insert(1)]), *repair(1), record(2, [insert(2)], last_barrier=1)]
+    for one in stream[1:3]:
+        one["metadata"] |= {"load_targets": "lake"}
+    rig(target, history([0], 2), target_id="shelf").accept(table(log(*stream)))
+    assert [one for one in target.log if "load" in one] == []
+    assert ids(target) == {1, 2}
+    assert target.position is not None
+    assert target.position.seqno == 2

@@ -115,11 +115,12 @@ def every_command() -> dict[str, tuple[click.Command, click.Context]]:
 
 
 COMMANDS = every_command()
+GROUPS = {"records", "sandbox"}  # commands of several words
 
 
 def parsed(line: str) -> dict[str, Any]:
     words = shlex.split(line)
-    name = " ".join(words[: 2 if words[0] == "sandbox" else 1])
+    name = " ".join(words[: 2 if words[0] in GROUPS else 1])
     command, context = COMMANDS[name]
     given = words[len(name.split()) :]
     return command.make_context(context.info_name, given, parent=context.parent).params

@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import zlib
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from fastavro import schemaless_writer
+from hypothesis import given
+from hypothesis import strategies as st
 
 from connector.consume.decoding import MessageDecoder
 from connector.errors import LogDamaged
 from connector.log.compact.compact import Compactor
+from connector.log.compact.header_alone import header_alone
 from connector.log.compact.join import joined
 from connector.log.compact.scan import Scanner
 from connector.log.format.fragment_reader import header_of
@@ -217,9 +221,84 @@ def test_targets_of_a_load_are_in_its_metadata(targets: tuple[str, ...]) -> None
     assert LoadEvent.of(event.metadata()) == event
 
 
-def test_rows_for_some_targets_are_events_by_themselves() -> None:
-    for targets, ranges in (((), 1), (("lake",), 2)):
-        values = [encoded(load_record(number, [READ], targets=targets)) for number in range(2)]
-        found = Scanner("t").scan(batch(values))
-        assert len(found) == ranges
-        assert is_plain(found[0].header(0)) is (ranges == 1)
+FOR_OTHERS = {None: False, "lake": False, "pond.2": False, "shelf": True, "lak": True, "": True}
+"""Whether a load for `lake` and `pond.2` is for other targets than one."""
+
+
+@pytest.mark.parametrize(("target", "others"), FOR_OTHERS.items())
+def test_rows_for_some_targets_are_compacted_on_them_and_left_out_on_others(
+    target: str | None, *, others: bool
+) -> None:
+    events = [
+        record(0, [change("insert", [(None, [5, "a"])])]),
+        load_record(1, [READ], targets=("lake", "pond.2")),
+        record(2, [change("insert", [(None, [6, "b"])])]),
+    ]
+    (messages,) = Scanner("t", target=target).scan(batch([encoded(event) for event in events]))
+    assert (messages.any_for_others, [messages.for_others(at) for at in range(3)]) == (others, [False, others, False])
+    assert [message.for_others for message in messages] == [False, others, False]
+    compactor = Compactor("t")
+    assert compactor.add_range(messages, 0, 3, 1000, 1 << 20) == 3
+    rows = [row for net in compactor.drain() for each in (net.inserts, net.updates) for row in decoded(each, 2)]
+    assert sorted(key for key, _ in rows) == ([5, 6] if others else [1, 2, 5, 6])
+
+
+@pytest.mark.parametrize("part", Part)
+@pytest.mark.parametrize("target", [None, "lake", "shelf"])
+def test_parts_of_a_load_for_others_but_its_beginning_are_in_ranges(part: Part, target: str | None) -> None:
+    shard = "shop" if part is Part.ROWS else UNKNOWN_SHARD
+    values = [encoded(record(0)), encoded(load_record(1, [READ], part=part, targets=("lake",), shard=shard))]
+    found = Scanner("t", target=target).scan(batch(values))
+    together = part is Part.ROWS if target != "shelf" else part is not Part.BEGIN
+    assert len(found) == (1 if together else 2)
+    assert is_plain(found[-1].header(len(found[-1]) - 1), target) is together
+
+
+def test_unknown_part_of_a_load_for_others_is_in_no_range() -> None:
+    unknown = load_record(1, [READ], targets=("lake",))
+    unknown["metadata"] |= {"load_part": "another"}
+    values = [encoded(record(0)), encoded(unknown)]
+    assert [len(one) for one in Scanner("t", target="shelf").scan(batch(values))] == [1, 1]
+
+
+@pytest.mark.parametrize("encode", [encoded, registered])
+@pytest.mark.parametrize(("target", "others"), [one for one in FOR_OTHERS.items() if one[0] is not None])
+def test_header_alone_of_a_load_for_others_is_the_message_without_rows(
+    encode: Callable[[dict[str, Any]], bytes], target: str, *, others: bool
+) -> None:
+    value = encode(load_record(3, [READ], targets=("lake", "pond.2"), last_frag=False, rows=7))
+    short = header_alone(value, target)
+    assert (short is not None) is others
+    if short is None:
+        return
+    assert header_of(short, AT) == header_of(value, AT)
+    assert read_fragment(short, AT)["changes"] == []
+    (messages,) = Scanner("t", target=target).scan(batch([short]))  # its checksum is right
+    assert messages.for_others(0)
+    assert header_alone(bytearray(value), target) == short
+    assert header_alone(short, target) == short
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        encoded(record(0, [change("insert", [(None, [5, "a"])])])),
+        registered(record(0, [change("insert", [(None, [5, "a"])])])),
+        encoded(load_record(0, [READ])),
+        registered(load_record(0, [READ], targets=("lake",)), FINGERPRINT),
+        b"",
+        LOAD_PREFIX,
+        b"no message",
+    ],
+)
+def test_nothing_is_left_out_of_another_message(value: bytes) -> None:
+    assert header_alone(value, "shelf") is None
+
+
+@given(st.data())
+def test_nothing_is_left_out_of_a_damaged_message(data: st.DataObject) -> None:
+    good = encoded(load_record(0, [READ], targets=("lake",)))
+    bad = bytearray(good)
+    bad[data.draw(st.integers(0, len(good) - 1))] ^= data.draw(st.integers(1, 255))
+    assert header_alone(bytes(bad), "shelf") is None
+    assert header_alone(good[: data.draw(st.integers(0, len(good) - 1))], "shelf") is None

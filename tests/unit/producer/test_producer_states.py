@@ -95,6 +95,7 @@ def test_open_event_has_five_seconds_to_end_after_a_stop() -> None:
         publisher=SimpleNamespace(committed=None, put=lambda _: None),
         stream=Endless(),
         encoder=SimpleNamespace(open=True),
+        completion=None,
     )
     assert step_online(Producer(CONFIG, SimpleNamespace(), clock, stop), online) is ProducerState.ENDING
     assert clock.monotonic() == 116  # the first read that begins after 115 is not made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -23,7 +23,8 @@ ASKED = LoadRequest(
 class Opened:
     """A table of a round."""
 
-    key: tuple[str, ...] = ("2026-11-25 22:00:00", "`id` int  ")
+    created: str = "2026-11-25 22:00:00"
+    key_columns: tuple[str, ...] = ("`id` int  ",)
 
 
 def begun(table: Opened) -> TableLoad:
@@ -37,19 +38,19 @@ def test_repair_has_no_event_before_its_rows() -> None:
 
 
 def test_table_that_was_made_again_with_the_same_key_is_repaired() -> None:
-    assert begun(Opened(("2026-11-25 23:00:00", "`id` int  "))) == begun(Opened())
+    assert begun(Opened("2026-11-25 23:00:00")) == begun(Opened())
 
 
 @pytest.mark.parametrize("columns", [(), ("`id` bigint  ",), ("`id` int  ", "`b` int  "), ("`b` int  ",)])
 def test_repair_of_a_table_with_another_key_stops(columns: tuple[str, ...]) -> None:
     with pytest.raises(SourceChanged, match="columns of the primary key have changed") as stopped:
-        begun(Opened(("2026-11-25 22:00:00", *columns)))
+        begun(Opened(key_columns=columns))
     assert stopped.value.where["table"] == NAME
 
 
-def test_ended_repair_names_the_events_of_its_round_if_it_has_rows() -> None:
+def test_ended_repair_names_its_event() -> None:
     state = begun(Opened())
-    ended = end_repair(replace(state, rows=2), Seqno(40), Seqno(41), 9)
-    assert (ended.state, ended.begin, ended.last, ended.at) == (LoadState.ENDED, 40, 41, 9)
-    without = end_repair(state, Seqno(40), Seqno(39), 9)
+    ended = end_repair(state, 2, Seqno(40), 9)
+    assert (ended.state, ended.rows, ended.begin, ended.last, ended.at) == (LoadState.ENDED, 2, 40, 40, 9)
+    without = end_repair(state, 0, NO_SEQNO, 9)
     assert (without.state, without.begin, without.last) == (LoadState.ENDED, NO_SEQNO, NO_SEQNO)

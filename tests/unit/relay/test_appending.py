@@ -74,7 +74,7 @@ def test_a_file_system_without_direct_writes_gets_others_and_says_so_once(
         raise OSError(errno.EINVAL, "Invalid argument")
 
     monkeypatch.setattr(os, refused, without if refused == "open" else failing)
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "connector")
     writes = DirectWrites()
     for name in ("one", "two"):
         file = AppendedFile(tmp_path / name, writes)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from connector.errors import ConnectorError, PreflightError
-from connector.log.epochs.control import ControlState
+from connector.log.epochs.control import ControlState, EpochRecord
+from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
-from connector.log.ids import Seqno
+from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.snapshot.key_ranges import KeyColumn
@@ -109,9 +110,11 @@ class Clock:
         self.now_ += seconds
 
 
-def mended(monkeypatch: pytest.MonkeyPatch, *seen: tuple[ControlState, int]) -> dict[str, str]:
-    """What the wait for one repair returns if these states are seen, the last one again and again."""
-    states = [*seen, *seen[-1:] * 100]
+def mended(
+    monkeypatch: pytest.MonkeyPatch, *looks: tuple[ControlState, int], seen: list[int] | None = None
+) -> dict[str, str]:
+    """What the wait for one repair returns at these looks, the last one again and again; `seen`: the events of each."""
+    states = [*looks, *looks[-1:] * 100]
 
     class Log:
         def __init__(self, *_: object, **__: object) -> None: ...
@@ -129,7 +132,10 @@ def mended(monkeypatch: pytest.MonkeyPatch, *seen: tuple[ControlState, int]) -> 
             return self
 
         def __enter__(self) -> Any:
-            return type("State", (), {"seqno": states.pop(0)[1]})
+            applied = states.pop(0)[1]
+            if seen is not None:
+                seen.append(applied)
+            return type("State", (), {"seqno": applied})
 
         def close(self) -> None: ...
 
@@ -145,6 +151,25 @@ def state(now: LoadState, **fields: Any) -> TableLoad:
     return TableLoad(table=NAME, load="r1", state=now, last=Seqno(8), **fields)
 
 
+def trapping(control: ControlState) -> ControlState:
+    """A fork goes on without the repair's event."""
+    forked = Forked("", (Range(Seqno(8), Seqno(8)),))
+    epoch = EpochRecord(
+        epoch=Epoch(2), first_seqno=Seqno(9), source_id="", server_uuid="", started=0, reason="forked", forked=forked
+    )
+    return replace(control, epochs=(epoch,))
+
+
+def test_repair_whose_event_a_fork_leaves_out_is_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = control(ASKED, state(LoadState.ENDED, begin=Seqno(8)))
+    again = TableLoad(table=NAME, load="r1", state=LoadState.ENDED, begin=Seqno(12), last=Seqno(12))
+    repeated = trapping(control(ASKED, again))
+    looks = ((first, 7), (trapping(first), 11), (repeated, 11), (repeated, 12))
+    seen: list[int] = []
+    assert mended(monkeypatch, *looks, seen=seen) == {}
+    assert seen == [7, 11, 11, 12]
+
+
 def test_wait_ends_once_the_target_has_the_repairs_event(monkeypatch: pytest.MonkeyPatch) -> None:
     done = control(ASKED, state(LoadState.ENDED))
     assert mended(monkeypatch, (control(ASKED), 5), (done, 7), (done, 8)) == {}
@@ -155,8 +180,9 @@ def test_wait_ends_once_the_target_has_the_repairs_event(monkeypatch: pytest.Mon
     [
         ((control(ASKED), 5), "not applied yet: thl load --status"),
         ((control(ASKED, state(LoadState.ENDED)), 7), "not applied yet: thl load --status"),
-        ((control(replace(ASKED, load="r2", asked_at=6)), 5), "another request"),
-        ((control(ASKED, state(LoadState.STOPPED, why="its key has changed")), 5), "its key has changed"),
+        ((control(replace(ASKED, load="r2", asked_at=6)), 5), "another load of shop.t"),
+        ((control(ASKED, state(LoadState.STOPPED, why="its key has changed")), 5), "was stopped: its key has changed"),
+        ((trapping(control(ASKED, state(LoadState.ENDED, begin=Seqno(8)))), 9), "not applied yet: thl load --status"),
         ((control(ASKED, state(LoadState.CANCELLED, why="cancelled by ann")), 5), "cancelled by ann"),
     ],
 )

@@ -239,7 +239,9 @@ class Reader:
         self.closed = False
         self.large: list[bool] = []
 
-    def batches(self, partition: int, begin: int, end: int, *, large: bool = False) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, partition: int, begin: int, end: int, *, large: bool = False, short: object = None
+    ) -> Iterator[pa.RecordBatch]:
         self.large.append(large)
         for offset in range(begin, end):
             if offset >= 7:

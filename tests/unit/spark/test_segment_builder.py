@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Generator, Iterable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,23 +19,27 @@ from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.partition_buffers import Ranges as RangesProtocol
 from connector.clock import SystemClock
 from connector.errors import LogDamaged
+from connector.kafka.large_messages import LARGE
 from connector.kafka.message_batch import message_batch
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
 from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment, Unread
 from connector.log.format.message import Message
-from connector.log.ids import NO_SEQNO
+from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD
 from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.rules import Rule
+from connector.log.transaction.load import Part as LoadPart
+from connector.relay.spool import RecordSpool
 from connector.spark.stream import segment_builder
+from connector.spark.stream.other_targets import OtherTargets
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.table import make_table
 from tests.support.broken_rules import breaks
 from tests.support.compact_model import Counted, Partly, decoded
-from tests.support.fragments import batch, change, encoded, in_parts, marker, record, scanned, statement
+from tests.support.fragments import batch, change, encoded, in_parts, load_record, marker, record, scanned, statement
 from tests.support.memory_target import MemoryTarget
 from tests.unit.applier.test_core import LOG_ID, TOPIC, LargeMessages, Ranges, history, insert, log
 from tests.unit.log.compact.test_merge_partial import COLUMNS, DEFAULTS, KEY, histories
@@ -88,6 +93,8 @@ def core(
     ranges: RangesProtocol,
     columns: MetadataColumns | None = None,
     large: Sequence[bytes] = (),
+    *,
+    target_id: str = "",
 ) -> ApplyCore:
     position = target.claim("shop")
     known = history([0], 10_000)
@@ -96,7 +103,7 @@ def core(
         target,
         position,
         sequencer,
-        PartitionBuffers(TOPIC, LargeMessages(large), ranges),
+        PartitionBuffers(TOPIC, LargeMessages(large), ranges, target_id),
         log_id=known.log_id,
         gtid_set=known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set,
         topic=TOPIC,
@@ -105,9 +112,9 @@ def core(
     )
 
 
-def begun(target: MemoryTarget, large: Sequence[bytes] = ()) -> ApplyCore:
+def begun(target: MemoryTarget, large: Sequence[bytes] = (), *, target_id: str = "") -> ApplyCore:
     """A core that has the log's first event, 0, at offset 1."""
-    made = core(target, NoRanges(), large=large)
+    made = core(target, NoRanges(), large=large, target_id=target_id)
     made.accept([batch(log(record(0, [insert(0)])))])
     return made
 
@@ -285,6 +292,112 @@ def test_event_with_a_large_message_stays_messages_and_the_target_gets_it_whole(
     begun(whole).accept(built(MIXED, offset=2, events=True))
     begun(target, large=[b"", b"", *values]).accept(parts)
     assert (target.tables["shop.orders"].rows, target.position) == (whole.tables["shop.orders"].rows, whole.position)
+
+
+READ: Final = change("read", [(None, [n, "x" * 1000]) for n in range(70, 75)])
+
+
+def load_for_lake(first: int, part: LoadPart, fragments: int = 1, barrier: int = -1) -> list[Record]:
+    """An event of a load for the target `lake`."""
+    shard = "shop" if part is LoadPart.ROWS else UNKNOWN_SHARD
+    rows = [] if part is LoadPart.END else [READ]
+    return [
+        load_record(
+            first,
+            rows,
+            part=part,
+            targets=("lake",),
+            shard=shard,
+            last_barrier=barrier,
+            fragno=n,
+            rows=(n + 1) * 5 * len(rows),
+            last_frag=n == fragments - 1,
+        )
+        for n in range(fragments)
+    ]
+
+
+LOADED: Final = [
+    *events(2),
+    *load_for_lake(3, LoadPart.ROWS),
+    *load_for_lake(4, LoadPart.ROWS, 3),
+    *events(1, 5),
+    *load_for_lake(6, LoadPart.WHOLE, 4),
+    *load_for_lake(7, LoadPart.END, barrier=6),
+    *load_for_lake(8, LoadPart.REPAIR, 2, barrier=7),
+    record(9, [insert(9)], last_barrier=8),
+]
+
+
+def task_of(target: str) -> tuple[SegmentBuilder, OtherTargets]:
+    others = OtherTargets(target)
+    return SegmentBuilder(TOPIC, 0, events=True, target=target, others=others), others
+
+
+@pytest.mark.parametrize("cut", [None, 1, 2, 4])
+@pytest.mark.parametrize("target", ["shelf", ""])
+def test_load_for_other_targets_is_in_segments_without_rows(target: str, cut: int | None) -> None:
+    values = [encoded(one) for one in LOADED]
+    builder, others = task_of(target)
+    for at in range(0, len(values), cut or len(values)):
+        builder.add(batch(values[at : at + (cut or len(values))], offset=2 + at))
+    parts = builder.finish()
+    assert shape(parts) == [("segment", 2, 2 + len(LOADED))]
+    (segment,) = segments(parts)
+    assert [(str(net.layout.name), len(net)) for net in segment.changes] == [("shop.orders", 4)]
+    assert others.left_out > 10 * 5000
+    applied_alone = MemoryTarget()
+    begun(applied_alone, target_id=target).accept(parts)
+    assert set(applied_alone.tables["shop.orders"].rows) == {(n,) for n in (0, 1, 2, 5, 9)}
+    assert applied_alone.position is not None
+    assert (applied_alone.position.seqno, applied_alone.position.offsets) == (9, {0: 2 + len(LOADED)})
+    assert [event.seqno for event in applied_alone.events] == [*range(10)]
+
+
+@pytest.mark.parametrize("end", range(1, len(LOADED)))
+def test_no_row_of_a_load_for_others_is_in_the_messages_of_a_range(end: int) -> None:
+    """A range may end within an event, whose fragments then stay messages."""
+    values = [encoded(one) for one in LOADED]
+    target, parts = MemoryTarget(), list[Part]()
+    for begin, stop in ((0, end), (end, len(values))):
+        builder, _ = task_of("shelf")
+        builder.add(batch(values[begin:stop], offset=2 + begin))
+        parts += builder.finish()
+    stayed = [value for part in parts if isinstance(part, pa.RecordBatch) for value in part["value"].to_pylist()]
+    assert all(b"xxxxx" not in value for value in stayed)
+    begun(target, target_id="shelf").accept(parts)
+    assert set(target.tables["shop.orders"].rows) == {(n,) for n in (0, 1, 2, 5, 9)}
+    assert applied_seqno(target) == 9
+
+
+def test_large_messages_of_a_load_for_others_come_without_rows() -> None:
+    (value,) = (encoded(one) for one in load_for_lake(3, LoadPart.ROWS))
+    others = OtherTargets("shelf")
+    short = others.large(value)
+    assert short is not None
+    assert (others.left_out, b"xxxxx" in short) == (LARGE - len(short), False)
+    assert others.large(encoded(record(1, [insert(1)]))) is None
+    assert OtherTargets("lake").large(value) is None
+
+
+def test_rows_of_a_load_for_this_target_are_compacted_with_the_streams() -> None:
+    builder, others = task_of("lake")
+    builder.add(batch([encoded(one) for one in LOADED], offset=2))
+    parts = builder.finish()
+    assert joined_shape(parts) == [("segment", 2, 9), ("messages", 9, 16), ("segment", 16, 17)]
+    assert [(str(net.layout.name), len(net)) for net in segments(parts)[0].changes] == [("shop.orders", 8)]
+    assert others.left_out == 0
+
+
+def test_relay_gets_the_rows_of_a_load_for_others(tmp_path: Path) -> None:
+    values = [encoded(one) for one in LOADED]
+    with RecordSpool(tmp_path) as records:
+        builder = SegmentBuilder(TOPIC, 0, records=records, target="shelf")
+        builder.add(batch(values, offset=2))
+        (segment,) = segments(builder.finish())
+    assert segment.records is not None
+    assert len(segment.records) > sum(map(len, values))
+    assert sum(len(net) for net in segment.changes) == 4
 
 
 def test_large_message_with_which_a_stream_begins_stays_alone() -> None:

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connector.log.compact.header_alone import header_alone
 from connector.spark.stream.socket_sink import ABSENT, HEADER, FrameDecoder, SocketSink
+from tests.support.fragments import change, encoded, load_record
 
+LOAD = encoded(load_record(0, [change("read", [(None, [1, "z"])])], targets=("lake",)))
 MESSAGES = st.lists(
     st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), st.none() | st.binary(max_size=200)), max_size=20
 )
@@ -23,7 +26,7 @@ def test_messages_cut_anywhere_come_whole_and_in_order(
     sent: list[tuple[int, int, bytes | None]], data: st.DataObject
 ) -> None:
     stream = b"".join(
-        HEADER.pack(partition, offset, ABSENT if value is None else len(value)) + (value or b"")
+        HEADER.pack(partition, offset, ABSENT if value is None else len(value), 7) + (value or b"")
         for partition, offset, value in sent
     )
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
@@ -32,6 +35,7 @@ def test_messages_cut_anywhere_come_whole_and_in_order(
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         found += decoder.feed(stream[start:end])
     assert found == sent
+    assert decoder.left_out == 7 * len(sent)
 
 
 def test_an_unpickled_sink_is_connected_before_the_first_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,15 +45,19 @@ def test_an_unpickled_sink_is_connected_before_the_first_row(tmp_path: Path, mon
         listening.bind(address)
         listening.listen(1)
         listening.settimeout(5)
-        sink = pickle.loads(pickle.dumps(SocketSink(address)))  # noqa: S301 (our own)
+        sink = pickle.loads(pickle.dumps(SocketSink(address, "shelf")))  # noqa: S301 (our own)
         connection, _ = listening.accept()
         with connection:
             assert sink(3, 7, bytearray(b"value"))
             assert sink(3, 8, None)
             assert sink(3, 9, bytearray())
-            expected = [(3, 7, b"value"), (3, 8, None), (3, 9, b"")]
+            assert sink(3, 10, bytearray(LOAD))
+            short = header_alone(LOAD, "shelf")
+            assert short is not None
+            expected = [(3, 7, b"value"), (3, 8, None), (3, 9, b""), (3, 10, short)]
             decoder = FrameDecoder()
             found = decoder.feed(connection.recv(1000))
             while len(found) < len(expected):
                 found += decoder.feed(connection.recv(1000))
             assert found == expected
+            assert decoder.left_out == len(LOAD) - len(short)

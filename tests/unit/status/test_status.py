@@ -10,16 +10,19 @@ import pytest
 from connector.cli import run as thl
 from connector.config.kafka import Kafka
 from connector.config.model import Config
+from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
 from connector.kafka.ends import LogEnds
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.epochs.fork import Range
-from connector.log.epochs.loads import LoadState
+from connector.log.epochs.load_pause import LoadPause, PauseCause
+from connector.log.epochs.loads import LoadRequest, LoadState
 from connector.log.epochs.newest_load import NewestLoad
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import PendingChecksum
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
+from connector.mysql.server.replication_status import ReplicationChannel
 from connector.status.collect import applier_status, collect, producer_status
 from connector.status.report import (
     ApplierStatus,
@@ -58,12 +61,13 @@ POSITION = PositionRecord(
     resume=SourcePosition("b.000002", 100), gtid_set=f"{UUID}:1-10", open=None, tails={0: Seqno(41)},
 )  # fmt: skip
 SOURCE = SourceView(SourcePosition("b.000003", 200), f"{UUID}:1-13", True, ("b.000002", "b.000003"), 100)
+LOADS = InitialLoad()
 ENDS = LogEnds(Seqno(5), Seqno(41), NOW - 30 * SECOND)
 TARGET = TargetRow("a" * 32, 40, 2, "b.000002:90;0", None, True, NOW - 40 * SECOND, NOW - 39 * SECOND, 3)
 
 
 def test_producer_behind_has_lag_and_age() -> None:
-    found = producer_status(CONTROL, POSITION, ENDS, SOURCE, NOW)
+    found = producer_status(CONTROL, POSITION, ENDS, SOURCE, NOW, settings=LOADS)
     assert found.state is ServiceState.BEHIND
     assert (found.events_behind, found.seconds_behind) == (3, 30.0)
     assert (found.latest_epoch_number, found.restarts) == (2, 1)
@@ -73,12 +77,15 @@ def test_producer_behind_has_lag_and_age() -> None:
 
 
 def test_producer_without_lag_is_online() -> None:
-    found = producer_status(CONTROL, replace(POSITION, gtid_set=f"{UUID}:1-13"), ENDS, SOURCE, NOW)
+    found = producer_status(CONTROL, replace(POSITION, gtid_set=f"{UUID}:1-13"), ENDS, SOURCE, NOW, settings=LOADS)
     assert (found.state, found.events_behind, found.seconds_behind) == (ServiceState.ONLINE, 0, 0.0)
 
 
 def test_producer_not_reading_is_offline() -> None:
-    assert producer_status(CONTROL, POSITION, ENDS, replace(SOURCE, read=False), NOW).state is ServiceState.OFFLINE
+    assert (
+        producer_status(CONTROL, POSITION, ENDS, replace(SOURCE, read=False), NOW, settings=LOADS).state
+        is ServiceState.OFFLINE
+    )
 
 
 def test_offline_request_is_shown_for_its_epoch_only() -> None:
@@ -88,27 +95,27 @@ def test_offline_request_is_shown_for_its_epoch_only() -> None:
         (asked, replace(SOURCE, read=False), ServiceState.OFFLINE),
         (replace(asked, offline_at=NOW, seqno=41), replace(SOURCE, read=False), ServiceState.OFFLINE),
     ):
-        found = producer_status(replace(CONTROL, offline=request), POSITION, ENDS, source, NOW)
+        found = producer_status(replace(CONTROL, offline=request), POSITION, ENDS, source, NOW, settings=LOADS)
         assert (found.state, found.offline_requested_by, found.offline_reason) == (state, "me@here", "an upgrade")
     earlier = replace(CONTROL, offline=replace(asked, epoch=Epoch(1)))
-    found = producer_status(earlier, POSITION, ENDS, SOURCE, NOW)
+    found = producer_status(earlier, POSITION, ENDS, SOURCE, NOW, settings=LOADS)
     assert (found.state, found.offline_requested_by, found.offline_reason) == (ServiceState.BEHIND, "", "")
 
 
 def test_unavailable_source_leaves_other_numbers() -> None:
-    found = producer_status(CONTROL, POSITION, ENDS, None, NOW)
+    found = producer_status(CONTROL, POSITION, ENDS, None, NOW, settings=LOADS)
     assert (found.state, found.maximum_stored_seqno, found.events_behind) == (ServiceState.UNKNOWN, 41, None)
 
 
 def test_missing_log_is_none_and_missing_broker_unknown() -> None:
     empty = ControlState(None, None, ())
-    assert producer_status(empty, None, LogEnds(), SOURCE, NOW).state is ServiceState.NONE
-    assert producer_status(None, None, LogEnds(), SOURCE, NOW).state is ServiceState.UNKNOWN
+    assert producer_status(empty, None, LogEnds(), SOURCE, NOW, settings=LOADS).state is ServiceState.NONE
+    assert producer_status(None, None, LogEnds(), SOURCE, NOW, settings=LOADS).state is ServiceState.UNKNOWN
 
 
 def test_initial_load_and_unfinished_event_are_shown() -> None:
     loading = replace(POSITION, snapshot=True, open=Open(Seqno(42), 0, 0), prepared=PendingChecksum(2, 7))
-    found = producer_status(CONTROL, loading, ENDS, SOURCE, NOW)
+    found = producer_status(CONTROL, loading, ENDS, SOURCE, NOW, settings=LOADS)
     assert (found.state, found.unfinished, found.prepared) == (ServiceState.LOADING, True, 2)
 
 
@@ -124,7 +131,44 @@ def test_initial_load_and_unfinished_event_are_shown() -> None:
     ],
 )
 def test_seconds_until_purge(file: str, last_commit: int | None, expire: int, left: float | None) -> None:
-    assert replace(SOURCE, expire_seconds=expire).seconds_until_purge(file, last_commit, NOW) == left
+    position = replace(POSITION, resume=SourcePosition(file, 100))
+    assert replace(SOURCE, expire_seconds=expire).seconds_until_purge(position, last_commit, NOW) == left
+
+
+def asked(table: str, *, cancel: bool = False) -> dict[TableName, LoadRequest]:
+    name = TableName("shop", table)
+    return {name: LoadRequest(table=name, load="a", asked_at=1, asked_by="me@here", cancel=cancel)}
+
+
+def test_load_under_way_shows_why_it_pauses_by_the_settings_of_this_service() -> None:
+    lagging = replace(SOURCE, channels=(ReplicationChannel("", "db0:3306", 99.0, ""),))
+
+    def cause(control: ControlState, source: SourceView | None, **settings: float | None) -> PauseCause | None:
+        loads = InitialLoad(**{"max_replica_lag": 10.0, "min_until_purge": 60.0, **settings})  # type: ignore[arg-type]
+        found = producer_status(control, POSITION, ENDS, source, NOW, settings=loads).load_pause
+        return None if found is None else found.cause
+
+    loading = replace(CONTROL, load_requests=asked("t"))
+    assert cause(loading, lagging) is PauseCause.REPLICA_LAG
+    assert cause(loading, lagging, max_replica_lag=100) is PauseCause.BEHIND  # b.000002 of b.000003
+    assert cause(loading, lagging, min_until_purge=71) is PauseCause.PURGE
+    assert cause(loading, replace(SOURCE, end=POSITION.resume)) is None
+    assert cause(loading, None) is None
+    assert cause(CONTROL, lagging) is None  # nothing is loaded
+    assert cause(replace(CONTROL, load_requests=asked("t", cancel=True)), lagging) is None
+
+
+def test_stream_that_catches_up_during_a_load_is_no_problem() -> None:
+    behind = LoadPause(PauseCause.BEHIND, "the stream is behind")
+    assert problems_of(replace(WELL[0], load_pause=behind), WELL[1], LagLimits()) == []
+
+
+def test_pause_of_a_load_is_printed_as_text_and_as_an_object() -> None:
+    status = Status("shop", replace(WELL[0], load_pause=LAGS), WELL[1])
+    assert "loadPause             : replica_lag: the source lags 99 s" in as_text(status)
+    producer = as_object(status)["producer"]
+    assert isinstance(producer, dict)
+    assert producer["loadPause"] == {"cause": "replica_lag", "why": "the source lags 99 s", "remedy": "wait"}
 
 
 def test_applier_behind_has_lag_and_age() -> None:
@@ -210,6 +254,9 @@ WELL = (
 )
 
 
+LAGS = LoadPause(PauseCause.REPLICA_LAG, "the source lags 99 s", "wait")
+
+
 def test_good_numbers_give_no_problem() -> None:
     assert problems_of(*WELL, LagLimits()) == []
 
@@ -222,6 +269,7 @@ def test_good_numbers_give_no_problem() -> None:
         ({}, {"seconds_behind": 3600.0, "events_behind": 9}, "the applier is 3600 s behind (9 events)"),
         ({"seconds_until_purge": 10.0}, {}, "needs next in 10 s"),
         ({"seconds_until_purge": -5.0}, {}, "needs next in 0 s"),
+        ({"load_pause": LAGS}, {}, "no round of a load begins: the source lags 99 s"),
         ({}, {"applied_last_seqno": 3}, "Kafka no longer has event 4, which the target needs next; its first is 5"),
         ({}, {"state": ServiceState.LOADING}, "not consistent"),
         ({}, {"state": ServiceState.NONE}, "not consistent"),
@@ -302,7 +350,7 @@ def test_command_prints_both_kinds_of_names(
 
 
 def test_service_without_log_is_a_problem() -> None:
-    found = producer_status(ControlState(None, None, ()), None, LogEnds(), SOURCE, NOW)
+    found = producer_status(ControlState(None, None, ()), None, LogEnds(), SOURCE, NOW, settings=LOADS)
     assert found.state is ServiceState.NONE
     assert "there is no log" in problems_of(found, WELL[1], LagLimits())[0]
 

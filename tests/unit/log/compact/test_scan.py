@@ -20,6 +20,8 @@ from connector.log.ids import Kind, Outcome
 from connector.log.reading.event_range import is_plain, joins
 from connector.log.rules import Rule
 from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent, Part
 from tests.support.broken_rules import breaks
 from tests.support.fragments import PREFIX, batch, change, encoded, record, registered, statement
 from tests.support.fragments import scanned as messages
@@ -161,6 +163,7 @@ def test_random_bytes_with_a_right_checksum_raise_errors_of_this_package_alone(b
 
 
 FEW = st.integers(-1, 3)
+TARGETS = ((), ("lake",), ("pond", "shelf"))  # of a load
 
 
 @st.composite
@@ -169,7 +172,7 @@ def neighbours(draw: st.DrawFn) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     seqno = barrier = -1
     for _ in range(draw(st.integers(1, 8))):
-        changes = draw(st.sampled_from(["nothing"] * 4 + ["barrier", "link", "kind"]))
+        changes = draw(st.sampled_from(["nothing"] * 4 + ["barrier", "link", "kind", "load", "load"]))
         one: dict[str, Any] = {"prev_seqno": seqno, "last_barrier": barrier}
         seqno += draw(st.sampled_from([1, 1, 1, 2, 3]))
         if changes == "barrier":
@@ -185,19 +188,24 @@ def neighbours(draw: st.DrawFn) -> list[dict[str, Any]]:
                 "outcome": draw(st.sampled_from([None, "commit", "rollback", "void"])),
                 "metadata": draw(st.sampled_from([{}, *({"snapshot": what} for what in ("begin", "rows", "end"))])),
             }
+        if changes == "load":
+            event = LoadEvent("l", draw(st.sampled_from(Part)), TableName("s", "t"), draw(st.sampled_from(TARGETS)))
+            one |= {"kind": "load", "metadata": event.metadata()}
         made.append(record(seqno, **one))
     return made
 
 
-@given(neighbours(), st.sampled_from([0, 0, 1, 4, 1 << 20]))
-def test_scanned_messages_are_grouped_by_the_rule_of_event_ranges(records: list[dict[str, Any]], interval: int) -> None:
-    found = Scanner("t", interval).scan(batch([encoded(one) for one in records]))
+@given(neighbours(), st.sampled_from([0, 0, 1, 4, 1 << 20]), st.sampled_from([None, "", "lake", "shelf"]))
+def test_scanned_messages_are_grouped_by_the_rule_of_event_ranges(
+    records: list[dict[str, Any]], interval: int, target: str | None
+) -> None:
+    found = Scanner("t", interval, target).scan(batch([encoded(one) for one in records]))
     parts: list[list[FragmentHeader]] = []
     for header in map(one_header, records):
         if (
             parts
-            and is_plain(parts[-1][-1])
-            and is_plain(header)
+            and is_plain(parts[-1][-1], target)
+            and is_plain(header, target)
             and joins(parts[-1][0], parts[-1][-1], header, interval)
         ):
             parts[-1].append(header)

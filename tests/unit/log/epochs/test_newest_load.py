@@ -7,10 +7,12 @@ from typing import Final
 
 import pytest
 
-from connector.log.epochs.fork import Range
+from connector.errors import PreflightError
+from connector.log.epochs.control import ControlState, EpochRecord
+from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
-from connector.log.epochs.newest_load import WAITING, NewestLoad
-from connector.log.ids import Seqno
+from connector.log.epochs.newest_load import WAITING, NewestLoad, outcome
+from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.layout import TableName
 
 NAME: Final = TableName("shop", "orders")
@@ -53,3 +55,68 @@ def test_what_is_shown_is_of_one_load(
     (newest,) = NewestLoad.each(requests, states, trapped)
     assert (newest.load, newest.state, newest.rows, newest.why) == shown
     assert newest.targets == (() if request_ is None else ("lake",))
+
+
+def the_outcome(
+    asked: LoadRequest, newest: LoadRequest | None, state_: TableLoad | None, *, trapped: tuple[Range, ...] = ()
+) -> NewestLoad | None:
+    requests = {} if newest is None else {NAME: newest}
+    epochs = (EpochRecord(
+        epoch=Epoch(1), first_seqno=Seqno(0), source_id="", server_uuid="", started=0, reason="",
+        forked=Forked("", trapped),
+    ),)  # fmt: skip
+    states = {} if state_ is None else {NAME: state_}
+    return outcome(asked, ControlState(None, None, epochs, load_requests=requests, loads=states))
+
+
+REPAIR: Final = replace(ASKED, keys=(("1",),))
+OLDER: Final = replace(ASKED, load="a", asked_at=6)
+
+
+@pytest.mark.parametrize("asked", [ASKED, REPAIR])
+@pytest.mark.parametrize(
+    ("newest", "state_", "trapped"),
+    [
+        (None, None, ()),
+        (OLDER, None, ()),  # ours is not committed yet
+        (OLDER, state("a", LoadState.STOPPED), ()),
+        (ASKED, None, ()),
+        (ASKED, state("a", LoadState.ENDED), ()),
+        (ASKED, state("b", LoadState.LOADING), ()),
+        (ASKED, state("b", LoadState.ENDED), TRAPPED),
+    ],
+)
+def test_load_that_goes_on_has_no_outcome(
+    asked: LoadRequest, newest: LoadRequest | None, state_: TableLoad | None, trapped: tuple[Range, ...]
+) -> None:
+    assert the_outcome(asked, newest, state_, trapped=trapped) is None
+
+
+def test_outcome_of_a_load_that_ended_names_its_rows_and_its_last_event() -> None:
+    ended = the_outcome(ASKED, ASKED, state("b", LoadState.ENDED))
+    assert ended is not None
+    assert (ended.state, ended.rows, ended.last) == ("ended", 5, 20)
+    cancelled = the_outcome(CANCEL, CANCEL, state("b", LoadState.CANCELLED))
+    assert cancelled is not None
+    assert cancelled.state == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("asked", "newest", "state_", "said"),
+    [
+        (ASKED, ASKED, state("b", LoadState.STOPPED), "the load of shop.orders was stopped$"),
+        (REPAIR, REPAIR, state("b", LoadState.CANCELLED), "the repair of shop.orders was cancelled: by bob@there$"),
+        (ASKED, CANCEL, None, "the load of shop.orders was cancelled$"),
+        (
+            REPAIR,
+            replace(ASKED, load="c", asked_at=8),
+            None,
+            "another load of shop.orders was asked for meanwhile, which takes the place of this repair",
+        ),
+    ],
+)
+def test_load_that_was_not_made_is_an_error_with_its_reason(
+    asked: LoadRequest, newest: LoadRequest, state_: TableLoad | None, said: str
+) -> None:
+    with pytest.raises(PreflightError, match=said):
+        the_outcome(asked, newest, state_)

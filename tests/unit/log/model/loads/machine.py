@@ -14,6 +14,7 @@ Of a round:
 
 Of the log:
 - How far a load is, is recorded after its rows.
+- The end of a repair is recorded with its event, so that it is made once.
 - A fork traps the events of loads after the first trapped transaction, and a load that had some begins again.
 
 Of a target:

@@ -91,19 +91,21 @@ class Encoder:
 
 @dataclass
 class Publisher:
-    """Writes to Kafka, in order, some records a transaction."""
+    """Writes to Kafka, in order, some works a transaction."""
 
     keeps_the_order = True
+    newest_commit = None
 
     session: Session
     source: Source
     position: Position
     every: int
     lives: int | None = None  # records until it is killed
-    queue: deque[Any] = field(default_factory=deque)
+    queue: deque[Sequence[Any]] = field(default_factory=deque)
 
     def put(self, work: Sequence[Any]) -> None:
-        self.queue.extend(work)
+        if work:
+            self.queue.append(work)
         if not self.keeps_the_order:
             self._commit_states_first()
             return
@@ -121,8 +123,8 @@ class Publisher:
         """Go on."""
 
     def _commit_states_first(self) -> None:
-        states = [one for one in self.queue if isinstance(one, TableLoad)]
-        self.queue = deque(one for one in self.queue if not isinstance(one, TableLoad))
+        states = [one for work in self.queue for one in work if isinstance(one, TableLoad)]
+        self.queue = deque([one for one in work if not isinstance(one, TableLoad)] for work in self.queue)
         for one in states:
             self._send(CONTROL, (("load", one.table), one))
         if states:
@@ -130,8 +132,8 @@ class Publisher:
 
     def _commit(self) -> None:
         seqno, numbers = self.position.seqno, set(self.position.numbers)
-        for _ in range(min(self.every, len(self.queue))):
-            one = self.queue.popleft()
+        works = [self.queue.popleft() for _ in range(min(self.every, len(self.queue)))]
+        for one in (one for work in works for one in work):
             if isinstance(one, Event):
                 self._send(EVENTS, one)
                 seqno = one.seqno

@@ -9,7 +9,7 @@ from typing import Final
 
 from connector.log.epochs.fork import Range, overlaps
 from connector.log.ids import NO_SEQNO
-from connector.log.transaction.load import LoadEvent, Part
+from connector.log.transaction.load import LoadEvent, Part, for_others
 from tests.unit.log.model.loads.publishing import Event
 from tests.unit.log.model.loads.source import Change, Row, Table, completed
 
@@ -23,6 +23,10 @@ class Stopped(Exception):
 
 class Differs(Stopped):
     """A row that an event changes is not there, or is."""
+
+
+class Repeated(Stopped):
+    """A repair is made twice."""
 
 
 class NotLoaded(Stopped):
@@ -49,6 +53,7 @@ class Stored:
         taken: the events that were applied.
         lacks: a key whose row somebody deleted by hand, or wrote.
         written: it was written; a deleted one stays so until an event that changes it stops the target.
+        repaired: the repairs that were applied.
     """
 
     rows: Table
@@ -62,9 +67,12 @@ class Stored:
     taken: list[int] = field(default_factory=list)
     lacks: int | None = None
     written: bool = False
+    repaired: set[str] = field(default_factory=set)
 
     def copy(self) -> Stored:
-        return replace(self, rows=dict(self.rows), marks=set(self.marks), taken=list(self.taken))
+        return replace(
+            self, rows=dict(self.rows), marks=set(self.marks), taken=list(self.taken), repaired=set(self.repaired)
+        )
 
 
 class Target:
@@ -147,7 +155,7 @@ class Target:
             if event.seqno == self.sets_aside_at:
                 self.leave_out()
             if event.load is not None:
-                if event.load.is_for(self.id):
+                if not for_others(event.load.metadata(), self.id):
                     self._load(event.load, event.rows, event.gone)
             elif not self.now.left_out:
                 for change in event.changes:
@@ -160,6 +168,10 @@ class Target:
 
     def _load(self, event: LoadEvent, rows: Sequence[tuple[int, Row]], gone: Sequence[int]) -> None:
         now = self.now
+        if event.part is Part.REPAIR:
+            if event.load in now.repaired:
+                raise Repeated(f"the repair {event.load} is made twice")
+            now.repaired.add(event.load)
         if event.part is Part.BEGIN:
             if now.left_out:
                 now.rows, now.left_out = {}, False

@@ -55,13 +55,26 @@ def a_beginning_has_the_rows_of_its_round(patch: Patch) -> None:
         begun[request.table] = state
         return state
 
-    def publish(self: RoundEvents, opened: OpenRound, chosen: Any, stop: Any) -> Any:
+    def publish(self: RoundEvents, opened: OpenRound, chosen: Any, *more: Any) -> Any:
         if not (opened.all_spoiled or opened.spoiled):
             chosen.update(begun)
         begun.clear()
-        return publishes(self, opened, chosen, stop)
+        return publishes(self, opened, chosen, *more)
 
     patch.setattr(TableLoads, "_begin", begin)
+    patch.setattr(RoundEvents, "publish", publish)
+
+
+def a_repair_is_recorded_after_its_event(patch: Patch) -> None:
+    publishes = RoundEvents.publish
+
+    def publish(self: RoundEvents, opened: OpenRound, chosen: Any, stop: Any, repaired: Any) -> Any:
+        later: list[Any] = []
+        rows = publishes(self, opened, chosen, stop, lambda *ended: later.append(ended) or [])
+        for ended in later:
+            self.online.publisher.put(repaired(*ended))
+        return rows
+
     patch.setattr(RoundEvents, "publish", publish)
 
 
@@ -106,6 +119,7 @@ def a_stopped_target_does_not_look_for_loads(patch: Patch) -> None:
 CODE: list[tuple[Callable[[Patch], None], str]] = [
     (changed_keys_are_not_left_out, LOADS),
     (a_beginning_has_the_rows_of_its_round, LOADS),
+    (a_repair_is_recorded_after_its_event, LOADS),
     (ddl_does_not_spoil_a_round, LOADS),
     (partial_images_do_not_spoil_a_round, PARTIAL),
     (the_stream_does_not_wait_at_the_place, LOADS),

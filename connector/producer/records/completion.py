@@ -1,0 +1,263 @@
+"""Completes the changes of each event before it is encoded, and keeps the rows that it leaves.
+
+It stands behind the filters, so the store holds what is published. An XA transaction is completed at its XA COMMIT,
+when it becomes an event. Events of loads bring the rows that are there; they are published as they are.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from connector.errors import RecordsDamaged, Unsupported
+from connector.log.ids import Epoch, Kind, Outcome, Seqno
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.load import LoadEvent
+from connector.log.transaction.statement_options import SAVEPOINTS
+from connector.patterns import table_pattern
+from connector.producer.records.conversion import split, value_of
+from connector.producer.records.images import KeyMissing, RowCompleter, UnknownDefault, UnknownRow
+from connector.producer.records.tables import Entry, PublishedTables
+from connector.records.database import REBUILD
+from connector.records.versions import Versions
+
+SHOWN: Final = 100  # characters of a key in an error
+PARTIAL: Final = "source.records.partial"
+
+Changes = list[Rows | Statement]
+
+
+class Completion:
+    """Completes the events of one log, in their order.
+
+    Args:
+        versions: the store, at the log's last event.
+        partial: patterns of the tables whose images may stay partial.
+    """
+
+    def __init__(self, versions: Versions, partial: Sequence[str] = ()) -> None:
+        self.versions = versions
+        self.tables = PublishedTables(versions)
+        self._patterns = [table_pattern(pattern) for pattern in partial]
+        self._allowed: dict[TableName, bool] = {}
+        self._kind = Kind.TRANSACTION
+        self._load: LoadEvent | None = None
+        self._read: tuple[int, dict[int, Rows]] = 0, {}  # by id what `prefetch` has read, while the store still has it
+        self._lenient = False  # what is read is published: rows that are not known stay so
+
+    def follow(self, batch: TransactionBatch, seqno: Seqno, epoch: Epoch) -> None:
+        """Follow a batch of an event that the log has: what cannot be completed there is not known here."""
+        if batch.ending is not None and batch.ending.outcome is Outcome.VOID:
+            self.go_back(Seqno(seqno - 1))
+            self.versions.finish(seqno, epoch)
+            return
+        self._lenient = True
+        try:
+            self.complete(batch, seqno, epoch)
+        finally:
+            self._lenient = False
+
+    def complete(self, batch: TransactionBatch, seqno: Seqno, epoch: Epoch) -> TransactionBatch:
+        """Complete the next batch.
+
+        Args:
+            batch: the batch, of the event that is open.
+            seqno: the event.
+            epoch: its epoch.
+
+        Returns:
+            The batch with whole images.
+
+        Raises:
+            Unsupported: an image lacks columns, and the store does not know their values.
+            RecordsDamaged, RecordsUnavailable: of the store.
+        """
+        begin = batch.begin
+        if begin is not None:
+            self._kind = begin.kind
+            self._load = LoadEvent.of(begin.metadata) if begin.kind is Kind.LOAD else None
+            if begin.metadata.get("snapshot") == "begin":
+                self.tables.snapshot()
+        time = 0 if batch.ending is None else batch.ending.commit_time
+        changes: Changes = []
+        for change in batch.changes:
+            if isinstance(change, Statement):
+                self._statement(change, seqno, time)
+                changes.append(change)
+            else:
+                changes += self._rows(change, seqno)
+        if self._load is not None and self._load.edge and begin is not None:
+            statements = [one for one in batch.changes if isinstance(one, Statement)]
+            self.tables.load(self._load, statements, seqno, time)
+        if batch.ending is not None:
+            self.versions.finish(seqno, epoch)
+        return TransactionBatch(begin, joined(changes), batch.ending)
+
+    def prefetch(self, items: Iterable[object]) -> None:
+        """Read the rows of the next transactions at once: many are small.
+
+        Args:
+            items: the items that are completed next; others than batches count for nothing.
+        """
+        keys: list[bytes] = []
+        read: dict[int, Rows] = {}
+        for item in items:
+            if not isinstance(item, TransactionBatch):
+                continue
+            for change in item.changes:
+                images = self.tables.cached(change.layout) if isinstance(change, Rows) else None
+                if images is None or not isinstance(change, Rows):
+                    continue
+                try:
+                    keys += images.keys(change)
+                except ValueError:
+                    return  # found again, and told, when it is completed
+                read[id(change)] = change
+        self.versions.fetch(dict.fromkeys(keys))
+        self._read = self.versions.forgot, read
+
+    def go_back(self, seqno: Seqno) -> None:
+        """Drop the event that is open, and what the store has of later events than this one."""
+        self.versions.go_back(seqno)
+        self.tables.read()
+
+    def close(self) -> None:
+        """Write what is only in memory, and close the store. May be repeated."""
+        self.versions.close()
+
+    def _statement(self, statement: Statement, seqno: Seqno, time: int) -> None:
+        if statement.sql.startswith(SAVEPOINTS) or self._kind is Kind.LOAD:
+            return
+        if self._kind is not Kind.DDL and self._lenient:
+            self.tables.forget_affected(statement, "a change of it is logged as a statement")
+            return
+        if self._kind is not Kind.DDL:
+            raise Unsupported(
+                "a change is logged as a statement, so the record store cannot know the rows that it changes",
+                hint="SET GLOBAL binlog_format = ROW on the source; or an empty source.records.dir",
+                seqno=seqno,
+                sql=statement.sql[:500],
+            )
+        self.tables.statement(statement, seqno, time)
+
+    def _rows(self, rows: Rows, seqno: Seqno) -> Iterable[Rows]:
+        layout = rows.layout
+        if not layout.key and (self._kind is Kind.LOAD or not (rows.before or rows.after)):
+            return (rows,)
+        versions = self.versions
+        images = self.tables.cached(layout)
+        entry = self.tables.entry_of(layout, seqno) if images is None else self.tables.entry(layout.name)
+        images = images or self.tables.images_of(layout, entry)
+        try:
+            if self._read[0] != versions.forgot or id(rows) not in self._read[1]:
+                versions.fetch(images.keys(rows))
+            if self._load is not None and (rows.before or rows.after):
+                self._deleted(images.keys(rows), seqno)
+                return (rows,)
+            completed, grown = images.complete(
+                rows,
+                seqno,
+                versions.open,
+                versions.known,
+                lambda version: self.tables.current(version, images.definition),
+                entry.loading or self._allows(layout.name),
+            )
+        except UnknownRow as error:
+            raise self._unknown_row(entry, images, error.key, seqno) from error
+        except UnknownDefault as error:
+            if self._lenient:
+                self.tables.forget(layout.name, "the defaults of its columns are not known")
+                return ()
+            column = layout.columns[error.column].name
+            raise Unsupported(
+                f"an insert into {layout.name} has no value for column {column}, and its default is not known",
+                hint=f"thl load {layout.name}, from which on its definition is known; or SET GLOBAL binlog_row_image = "
+                "FULL on the source",
+                seqno=seqno,
+                table=layout.name,
+                column=column,
+            ) from error
+        except KeyMissing as error:
+            if self._allows(layout.name):
+                return (rows,)
+            raise Unsupported(
+                f"{error}, by which the record store would know the row",
+                hint=f"give the table a primary key; or SET GLOBAL binlog_row_image = FULL on the source; or {PARTIAL}",
+                seqno=seqno,
+                table=layout.name,
+            ) from error
+        except ValueError as error:
+            raise RecordsDamaged(
+                f"rows of the record store cannot be read: {error}", hint=REBUILD, seqno=seqno, table=layout.name
+            ) from error
+        versions.grew(grown, seqno)
+        return completed
+
+    def _deleted(self, keys: Sequence[bytes], seqno: Seqno) -> None:
+        """Delete the keys that a repair has not found on the source."""
+        for key in keys:
+            self.versions.put(key, None)
+        self.versions.grew(sum(map(len, keys)), seqno)
+
+    def _allows(self, name: TableName) -> bool:
+        if self._lenient:
+            return True
+        found = self._allowed.get(name)
+        if found is None:
+            found = self._allowed[name] = any(one.finds(*name) for one in self._patterns)
+        return found
+
+    def _unknown_row(self, entry: Entry, images: RowCompleter, key: bytes, seqno: Seqno) -> Unsupported:
+        layout = images.layout
+        values = split(key, len(layout.key))
+        shown = ", ".join(
+            f"{layout.columns[at].name}={value_of(one)!r}" for at, one in zip(layout.key, values, strict=True)
+        )
+        why = f": {entry.why}" if entry.why else ""
+        return Unsupported(
+            f"an image of {layout.name} lacks columns, and the record store does not know the row{why}",
+            hint=f"thl load {layout.name}, with {PARTIAL} naming it until the load has ended; or SET GLOBAL "
+            "binlog_row_image = FULL on the source",
+            seqno=seqno,
+            table=layout.name,
+            key=shown[:SHOWN],
+        )
+
+
+def joined(changes: Changes) -> Changes:
+    """Join completed rows of one table and action that follow each other, as those of whole images are."""
+    if len(changes) < 2 or not any(isinstance(one, Rows) and one.logged is not None for one in changes):
+        return changes
+    found: Changes = []
+    run: list[Rows] = []
+    for change in changes:
+        if isinstance(change, Rows) and run and _alike(run[0], change):
+            run.append(change)
+            continue
+        if run:
+            found.append(_one(run))
+        run = [change] if isinstance(change, Rows) else []
+        if not isinstance(change, Rows):
+            found.append(change)
+    if run:
+        found.append(_one(run))
+    return found
+
+
+def _alike(first: Rows, second: Rows) -> bool:
+    whole = not (first.before or first.after or second.before or second.after)
+    return whole and first.layout is second.layout and first.action is second.action and first.query == second.query
+
+
+def _one(run: Sequence[Rows]) -> Rows:
+    if len(run) == 1:
+        return run[0]
+    ends, start = array("Q"), 0
+    for rows in run:
+        ends.extend(array("Q", (start + end for end in rows.ends)))
+        start += len(rows.data)
+    made = Rows(run[0].layout, run[0].action, b"".join(rows.data for rows in run), ends, query=run[0].query)
+    made.logged = b"".join(rows.data if rows.logged is None else rows.logged for rows in run)
+    return made

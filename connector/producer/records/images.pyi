@@ -1,0 +1,31 @@
+from collections.abc import Callable
+
+from connector.log.transaction.batch import Rows
+from connector.log.transaction.layout import TableLayout
+
+class UnknownRow(LookupError):
+    key: bytes
+    def __init__(self, key: bytes) -> None: ...
+
+class UnknownDefault(LookupError):
+    column: int
+    def __init__(self, column: int) -> None: ...
+
+class KeyMissing(ValueError): ...
+
+class RowCompleter:
+    layout: TableLayout
+    prefix: bytes
+    definition: int
+    defaults: list[bytes | None]
+    def __init__(self, layout: TableLayout, prefix: bytes, definition: int, defaults: list[bytes | None]) -> None: ...
+    def keys(self, rows: Rows) -> list[bytes]: ...
+    def complete(
+        self,
+        rows: Rows,
+        seqno: int,
+        open: dict[bytes, bytes | None],
+        known: dict[bytes, bytes | None],
+        convert: Callable[[bytes], bytes | None],
+        partial: bool,
+    ) -> tuple[list[Rows], int]: ...

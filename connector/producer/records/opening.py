@@ -1,0 +1,156 @@
+"""Opens the record store when the producer goes online, and brings it to the log's last event.
+
+The store never decides: Kafka's position does. A store that is ahead drops what the log has not, one that is behind
+reads the log, and one of another log, of a history that the log has left, or with damaged files begins again: from the
+log's events, as far as it still has them. What it then does not know is loaded (`thl load`).
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack, closing
+from typing import Final
+
+from connector.config.model import Config
+from connector.config.records import RecordStore
+from connector.errors import ConfigError, RecordsDamaged
+from connector.log.epochs.control import ControlState
+from connector.log.epochs.history import History
+from connector.log.ids import NO_EPOCH, NO_SEQNO, LogId, Seqno
+from connector.producer.records.catch_up import first_event, read_events
+from connector.producer.records.completion import Completion
+from connector.records.database import OPTION, Database, remove
+from connector.records.versions import State, Versions
+
+LOG: Final = logging.getLogger(__name__)
+
+
+def open_completion(config: Config, control: ControlState, last: Seqno) -> Completion | None:
+    """Open the store of a configuration at the log's last event.
+
+    Args:
+        config: the configuration, with the topics' own settings.
+        control: the log's control records.
+        last: the log's last finished event.
+
+    Returns:
+        None without a store.
+
+    Raises:
+        ConfigError: the folder cannot be used.
+        RecordsUnavailable: its disk is full or fails.
+        BrokerUnavailable, LogDamaged: the log's events, as far as they are needed, cannot be read.
+    """
+    if config.source.records.dir is None or control.log is None:
+        return None
+    history = History.of(control, last)
+    with ExitStack() as on_error:
+        try:
+            completion = on_error.enter_context(closing(open_store(config.source.records, history.log_id)))
+            _go_to(config, completion, history)
+        except RecordsDamaged as error:
+            on_error.close()
+            completion = on_error.enter_context(closing(_again(config, history, error)))
+        _read(config, control, completion, last)
+        on_error.pop_all()
+    return completion
+
+
+def open_store(settings: RecordStore, log_id: LogId) -> Completion:
+    """Open a store as it is.
+
+    Args:
+        settings: `source.records`, whose folder is created if it is missing.
+        log_id: the log of a new store.
+
+    Raises:
+        ConfigError: the folder is not named, or cannot be used.
+        RecordsDamaged: the store cannot be read.
+        RecordsUnavailable: its disk is full or fails.
+    """
+    if settings.dir is None:
+        raise ConfigError("there is no record store", hint=f"{OPTION} names its folder", option=OPTION)
+    database = Database(settings.dir, cache_bytes=settings.cache_bytes)
+    try:
+        versions = Versions(database, log_id, horizon=settings.horizon, cache_bytes=settings.cache_bytes)
+        return Completion(versions, settings.partial)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _go_to(config: Config, completion: Completion, history: History) -> None:
+    """Go back to the last event that store and log have in common.
+
+    Raises:
+        RecordsDamaged: the store is of another log, has to go back beyond its horizon, or lacks events that the log no
+            longer has.
+    """
+    shared = last_shared(completion.versions.state, history)
+    completion.go_back(shared)
+    if shared < history.last_finished and (oldest := first_event(config, history)) > shared + 1:
+        raise RecordsDamaged(
+            "the record store lacks events that the log no longer has", seqno=shared + 1, oldest=oldest
+        )
+
+
+def rebuild(config: Config, control: ControlState, last: Seqno) -> Completion:
+    """Begin the store again, from the events that the log has.
+
+    Raises:
+        As `open_completion`.
+    """
+    with ExitStack() as on_error:
+        completion = on_error.enter_context(closing(_again(config, History.of(control, last), None)))
+        _read(config, control, completion, last)
+        on_error.pop_all()
+    return completion
+
+
+def _read(config: Config, control: ControlState, completion: Completion, last: Seqno) -> None:
+    count = read_events(config, control, completion, last) if completion.versions.state.seqno < last else 0
+    if count:
+        fields = {"service": config.service, "events": count, "seqno": last}
+        LOG.info("the record store has read events of the log", extra=fields)
+
+
+def last_shared(state: State, history: History) -> Seqno:
+    """The last event that the store and the log have in common.
+
+    Raises:
+        RecordsDamaged: the store is of another log.
+    """
+    if state.log_id != history.log_id:
+        raise RecordsDamaged(
+            "the record store is of another log", log_id=history.log_id, found=state.log_id, seqno=state.seqno
+        )
+    seqno = min(state.seqno, history.last_finished)
+    for one in history.trapped:
+        if one.first <= seqno:
+            first = next(epoch for epoch in history.epochs if epoch.forked and one in epoch.forked.events)
+            if state.epoch_of(seqno) < first.epoch:
+                seqno = min(seqno, Seqno(one.first - 1))
+    begins = [*(one.first_seqno for one in history.epochs), *(first for first, _ in state.epochs)]
+    known = state.epochs[0][0] if state.epochs else Seqno(0)
+    for begun in sorted({at for at in begins if known <= at <= seqno and at >= 0}):
+        if state.epoch_of(begun) != history.covering(begun).epoch:  # from there on it was given up, and written again
+            return Seqno(begun - 1)
+    return seqno
+
+
+def _again(config: Config, history: History, why: RecordsDamaged | None) -> Completion:
+    """Begin the store again at the first event that the log has."""
+    settings = config.source.records
+    if why is not None:
+        LOG.warning(
+            "the record store begins again, from the events that the log has",
+            extra={"service": config.service, "why": why.located},
+        )
+    if settings.dir is not None and settings.dir.exists():
+        remove(settings.dir)
+    first = first_event(config, history) if history.last_finished > NO_SEQNO else Seqno(0)
+    epoch = history.covering(Seqno(first - 1)).epoch if first else NO_EPOCH
+    completion = open_store(settings, history.log_id)
+    if first:
+        completion.versions.begin_at(first, epoch)
+    return completion

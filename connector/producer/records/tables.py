@@ -1,0 +1,362 @@
+"""The tables as they are published, from the definitions in the log: which rows belong together, and their columns.
+
+Each table has a number, by which its rows lie in the store. It gets another one, and so has no rows any more, when it
+is truncated or created again, and when a definition is not understood: then only a load brings its rows back. All of
+this is versioned with the rows, so the store goes back to earlier definitions, too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from connector.ddl.affected_tables import affected_tables
+from connector.errors import ConnectorError, TargetDiffers, Unsupported
+from connector.log.format import avro
+from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableLayout, TableName
+from connector.log.transaction.load import LoadEvent, Part
+from connector.log.transaction.statement_options import SAVEPOINTS
+from connector.producer.records.conversion import DefinitionStep, content_of, converted, definition_of, step_of
+from connector.producer.records.images import RowCompleter
+from connector.records.stored import HEADER
+from connector.records.versions import ROW, Versions, seqno_of
+from connector.targets.ddl.plan import plan
+from connector.targets.operations import AlterTable, CreateTable, DropTable, Operation, RenameTable, Truncate
+from connector.targets.table import Table, from_json, make_table, to_json
+from connector.targets.target_schema import TargetSchema
+
+LOG: Final = logging.getLogger(__name__)
+TABLE: Final = b"d"
+DEFINITION: Final = b"e"
+NUMBERS: Final = b"c"
+SWEEP_KEYS: Final = 1000  # rows that are deleted at once at the end of a load
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A table.
+
+    Args:
+        number: its rows' number.
+        definition: the number of its definition.
+        table: the definition.
+        why: the reason why the store may lack rows of it; "": it has all of them.
+        since: the event since which it is being loaded; NO_SEQNO: it is not.
+        load: the ID of that load.
+        keyed: the indexes of the columns that are its rows' keys, as its rows in the log say; None: none has come. They
+            may be those of a unique key.
+    """
+
+    number: int
+    definition: int
+    table: Table
+    why: str = ""
+    since: Seqno = NO_SEQNO
+    load: str = ""
+    keyed: tuple[int, ...] | None = None
+
+    @property
+    def loading(self) -> bool:
+        """True while it is being loaded."""
+        return self.since != NO_SEQNO
+
+    @property
+    def prefix(self) -> bytes:
+        """The first bytes of its rows' keys."""
+        return ROW + self.number.to_bytes(4, "big")
+
+    def to_json(self) -> bytes:
+        """The entry as it is stored."""
+        return json.dumps(
+            {
+                "name": list(self.table.name),
+                "number": self.number,
+                "definition": self.definition,
+                "table": to_json(self.table),
+                "why": self.why,
+                "since": self.since,
+                "load": self.load,
+                "keyed": self.keyed,
+            }
+        ).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Entry:
+        """The entry that `to_json` wrote."""
+        stored: dict[str, Any] = json.loads(text)
+        table = from_json(TableName(*stored["name"]), stored["table"])
+        since = Seqno(int(stored["since"]))
+        numbers = int(stored["number"]), int(stored["definition"])
+        keyed = None if stored["keyed"] is None else tuple(map(int, stored["keyed"]))
+        return cls(*numbers, table, stored["why"], since, stored["load"], keyed)
+
+
+@dataclass(slots=True)
+class TablesRead:
+    """What is derived from the entries; made again when the store goes back."""
+
+    entries: dict[TableName, Entry] = field(default_factory=dict)
+    schema: TargetSchema = field(default_factory=TargetSchema)
+    steps: dict[int, DefinitionStep] = field(default_factory=dict)
+    images: dict[TableName, RowCompleter] = field(default_factory=dict)
+    numbers: tuple[int, int] = (0, 0)  # the last number of a table, and of a definition
+
+
+class PublishedTables:
+    """The tables of a store.
+
+    Args:
+        versions: the store. Its open event gets the changes of definitions.
+    """
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._known = TablesRead()
+        self.read()
+
+    def read(self) -> None:
+        """Read everything from the store again."""
+        known = self._known = TablesRead()
+        for _, version in self._versions.rows(TABLE):
+            entry = Entry.from_json(version[HEADER:])
+            known.entries[entry.table.name] = entry
+        for key, version in self._versions.rows(DEFINITION):
+            known.steps[int.from_bytes(key[1:], "big")] = DefinitionStep.from_json(version[HEADER:])
+        numbers = self._versions.newest(NUMBERS)
+        if numbers is not None:
+            table, definition = json.loads(numbers[HEADER:])
+            known.numbers = int(table), int(definition)
+        known.schema = TargetSchema(entry.table for entry in known.entries.values())
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._known.entries.values())
+
+    def find(self, name: TableName) -> Entry | None:
+        """The table of this name."""
+        return self._known.entries.get(name)
+
+    def entry(self, name: TableName) -> Entry:
+        """The table of this name, which is known."""
+        return self._known.entries[name]
+
+    def cached(self, layout: TableLayout) -> RowCompleter | None:
+        """What completes rows of a layout that has come before, while the table's definition is the same."""
+        found = self._known.images.get(layout.name)
+        return found if found is not None and found.layout is layout else None
+
+    def entry_of(self, layout: TableLayout, seqno: Seqno) -> Entry:
+        """The table of rows; one that is not known, or has other columns than the log said, begins without rows."""
+        entry = self._known.entries.get(layout.name)
+        if entry is None:
+            why = "the log begins without its rows"
+        else:
+            try:
+                self._known.schema.check(layout)
+            except TargetDiffers as error:
+                why = f"its rows have other columns than its definition: {error.message}"
+                LOG.warning("the record store drops a table", extra={"table": layout.name, "why": why})
+            else:
+                if entry.keyed == layout.key:
+                    return entry
+                if entry.keyed is None:
+                    return self._put(replace(entry, keyed=layout.key), seqno)
+                why = "its rows are known by another key"
+                LOG.warning("the record store drops a table", extra={"table": layout.name, "why": why})
+                return self._put(replace(self._begin(entry.table, seqno, why), keyed=layout.key), seqno)
+        keys = [layout.columns[at].name for at in layout.key]
+        begun = self._begin(make_table(layout.name, layout.columns, keys), seqno, why)
+        return self._put(replace(begun, keyed=layout.key), seqno)
+
+    def images_of(self, layout: TableLayout, entry: Entry) -> RowCompleter:
+        """What completes rows of a layout."""
+        found = self._known.images.get(layout.name)
+        if found is None or found.layout is not layout or found.definition != entry.definition:
+            known = entry.table.defaults_of()
+            defaults = [avro.union(known[one.name]) if one.name in known else None for one in layout.columns]
+            found = self._known.images[layout.name] = RowCompleter(layout, entry.prefix, entry.definition, defaults)
+        return found
+
+    def current(self, version: bytes, definition: int) -> bytes | None:
+        """A version as of a later definition of its table; None: only the source knows some of its values."""
+        steps: list[DefinitionStep] = []
+        at = definition
+        while at != definition_of(version):
+            step = self._known.steps.get(at)
+            if step is None or not step.before:
+                return None
+            steps.append(step)
+            at = step.before
+        content: bytes | None = content_of(version)
+        for step in reversed(steps):
+            content = None if content is None else converted(content, step)
+        return None if content is None else version[:8] + definition.to_bytes(4, "big") + content
+
+    def statement(self, statement: Statement, seqno: Seqno, commit_time: int) -> None:
+        """Follow a definition of the log. What is not understood makes its tables unknown, not the log wrong."""
+        if statement.sql.startswith(SAVEPOINTS):
+            return
+        try:
+            found = plan(statement, self._known.schema, commit_time)
+        except ConnectorError as error:
+            self.forget_affected(statement, error.located)
+            return
+        for operation in found.operations:
+            self._operate(operation, seqno)
+
+    def snapshot(self) -> None:
+        """Forget all tables: an initial load begins."""
+        for name in list(self._known.entries):
+            self._forget(name)
+
+    def load(self, event: LoadEvent, statements: Sequence[Statement], seqno: Seqno, commit_time: int) -> None:
+        """Follow an event of a table's load that is more than rows."""
+        entry = self._known.entries.get(event.table)
+        if event.part is Part.BEGIN:
+            self._begin_load(event, statements, seqno, commit_time)
+        elif event.part is Part.END and entry is not None and entry.load == event.load:
+            self._sweep(entry, seqno)
+            self._put(replace(entry, why="", since=NO_SEQNO, load=""), seqno)
+
+    def _begin_load(self, event: LoadEvent, statements: Sequence[Statement], seqno: Seqno, commit_time: int) -> None:
+        name = event.table
+        schema = self._known.schema.without(name)
+        try:
+            for statement in statements:
+                schema = plan(statement, schema, commit_time).target_schema
+        except ConnectorError as error:
+            LOG.warning(
+                "the record store does not understand a table's definition: its defaults are not known",
+                extra={"table": name, "why": error.located},
+            )
+        made, entry = schema.find(name), self._known.entries.get(name)
+        if entry is None or (made is not None and (made.columns, made.key) != (entry.table.columns, entry.table.key)):
+            if made is None:
+                return  # its first rows tell the columns
+            entry = self._begin(made, seqno, "it is being loaded")
+        elif made is not None:
+            entry = replace(entry, table=made)
+        self._put(replace(entry, since=seqno, load=event.load), seqno)
+
+    def _sweep(self, entry: Entry, seqno: Seqno) -> None:
+        """Delete the rows that were not written since the load began: the source does not have them."""
+        written = set(self._versions.open)
+        gone = [
+            key
+            for key, version in self._versions.rows(entry.prefix)
+            if seqno_of(version) < entry.since and key not in written
+        ]
+        for start in range(0, len(gone), SWEEP_KEYS):
+            keys = gone[start : start + SWEEP_KEYS]
+            self._versions.fetch(keys)
+            for key in keys:
+                self._versions.put(key, None)
+            self._versions.grew(sum(map(len, keys)), seqno)
+
+    def forget_affected(self, statement: Statement, why: str) -> None:
+        """Forget the tables that a statement may be about."""
+        try:
+            about = affected_tables(statement)
+        except Unsupported:
+            names = list(self._known.entries)
+        else:
+            touched = {*about.tables, *([about.partner] if about.partner else [])}
+            names = [name for name in self._known.entries if name in touched or about.schema == name.schema]
+        for name in names:
+            self.forget(name, why)
+
+    def forget(self, name: TableName, why: str) -> None:
+        """Forget a table and its rows, until it is loaded."""
+        LOG.warning("the record store drops a table: thl load brings its rows", extra={"table": name, "why": why})
+        self._forget(name)
+
+    def _operate(self, operation: Operation, seqno: Seqno) -> None:
+        match operation:
+            case CreateTable(table):
+                self._begin(table, seqno, "")
+            case DropTable(table):
+                self._forget(table.name)
+            case RenameTable(table, name):
+                entry = self._known.entries[table.name]
+                self._forget(table.name)
+                self._put(replace(entry, table=entry.table.renamed(name)), seqno)
+            case Truncate(table):
+                self._begin(table, seqno, "")
+            case AlterTable():
+                self._alter(operation, seqno)
+            case _:
+                pass
+
+    def _alter(self, operation: AlterTable, seqno: Seqno) -> None:
+        before, after = operation.before, operation.after
+        entry = self._known.entries[before.name]
+        keyed = _same_keys(operation, entry.keyed)
+        if entry.keyed is not None and keyed is None:
+            self._begin(after, seqno, "the columns of its key have changed")
+            return
+        definition = entry.definition
+        if before.columns != after.columns:
+            definition = self._number(1, seqno)
+            step = step_of(entry.definition, [column.name for column in before.columns], operation.origins)
+            self._known.steps[definition] = step
+            self._versions.put(_definition_key(definition), _version(seqno, step.to_json()))
+        self._put(replace(entry, definition=definition, table=after, keyed=keyed), seqno)
+
+    def _begin(self, table: Table, seqno: Seqno, why: str) -> Entry:
+        """Begin a table without rows."""
+        number, definition = self._number(0, seqno), self._number(1, seqno)
+        step = DefinitionStep(0, (), 0)
+        self._known.steps[definition] = step
+        self._versions.put(_definition_key(definition), _version(seqno, step.to_json()))
+        return self._put(Entry(number, definition, table, why), seqno)
+
+    def _put(self, entry: Entry, seqno: Seqno) -> Entry:
+        name = entry.table.name
+        self._known.entries[name] = entry
+        self._known.schema = self._known.schema.with_table(entry.table)
+        self._known.images.pop(name, None)
+        self._versions.fetch((_table_key(name),))
+        self._versions.put(_table_key(name), _version(seqno, entry.to_json()))
+        return entry
+
+    def _forget(self, name: TableName) -> None:
+        if self._known.entries.pop(name, None) is None:
+            return
+        self._known.schema = self._known.schema.without(name)
+        self._known.images.pop(name, None)
+        self._versions.fetch((_table_key(name),))
+        self._versions.put(_table_key(name), None)
+
+    def _number(self, which: int, seqno: Seqno) -> int:
+        numbers = list(self._known.numbers)
+        numbers[which] += 1
+        self._known.numbers = numbers[0], numbers[1]
+        self._versions.fetch((NUMBERS,))
+        self._versions.put(NUMBERS, _version(seqno, json.dumps(numbers).encode()))
+        return numbers[which]
+
+
+def _same_keys(operation: AlterTable, keyed: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """The columns that the rows' keys have after an ALTER TABLE; None if their bytes change, or no row has come."""
+    if keyed is None:
+        return None
+    step = step_of(0, [column.name for column in operation.before.columns], operation.origins)
+    after = {column: at for at, column in enumerate(step.columns)}
+    found = [after.get((at, "")) for at in keyed]
+    return None if None in found else tuple(at for at in found if at is not None)
+
+
+def _version(seqno: Seqno, content: bytes) -> bytes:
+    return seqno.to_bytes(8, "big") + bytes(4) + content
+
+
+def _table_key(name: TableName) -> bytes:
+    return TABLE + "\x00".join(name).encode()
+
+
+def _definition_key(number: int) -> bytes:
+    return DEFINITION + number.to_bytes(4, "big")

@@ -1,0 +1,233 @@
+"""Sessions with a MySQL or MariaDB that is a target. They share nothing with the sessions with a source."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pymysql
+from pymysql.constants import CLIENT, CR, ER
+
+from connector.addresses import on_this_machine
+from connector.config.target_url import mysql_address, tls_attempts
+from connector.errors import PreflightError, Unsupported
+from connector.targets.mysql.errors import code_of, translated
+from connector.targets.mysql.names import BOOKKEEPING, text_literal
+from connector.targets.operations import Value
+
+OLDEST: Final = (8, 0, 19)  # atomic DDL, and aliases of inserted rows
+OLDEST_MARIADB: Final = (10, 6)  # atomic DDL
+LOCK_SECONDS: Final = 60
+# A dead server is noticed after a minute; the time of an answer is not limited.
+_KEEPALIVE: Final = {
+    socket.TCP_KEEPIDLE: 30,
+    socket.TCP_KEEPINTVL: 10,
+    socket.TCP_KEEPCNT: 3,
+    socket.TCP_USER_TIMEOUT: 60_000,
+}
+
+# Values are stored as they come: dates that are none, 0 in a column with AUTO_INCREMENT. Others are an error.
+SQL_MODE: Final = "STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
+LENIENT_MODE: Final = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
+_SESSION: Final = (
+    f"SET SESSION sql_mode = '{SQL_MODE}', time_zone = '+00:00', foreign_key_checks = 0, unique_checks = 1,"
+    " sql_big_selects = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT, group_concat_max_len = 1048576,"
+    f" innodb_lock_wait_timeout = {LOCK_SECONDS}, lock_wait_timeout = {LOCK_SECONDS}, wait_timeout = 28800"
+)
+_ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+# Lists of thousands of keys are looked up in the index, however long they are.
+_OF_PRODUCT: Final = {
+    False: ", range_optimizer_max_mem_size = 0",
+    True: ", in_predicate_conversion_threshold = 0, max_statement_time = 0, idle_transaction_timeout = 0",
+}
+
+
+def unverified(url: str) -> str:
+    """The reason why others can read the password on its way, as a sentence; "" if they cannot or there is none."""
+    address = mysql_address(url)
+    if not address.password or on_this_machine(address.host) or address.tls.startswith("verify"):
+        return ""
+    return (
+        f"the password for the target at {address.host} is sent without verifying the server: ssl_mode is "
+        f"{address.tls}; append ?ssl_mode=verify_identity to target.url, and ssl_ca=FILE for an authority of your own"
+    )
+
+
+class ServerSession:
+    """A session in autocommit, whose settings are those that the applier's statements need.
+
+    Args:
+        url: of the target.
+        name: for the server's list of sessions.
+        patience: seconds for the server to answer.
+        binary_log: false: what the session does is not written to the server's binary log.
+
+    Raises:
+        PreflightError: the server refuses the user, or lacks what a target needs.
+        TargetUnavailable: it does not answer.
+    """
+
+    def __init__(self, url: str, name: str, patience: int = 10, *, binary_log: bool = True) -> None:
+        self._address = mysql_address(url)
+        with translated():
+            self._db = self._connect(name, patience)
+            try:
+                self._read_facts()
+                self._prepare(binary_log=binary_log)
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _connect(self, name: str, patience: int) -> pymysql.Connection[Any]:
+        first, *others = tls_attempts(self._address)
+        try:
+            return self._attempt(name, patience, first)
+        except pymysql.MySQLError as error:
+            if not others or code_of(error) != CR.CR_SSL_CONNECTION_ERROR:
+                raise
+            return self._attempt(name, patience, others[0])  # the server offers no TLS
+
+    def _attempt(self, name: str, patience: int, tls: ssl.SSLContext | None) -> pymysql.Connection[Any]:
+        address = self._address
+        connection = pymysql.connect(
+            host=address.host,
+            port=address.port,
+            user=address.user,
+            password=address.password.encode(),  # pymysql encodes a str as Latin 1
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=patience,
+            read_timeout=patience,
+            client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
+            program_name=name,
+            ssl=tls,
+            ssl_disabled=tls is None,
+        )
+        connection._read_timeout = None  # type: ignore[attr-defined]
+        for option, value in _KEEPALIVE.items():
+            connection._sock.setsockopt(socket.IPPROTO_TCP, option, value)  # type: ignore[attr-defined]
+        return connection
+
+    def _read_facts(self) -> None:
+        ((version, packet, folds, log_bin),) = self.rows(
+            "SELECT @@version, @@max_allowed_packet, @@lower_case_table_names, @@log_bin"
+        )
+        self.version = str(version)
+        self.mariadb = "mariadb" in self.version.lower()
+        numbers = tuple(int(part) for part in re.findall(r"\d+", self.version)[:3])
+        self.product = f"{'MariaDB' if self.mariadb else 'MySQL'} {'.'.join(map(str, numbers))}"
+        oldest = OLDEST_MARIADB if self.mariadb else OLDEST
+        if numbers < oldest:
+            raise Unsupported(
+                f"the target is {self.product}: it executes DDL in several steps, which a crash may leave half done",
+                hint=f"a target is MySQL {'.'.join(map(str, OLDEST))} or MariaDB "
+                f"{'.'.join(map(str, OLDEST_MARIADB))} or later",
+            )
+        self.max_packet = int(str(packet))
+        self.folds = bool(folds)
+        self.logs = bool(log_bin)
+
+    def _prepare(self, *, binary_log: bool) -> None:
+        self.restore()
+        self.query(_ISOLATION)
+        # Setting it needs a privilege, also to the value that it has.
+        if not self.mariadb and self.rows("SELECT @@sql_require_primary_key") == [(1,)]:
+            self.query("SET SESSION sql_require_primary_key = 0")
+        if self.logs and not binary_log:
+            self.query("SET SESSION sql_log_bin = 0")
+        elif self.logs:
+            ((form,),) = self.rows("SELECT @@binlog_format")
+            if form != "ROW":
+                self._log_rows(str(form))
+
+    def restore(self) -> None:
+        """Set the session's variables, after a statement that was run with those of its session at the source."""
+        self.query(_SESSION + _OF_PRODUCT[self.mariadb])
+
+    def _log_rows(self, form: str) -> None:
+        try:
+            self.query("SET SESSION binlog_format = 'ROW'")
+        except pymysql.MySQLError as error:
+            raise PreflightError(
+                f"the target's binlog_format is {form}, in which the applier's statements would be logged",
+                hint="SET GLOBAL binlog_format = 'ROW', or target.binary_log: false, or let the user of target.url set "
+                "it (SESSION_VARIABLES_ADMIN; MariaDB: BINLOG ADMIN)",
+            ) from error
+
+    def query(self, sql: str | bytes) -> int:
+        """Run one statement; return the number of its rows: changed, found, or matched by an update."""
+        return int(self._db.query(sql))
+
+    def rows(self, sql: str | bytes) -> list[tuple[Any, ...]]:
+        """Run one statement and return its rows."""
+        self._db.query(sql)
+        result = self._db._result  # type: ignore[attr-defined]
+        return list(result.rows or ()) if result is not None else []
+
+    def many(self, statements: Sequence[str | bytes]) -> list[int]:
+        """Run statements in one round trip; return the number of rows of each.
+
+        An error ends them: those before it have taken effect.
+        """
+        joined = b";".join(one.encode() if isinstance(one, str) else one for one in statements)
+        counts = [int(self._db.query(joined))]
+        while self._db._result is not None and self._db._result.has_next:  # type: ignore[attr-defined]
+            counts.append(int(self._db.next_result()))
+        return counts
+
+    def enter(self, settings: Sequence[str], database: str) -> None:
+        """Make the session that of a statement of the source.
+
+        Args:
+            settings: assignments to its variables.
+            database: its default database; names without one mean nothing if the target has none of this name.
+        """
+        try:
+            self._db.select_db(database or BOOKKEEPING)
+        except pymysql.MySQLError as error:
+            if code_of(error) != ER.BAD_DB_ERROR:
+                raise
+            self._db.select_db(BOOKKEEPING)
+        self.query(f"SET SESSION {', '.join(settings)}")
+
+    def leave(self) -> None:
+        """Make it the applier's again."""
+        self._db.select_db(BOOKKEEPING)
+        self.query("SET NAMES utf8mb4")
+        self.query("SET SESSION timestamp = DEFAULT, collation_server = DEFAULT")
+        self.restore()
+
+    def is_alive(self) -> bool:
+        """False if the session has ended: a newer applier may have ended it."""
+        try:
+            self._db.ping(reconnect=False)
+        except (pymysql.MySQLError, OSError):
+            return False
+        return True
+
+    @property
+    def number(self) -> int:
+        """The server's number of the session."""
+        return int(self._db.thread_id())  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """End the session; an open transaction is rolled back. May be repeated."""
+        if self._db.open:
+            try:
+                self._db.close()
+            except (pymysql.MySQLError, OSError):  # it was gone
+                self._db._force_close()  # type: ignore[attr-defined]
+
+
+def literal(value: Value | bool) -> str:
+    """A value of the bookkeeping as a literal."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return text_literal(value) if isinstance(value, str) else repr(value)

@@ -1,0 +1,135 @@
+"""MySQL's errors as the connector's, by number, with those that a retry may solve."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pymysql
+from pymysql.constants import CR, ER
+
+from connector.errors import (
+    ConnectorError,
+    MissingPrivilege,
+    PreflightError,
+    TargetDiffers,
+    TargetUnavailable,
+    Unsupported,
+    ValueNotRepresentable,
+)
+
+LOST: Final = frozenset(
+    {
+        0,  # pymysql: the connection object is closed
+        ER.SERVER_SHUTDOWN,
+        ER.NORMAL_SHUTDOWN,
+        1317,  # ER_QUERY_INTERRUPTED
+        1927,  # MariaDB's ER_CONNECTION_KILLED
+        3169,  # ER_SESSION_WAS_KILLED
+        4031,  # ER_CLIENT_INTERACTION_TIMEOUT
+        CR.CR_SERVER_GONE_ERROR,
+        CR.CR_SERVER_LOST,
+    }
+)
+"""The session has ended, or is about to."""
+
+_PASSING: Final = frozenset(
+    {
+        ER.CON_COUNT_ERROR,
+        ER.LOCK_WAIT_TIMEOUT,
+        ER.LOCK_DEADLOCK,
+        ER.DISK_FULL,
+        1114,  # ER_RECORD_FILE_FULL
+        1637,  # ER_TOO_MANY_CONCURRENT_TRXS
+        CR.CR_CONNECTION_ERROR,
+        CR.CR_CONN_HOST_ERROR,
+    }
+)
+_REFUSED: Final = frozenset({ER.ACCESS_DENIED_ERROR, 1698, 1820, 3118})
+_LACKING: Final = frozenset(
+    {
+        ER.DBACCESS_DENIED_ERROR,
+        ER.TABLEACCESS_DENIED_ERROR,
+        ER.COLUMNACCESS_DENIED_ERROR,
+        ER.SPECIFIC_ACCESS_DENIED_ERROR,
+        1370,  # ER_PROCACCESS_DENIED_ERROR
+        1095,  # ER_KILL_DENIED_ERROR
+    }
+)
+_READ_ONLY: Final = frozenset({1290, 1792, 1836})
+_VALUES: Final = frozenset(
+    {
+        1264,  # out of range
+        1265,  # truncated: a label that an ENUM lacks
+        1292,  # incorrect datetime
+        1366,  # incorrect string
+        1406,  # too long
+        1416,  # no geometry
+        1367,  # illegal value
+        3140,  # invalid JSON
+        4025,  # MariaDB's CONSTRAINT failed: its JSON is a CHECK
+        6138,  # no vector
+    }
+)
+_UNKNOWN_HERE: Final = frozenset(
+    {
+        1064,  # syntax
+        1115,  # unknown character set
+        1235,  # not supported yet
+        1273,  # unknown collation
+        1286,  # unknown storage engine
+        1305,  # unknown function
+        4161,  # MariaDB: unknown data type
+    }
+)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise what pymysql raises as an error of `connector.errors`."""
+    try:
+        yield
+    except (pymysql.MySQLError, OSError) as error:
+        raise connector_error(error) from error
+
+
+def code_of(error: BaseException) -> int:
+    """MySQL's number of an error; -1 if it has none."""
+    found = error.args[0] if error.args else -1
+    return found if isinstance(found, int) and not isinstance(error, OSError) else -1
+
+
+def is_lost(error: BaseException | None) -> bool:
+    """True if the session of this error has ended."""
+    return isinstance(error, OSError | pymysql.InterfaceError) or (
+        isinstance(error, pymysql.MySQLError) and code_of(error) in LOST
+    )
+
+
+def connector_error(error: pymysql.MySQLError | OSError) -> ConnectorError:
+    """The equivalent error of `connector.errors`."""
+    code = code_of(error)
+    text = f"MySQL: {error.args[1] if len(error.args) > 1 else error}"
+    where: dict[str, Any] = {"code": code} if code > 0 else {}
+    if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
+        hint = "append ssl_ca=FILE with the server's authority to target.url, or correct the host's name"
+        return PreflightError(f"the target cannot be trusted: {text}", hint=hint, **where)
+    if is_lost(error) or code in _PASSING:
+        return TargetUnavailable(text, **where)
+    if code in _REFUSED:
+        return PreflightError(text, hint="correct user and password in target.url", **where)
+    if code in _LACKING:
+        hint = "GRANT what docs/target.md lists for MySQL to the user in target.url"
+        return MissingPrivilege(text, hint=hint, **where)
+    if code in _READ_ONLY:
+        return PreflightError(text, hint="target.url names a server that others may not write to: a replica?", **where)
+    if code in _VALUES:
+        return ValueNotRepresentable(text, **where)
+    if code in _UNKNOWN_HERE:
+        return Unsupported(text, hint="the target's product or version lacks what the source's has", **where)
+    if code == 1153:  # ER_NET_PACKET_TOO_LARGE
+        hint = "SET GLOBAL max_allowed_packet = 1073741824 on the target, and in its option file"
+        return PreflightError(text, hint=hint, **where)
+    return TargetDiffers(text, **where)

@@ -1,0 +1,67 @@
+"""Fencing: one applier session per service holds a named lock; a newer applier kills it.
+
+A session holds the lock as long as it lives. When the newer applier has it, the server has rolled back or completed
+whatever the older session did, and executes nothing else for it: no DDL either, which no token in a table could keep
+from being executed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pymysql
+
+from connector.errors import MissingPrivilege, TargetUnavailable
+from connector.targets.mysql.connection import LOCK_SECONDS, ServerSession
+from connector.targets.mysql.errors import code_of
+from connector.targets.mysql.names import text_literal
+
+_NO_SUCH_THREAD: Final = 1094
+_KILL_DENIED: Final = 1095
+_AT_ONCE: Final = 2  # seconds for a killed session to end, before it is killed again
+
+
+def _lock(service: str) -> str:
+    """The expression of the name of a service's lock: at most 64 characters, without case."""
+    return f"CONCAT('thl:', LEFT(SHA2({text_literal(service)}, 256), 40))"
+
+
+def applier_number(session: ServerSession, service: str) -> int | None:
+    """The number of the session of a service's applier; None: there is none."""
+    ((number,),) = session.rows(f"SELECT IS_USED_LOCK({_lock(service)})")
+    return None if number is None else int(number)
+
+
+def take_over(session: ServerSession, service: str) -> None:
+    """End the session of the older applier, and keep others from being one.
+
+    Raises:
+        MissingPrivilege: it is another user's.
+        TargetUnavailable: it does not end: a statement of it is being rolled back.
+    """
+    for _ in range(LOCK_SECONDS // _AT_ONCE):
+        older = applier_number(session, service)
+        if older is not None and older != session.number:
+            _end(session, older, service)
+        if session.rows(f"SELECT GET_LOCK({_lock(service)}, {_AT_ONCE})") == [(1,)]:
+            return
+    raise TargetUnavailable(
+        "the session of the older applier does not end",
+        hint="the server may be rolling back a large transaction or a DDL statement: SHOW PROCESSLIST",
+        service=service,
+    )
+
+
+def _end(session: ServerSession, number: int, service: str) -> None:
+    try:
+        session.query(f"KILL {number}")
+    except pymysql.MySQLError as error:
+        if code_of(error) == _KILL_DENIED:
+            raise MissingPrivilege(
+                "another user's applier has claimed the target, and this user may not end its session",
+                hint="use the same user, stop that applier, or GRANT CONNECTION_ADMIN ON *.* TO this user",
+                service=service,
+                session=number,
+            ) from error
+        if code_of(error) != _NO_SUCH_THREAD:
+            raise

@@ -1,0 +1,80 @@
+"""Opens and checks a MySQL or MariaDB target (`connector.targets.open.TargetKind`)."""
+
+from __future__ import annotations
+
+from connector.clock import Clock
+from connector.config.apply import Target as Options
+from connector.config.target_url import mysql_address
+from connector.errors import MissingPrivilege, TargetUnavailable
+from connector.log.compact.metadata_columns import MetadataColumns
+from connector.targets.mysql.connection import ServerSession, unverified
+from connector.targets.mysql.once import DdlOnce
+from connector.targets.mysql.signal_table import MySqlSession
+from connector.targets.mysql.target import MySqlTarget
+
+__all__ = ["check", "open_session", "open_target", "unverified"]
+
+CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
+NEEDED = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE TEMPORARY TABLES")
+
+
+def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> MySqlTarget:
+    """Open the target for an applier."""
+    return MySqlTarget(
+        options.url.get_secret_value(),
+        clock,
+        audit=options.audit,
+        columns=columns,
+        binary_log=options.binary_log,
+        definitions=options.definitions,
+    )
+
+
+def open_session(url: str) -> MySqlSession:
+    """Open a session for the signal tables."""
+    return MySqlSession(url)
+
+
+def check(url: str) -> str:
+    """Check that the server answers, can be a target, and gives the user what an applier needs."""
+    address = mysql_address(url)
+    try:
+        session = MySqlSession(url, CHECK_PATIENCE)
+    except TargetUnavailable as error:
+        hint = "start the target's server, or correct host and port in target.url"
+        where = {**error.where, "server": f"{address.host}:{address.port}"}
+        raise TargetUnavailable(error.message, hint=error.hint or hint, **where) from error
+    try:
+        found = session.run("SELECT privilege_type FROM information_schema.user_privileges", ())
+        granted = {str(name) for (name,) in found}
+        product, ddl, triggers = session.session.product, _ddl(session.session), _triggers(session)
+    finally:
+        session.close()
+    if lacking := [name for name in NEEDED if name not in granted]:
+        raise MissingPrivilege(
+            f"the user {address.user} lacks privileges on the target: {', '.join(lacking)}",
+            hint=f"GRANT {', '.join(lacking)} ON *.* TO '{address.user}'@'%';",
+        )
+    fired = f"; triggers that act on what is applied: {', '.join(triggers)}" if triggers else ""
+    return f"{product}, {address.host}:{address.port}, user {address.user}, DDL once by {ddl}{fired}"
+
+
+def _ddl(session: ServerSession) -> str:
+    """How the target tells whether a DDL statement was executed (`once`)."""
+    once = DdlOnce(session, "", "")
+    if once.gtids:
+        return "GTIDs"
+    return "tables' numbers" if once.numbers else "tables' definitions (GRANT PROCESS for their numbers)"
+
+
+def _triggers(session: MySqlSession) -> list[str]:
+    """The triggers of tables that an applier writes."""
+    if not session.has("thl_tables"):
+        return []
+    found = session.run(
+        "SELECT concat_ws('.', r.event_object_schema, r.event_object_table, r.trigger_name) "
+        "FROM information_schema.triggers r JOIN thl.thl_tables t ON BINARY t.schema_name = BINARY "
+        "r.event_object_schema AND BINARY t.table_name = BINARY r.event_object_table ORDER BY 1",
+        (),
+    )
+    return [str(name) for (name,) in found]

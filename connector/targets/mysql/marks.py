@@ -1,0 +1,83 @@
+"""Marks in MySQL: a table in the database `thl` with the keys of a table that were written since its load began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from connector.log.transaction.layout import TableName
+from connector.targets.ddl.loads import refuse_deletes
+from connector.targets.marks import Marks
+from connector.targets.mysql.connection import ServerSession
+from connector.targets.mysql.names import own, quoted, table_name, text_literal
+from connector.targets.mysql.types import index_part, mysql_type
+from connector.targets.table import Table
+
+
+def create_marks(marks: str, table: Table, *, mariadb: bool) -> list[str]:
+    """The statements that create the marks for a table, empty: a crash may have left some."""
+    columns, key = [], []
+    for place, index in enumerate(table.layout.key):
+        column = table.columns[index]
+        columns.append(f"k{place} {mysql_type(column, mariadb=mariadb)} NOT NULL")
+        key.append(f"k{place}{index_part(column) if '(' not in column.type else ''}")
+    created = f"CREATE TABLE IF NOT EXISTS {own(marks)} ({', '.join(columns)}, PRIMARY KEY ({', '.join(key)}))"
+    return [f"{created} ENGINE = InnoDB", f"DELETE FROM {own(marks)}"]
+
+
+def unique_indexes(session: ServerSession, name: TableName) -> list[list[str | None]]:
+    """The columns of each unique index of a table but its primary key; None for an expression."""
+    where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+    query = (
+        f"SELECT index_name, column_name FROM information_schema.statistics WHERE {where} AND NOT non_unique "
+        "AND index_name <> 'PRIMARY' ORDER BY index_name, seq_in_index"
+    )
+    found: dict[str, list[str | None]] = {}
+    for index, column in session.rows(query):
+        found.setdefault(str(index), []).append(None if column is None else str(column))
+    return list(found.values())
+
+
+def marks_of(session: ServerSession, table: Table, name: str) -> Marks:
+    """The marks of a table, with the unique indexes that it has at the moment; one on an expression is left out."""
+    places = {column.name.lower(): place for place, column in enumerate(table.columns)}
+    indexes = unique_indexes(session, table.name)
+    unique_keys = tuple(
+        tuple(places[str(column).lower()] for column in columns)
+        for columns in indexes
+        if all(column is not None and column.lower() in places for column in columns)
+    )
+    return Marks(name, table.layout.key, unique_keys, not indexes)
+
+
+def check_deletes(session: ServerSession, table: Table, in_place: bool = False) -> None:
+    """Check that no trigger of others acts on deletes of a table's rows. Foreign keys are off in our session.
+
+    Args:
+        session: with the server.
+        table: the table.
+        in_place: it is no error if rows can be replaced without deletes.
+
+    Raises:
+        TargetDiffers: one does.
+    """
+    if in_place and not unique_indexes(session, table.name):
+        return
+    where = (
+        f"event_object_schema = {text_literal(table.name.schema)} AND event_object_table = "
+        f"{text_literal(table.name.table)} AND event_manipulation = 'DELETE'"
+    )
+    found = session.rows(f"SELECT trigger_name FROM information_schema.triggers WHERE {where} ORDER BY 1")
+    refuse_deletes(table, [f"trigger {name}" for (name,) in found])
+
+
+def sweep(table: Table, marks: str) -> str:
+    """The statement that deletes the rows whose keys are not marked."""
+    return (
+        f"DELETE t FROM {table_name(table.name)} AS t LEFT JOIN {own(marks)} AS k "
+        f"ON {same_key(table.key)} WHERE k.k0 IS NULL"
+    )
+
+
+def same_key(key: Iterable[str], of: str = "t") -> str:
+    """The condition that a row's key is that of a mark, `k`."""
+    return " AND ".join(f"k.k{place} = {of}.{quoted(name)}" for place, name in enumerate(key))

@@ -1,0 +1,355 @@
+"""Executes DDL exactly once, though MySQL commits each statement by itself.
+
+Before a statement a row of `thl_ddl` is committed: the event, the statement, its number, and the tables that it names
+as they are. The commit of the event's position empties the row. An applier that finds it filled asks whether the
+statement was executed:
+
+- A MySQL with GTIDs executes it under `gtid_next`, with a UUID derived from the target's identity and the number:
+  `gtid_executed` then has it together with the statement's effect, or not at all. A GTID that is already in
+  `gtid_executed` is not executed again.
+- Any other server is asked for the tables: by InnoDB's numbers of tables (with the privilege PROCESS; else the times at
+  which they were created) and their definitions.
+
+If neither check decides, the applier stops and shows the tables before and now.
+
+A newer applier ends the older one's session before it reads anything (`fence`), so that no statement comes later.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID, uuid5
+
+import pymysql
+
+from connector import failpoints as faults
+from connector.errors import TargetDiffers
+from connector.log.transaction.layout import TableName
+from connector.targets.mysql.connection import ServerSession, literal
+from connector.targets.mysql.ddl import DdlStep, Effect
+from connector.targets.mysql.errors import code_of, is_lost
+from connector.targets.mysql.names import table_name, text_literal
+from connector.targets.operations import Value
+
+log = logging.getLogger(__name__)
+
+_NAMESPACE: Final = UUID("6f9f5e1c-7d0e-4c5b-9a53-53f1f0f7a1d2")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_]+")  # InnoDB's tables have other names in another form
+_COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
+_LACKS_PRIVILEGE: Final = 1227
+_IDS: Final = {False: "innodb_tables", True: "innodb_sys_tables"}
+
+State = list[str] | None
+"""What identifies a table, and its definition; None: there is no such table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A statement that may have been executed.
+
+    Args:
+        number: its number among all DDL statements of the service on this target.
+        seqno: the event's.
+        step: its index in the event.
+        statement: its text.
+        states: the tables that it names, before it.
+    """
+
+    number: int
+    seqno: int
+    step: int
+    statement: str
+    states: dict[str, State]
+
+
+class DdlOnce:
+    """Executes the DDL of one service.
+
+    Args:
+        session: the applier's.
+        service: the service.
+        identity: the target's identity.
+
+    Attributes:
+        numbers: true if the user may read InnoDB's numbers of tables.
+        gtids: true if each statement is executed under a GTID of its own.
+    """
+
+    def __init__(self, session: ServerSession, service: str, identity: str) -> None:
+        self._session = session
+        self._where = f"service = {literal(service)}"
+        self._service = service
+        self._uuid = uuid5(_NAMESPACE, identity)
+        self._number = 0
+        self._begun: Begun | None = None
+        self._executed = False  # something since the last commit
+        self.numbers = self._may_read_numbers()
+        self.gtids = self._may_set_gtids()
+
+    def claim(self) -> None:
+        """Read what an earlier applier has begun."""
+        query = f"SELECT number, seqno, step, statement, states FROM thl.thl_ddl WHERE {self._where}"
+        found = self._session.rows(query)
+        if not found:
+            self._session.query(f"INSERT INTO thl.thl_ddl (service, number) VALUES ({literal(self._service)}, 0)")
+            return
+        number, seqno, step, statement, states = found[0]
+        self._number = int(number)
+        if seqno is not None:
+            self._begun = Begun(self._number, int(seqno), int(step), str(statement), json.loads(str(states)))
+
+    def run(self, seqno: int, steps: Sequence[DdlStep], done: list[DdlStep]) -> None:
+        """Execute those statements of an event that are not executed yet.
+
+        Args:
+            seqno: the event.
+            steps: all its statements.
+            done: gets those that are executed; the next one is the cause of an error.
+
+        Raises:
+            TargetDiffers: whether one was executed cannot be known, or one of another event was.
+            ConnectorError: the check of a statement refuses it.
+            pymysql.MySQLError: the server refuses it, and has not executed it.
+        """
+        if self._begun is not None and self._begun.seqno != seqno:
+            self.resolve(seqno)
+        for index, step in enumerate(steps):
+            begun = self._begun
+            if index:
+                done.append(steps[index - 1])
+            if begun is not None and index < begun.step:
+                continue
+            if begun is not None and index == begun.step:
+                if begun.statement != step.text:
+                    raise self._unknown(begun, step, "the event has another statement there now")
+                if self._was_executed(begun, step) or not step.needed(self._session):
+                    log.info("a DDL statement was executed before", extra={"seqno": seqno, "sql": step.text})
+                    self._executed = True
+                    continue
+            else:
+                step.check(self._session)
+                if not step.sql or not step.needed(self._session):
+                    continue
+                self._begin(seqno, index, step)
+            self._execute(step)
+
+    def resolve(self, seqno: int) -> None:
+        """Forget a statement of another event than the one that comes, unless it was executed.
+
+        Raises:
+            TargetDiffers: it was, or that is not known.
+        """
+        begun = self._begun
+        if begun is None or self._executed:
+            return
+        now = self._states_of(begun)
+        if now != begun.states or (self.gtids and self._has_gtid(begun)):
+            raise TargetDiffers(
+                f"the target has executed a DDL statement of event {begun.seqno}, and event {seqno} comes",
+                hint="undo the statement by hand, so that its tables are as before; then start again",
+                sql=begun.statement,
+                before=_shown(begun.states),
+                now=_shown(now),
+            )
+        self._forget()
+
+    @property
+    def unfinished(self) -> bool:
+        """True if a statement of an event was executed, or may have been, that is not committed."""
+        return self._begun is not None
+
+    def finish(self) -> str:
+        """The statement that ends the event, in the transaction of its position."""
+        return f"UPDATE thl.thl_ddl SET seqno = NULL, statement = NULL, states = NULL WHERE {self._where}"
+
+    def committed(self) -> None:
+        """The event is committed."""
+        self._begun = None
+        self._executed = False
+
+    def _begin(self, seqno: int, index: int, step: DdlStep) -> None:
+        self._number += 1
+        states = {_key(name): self._state(name) for name in dict.fromkeys(step.tables)}
+        begun = Begun(self._number, seqno, index, step.text, states)
+        values: dict[str, Value] = {
+            "number": begun.number,
+            "seqno": seqno,
+            "step": index,
+            "statement": step.text,
+            "states": json.dumps(states),
+        }
+        assignments = ", ".join(f"{name} = {literal(value)}" for name, value in values.items())
+        self._session.query(f"UPDATE thl.thl_ddl SET {assignments} WHERE {self._where}")
+        self._begun = begun
+        faults.point("target.before_ddl")
+
+    def _execute(self, step: DdlStep) -> None:
+        begun = self._begun
+        if begun is None:
+            raise RuntimeError("a statement without its row in thl_ddl")
+        try:
+            if step.settings:
+                self._session.enter(step.settings, step.database)
+            try:
+                if self.gtids:
+                    self._session.query(f"SET gtid_next = '{self._gtid(begun)}'")
+                self._session.query(step.sql)
+            except pymysql.MySQLError as error:
+                if self.gtids and not is_lost(error):
+                    self._session.query("ROLLBACK")  # or the session goes on owning the GTID
+                raise
+            finally:
+                self._leave(step)
+        except pymysql.MySQLError as error:
+            if not is_lost(error):
+                self._forget()
+            raise
+        self._executed = True
+        faults.point("target.after_ddl")
+
+    def _leave(self, step: DdlStep) -> None:
+        """End the use of one GTID, and of the settings of one statement; a lost session has neither."""
+        try:
+            if self.gtids:
+                self._session.query("SET gtid_next = 'AUTOMATIC'")
+            if step.settings:
+                self._session.leave()
+        except pymysql.MySQLError as error:
+            if not is_lost(error):
+                raise
+
+    def _forget(self) -> None:
+        self._session.query(self.finish())
+        self._begun = None
+
+    def _gtid(self, begun: Begun) -> str:
+        return f"{self._uuid}:{begun.number}"
+
+    def _has_gtid(self, begun: Begun) -> bool:
+        query = f"SELECT GTID_SUBSET('{self._gtid(begun)}', @@GLOBAL.gtid_executed)"
+        return bool(self._session.rows(query)[0][0])
+
+    def _was_executed(self, begun: Begun, step: DdlStep) -> bool:
+        now = self._states_of(begun)
+        if self.gtids:
+            if self._has_gtid(begun):
+                return True
+            if now != begun.states and step.effect is not Effect.REPEATABLE:
+                raise self._unknown(begun, step, "gtid_executed lacks it, and the tables have changed", now)
+            return False
+        found = _executed(step, begun.states, now)
+        if found is None:
+            raise self._unknown(begun, step, "the tables do not tell", now)
+        return found
+
+    def _unknown(self, begun: Begun, step: DdlStep, reason: str, now: dict[str, State] | None = None) -> TargetDiffers:
+        now = self._states_of(begun) if now is None else now
+        return TargetDiffers(
+            f"whether the target has executed a DDL statement of event {begun.seqno} is not known: {reason}",
+            hint="make its tables as before by hand and empty the event's row: UPDATE thl.thl_ddl SET seqno = NULL "
+            f"WHERE {self._where}; or do the statement by hand, empty the row, and thl apply --done-seqno "
+            f"{begun.seqno} --reason …",
+            sql=begun.statement,
+            planned=None if step.text == begun.statement else step.text,
+            before=_shown(begun.states),
+            now=_shown(now),
+        )
+
+    def _states_of(self, begun: Begun) -> dict[str, State]:
+        return {name: self._state(TableName(*json.loads(name))) for name in begun.states}
+
+    def _state(self, name: TableName) -> State:
+        """What identifies the table, and its definition without the next number of AUTO_INCREMENT."""
+        try:
+            ((_, definition, *_),) = self._session.rows(f"SHOW CREATE TABLE {table_name(name)}")
+        except pymysql.MySQLError as error:
+            if code_of(error) in (1146, 1049):  # no such table, or database
+                return None
+            raise
+        body = _COUNTER.sub("", str(definition)).partition("\n")[2]
+        return [self._identifier(name), body]
+
+    def _identifier(self, name: TableName) -> str:
+        if self.numbers and all(_PLAIN.fullmatch(part) for part in name):
+            inner = f"{name.schema}/{name.table}"
+            query = f"SELECT min(table_id) FROM information_schema.{_IDS[self._session.mariadb]} WHERE name = "
+            partitions = f"left(name, {len(inner) + 1}) = {text_literal(inner + '#')}"
+            ((number,),) = self._session.rows(f"{query}{text_literal(inner)} OR {partitions}")
+            if number is not None:
+                return f"table {number}"
+        where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+        ((created,),) = self._session.rows(f"SELECT create_time FROM information_schema.tables WHERE {where}")
+        return f"created {created}"
+
+    def _may_read_numbers(self) -> bool:
+        try:
+            self._session.rows(f"SELECT 1 FROM information_schema.{_IDS[self._session.mariadb]} LIMIT 1")
+        except pymysql.MySQLError as error:
+            if code_of(error) != _LACKS_PRIVILEGE:
+                raise
+            return False
+        return True
+
+    def _may_set_gtids(self) -> bool:
+        if self._session.mariadb or self._session.rows("SELECT @@GLOBAL.gtid_mode") != [("ON",)]:
+            return False
+        try:
+            self._session.query("SET gtid_next = 'AUTOMATIC'")
+        except pymysql.MySQLError as error:
+            if code_of(error) != _LACKS_PRIVILEGE:
+                raise
+            hint = "GRANT REPLICATION_APPLIER ON *.* TO the user in target.url"
+            log.warning("DDL is executed without GTIDs: the user may not set gtid_next", extra={"hint": hint})
+            return False
+        return True
+
+
+def _key(name: TableName) -> str:
+    """The name of a table in the states, which are stored as JSON."""
+    return json.dumps(list(name), ensure_ascii=False)
+
+
+def _executed(step: DdlStep, before: dict[str, State], now: dict[str, State]) -> bool | None:
+    """Return whether a statement was executed, by the states of the tables; None: they do not tell."""
+    if step.effect is Effect.REPEATABLE:
+        return False
+    if step.effect is Effect.RENAME:
+        return _renamed(step, before, now)
+    if step.effect is Effect.PERMUTE:
+        return True if now != before else None
+    if now == before:
+        return False
+    (first, *_), there = step.tables, [state is not None for state in now.values()]
+    match step.effect:
+        case Effect.CREATE:
+            return True if before[_key(first)] is None and all(there) else None
+        case Effect.DROP:
+            return True if not any(there) else None
+        case Effect.MOVE:
+            return True if now[_key(first)] is None and any(there) else None
+        case _:
+            return True if all(there) else None
+
+
+def _renamed(step: DdlStep, before: dict[str, State], now: dict[str, State]) -> bool | None:
+    """The same for a RENAME. The names of constraints follow their table's, so what identifies tables is compared."""
+    was, there = ({name: state and state[0] for name, state in states.items()} for states in (before, now))
+    after = dict(was)
+    names = [_key(name) for name in step.tables]
+    for old, new in zip(names[::2], names[1::2], strict=True):
+        after[new], after[old] = after[old], None
+    if after == was:
+        return None
+    return True if there == after else False if there == was else None
+
+
+def _shown(states: dict[str, State]) -> str:
+    return "; ".join(
+        f"{'.'.join(json.loads(name))}: {'none' if state is None else ' '.join(state)}"
+        for name, state in states.items()
+    )

@@ -1,0 +1,185 @@
+"""The source's DDL as the source executed it: its text, under the settings of its session (`target.definitions`).
+
+What the applier's plan of a statement (`targets.ddl.plan`) has no operations for is executed, too, if it changes a
+table of the target: indexes, foreign keys, checks, comments. DROP, RENAME and TRUNCATE are generated from the plan,
+without tables that a user has dropped. Two things of a text change: a table's storage engine, because only InnoDB's
+tables take part in a commit, and START TRANSACTION, with which CREATE TABLE … SELECT is logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from connector.ddl.syntax import ast
+from connector.ddl.syntax.ast_table import LikeTable
+from connector.ddl.syntax.parse import parse
+from connector.ddl.syntax.tokens import Lexeme, Token
+from connector.log.transaction import statement_options as replay
+from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
+from connector.mysql.values.session_names import sql_mode_names
+from connector.targets.ddl.characters import encoded
+from connector.targets.ddl.session import zone_of
+from connector.targets.mysql.connection import ServerSession
+from connector.targets.mysql.ddl import (
+    DdlStep,
+    Effect,
+    check_values,
+    effect_of,
+    has_schema,
+    refuse_foreign,
+    schema_step,
+    steps_of,
+)
+from connector.targets.mysql.names import quoted, table_name, text_literal
+from connector.targets.mysql.types import mysql_type
+from connector.targets.operations import AlterTable, CreateTable, DropTable, Operation, RenameTable
+from connector.targets.target_schema import TargetSchema
+
+# Modes that change what a text means, or what a definition may have. Servers refuse the names of modes that are gone.
+_MODES: Final = frozenset(
+    (
+        *("REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "NO_UNSIGNED_SUBTRACTION"),
+        *("NO_BACKSLASH_ESCAPES", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "NO_ZERO_IN_DATE", "NO_ZERO_DATE"),
+        *("ALLOW_INVALID_DATES", "ERROR_FOR_DIVISION_BY_ZERO", "HIGH_NOT_PRECEDENCE", "PAD_CHAR_TO_FULL_LENGTH"),
+        *("TIME_TRUNCATE_FRACTIONAL", "NO_AUTO_VALUE_ON_ZERO"),
+    )
+)
+_COLLATIONS: Final = ("collation_connection", "collation_server")
+_UTF8MB4: Final = "default_collation_for_utf8mb4"
+_USUAL: Final = "255"  # of MySQL 8.0 and later; setting it needs a privilege, also to the value that it has
+_ENGINE: Final = "InnoDB"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDdl:
+    """A statement with its plan.
+
+    Args:
+        operations: of the plan.
+        statement: as the source executed it; None: the target has the operations alone.
+        before: the tables before.
+        commit_time: µs since 1970 UTC: when it ran, unless its options tell.
+    """
+
+    operations: tuple[Operation, ...]
+    statement: Statement | None
+    before: TargetSchema
+    commit_time: int = 0
+
+
+def source_steps(planned: PlannedDdl, session: ServerSession) -> list[DdlStep]:
+    """The statements to execute for a statement of the source."""
+    statement = planned.statement
+    if statement is None:
+        return steps_of(planned.operations, session)
+    parsed = parse(statement)[0]
+    match parsed.command:
+        case ast.CreateTableStatement():
+            return _create(parsed, planned, session)
+        case ast.AlterTableStatement(table) | ast.CreateIndexStatement(table) | ast.DropIndexStatement(table):
+            if table.name in planned.before.excluded or planned.before.find(table.name) is None:
+                return steps_of(planned.operations, session)
+            return [_alter(parsed.tokens, planned, statement, table.name)]
+        case ast.CreateSchemaStatement(schema):
+            return [_create_schema(parsed.tokens, planned, statement, schema.text)]
+        case _:
+            return steps_of(planned.operations, session)
+
+
+def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSession) -> list[DdlStep]:
+    created = [operation.table for operation in planned.operations if isinstance(operation, CreateTable)]
+    if not created or planned.statement is None or not isinstance(parsed.command, ast.CreateTableStatement):
+        return steps_of(planned.operations, session)
+    (table,) = created
+    name = table.name
+    replaced = any(isinstance(operation, DropTable) for operation in planned.operations)
+    step = DdlStep(
+        _text(planned.statement, parsed.tokens),
+        Effect.ALTER if replaced else Effect.CREATE,
+        (name,),
+        (lambda _: None) if replaced else (lambda server: refuse_foreign(server, name)),
+        settings=_settings(planned.statement, planned.commit_time),
+        database=planned.statement.schema,
+    )
+    schemas = dict.fromkeys(schema for schema in (name.schema, planned.statement.schema) if schema)
+    found = [*map(schema_step, schemas), step]
+    if table.transaction and not isinstance(parsed.command.body, LikeTable):
+        added = ", ".join(
+            f"ADD COLUMN {quoted(column.name)} {mysql_type(column, mariadb=session.mariadb)} NULL"
+            for column in table.transaction
+        )
+        found.append(DdlStep(f"ALTER TABLE {table_name(name)} {added}", Effect.ALTER, (name,)))
+    return found
+
+
+def _alter(tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, name: TableName) -> DdlStep:
+    changes = [operation for operation in planned.operations if isinstance(operation, AlterTable)]
+    renamed = [operation.name for operation in planned.operations if isinstance(operation, RenameTable)]
+    effect = Effect.MOVE if renamed else effect_of(changes[0]) if changes else Effect.ALTER
+
+    def check(session: ServerSession) -> None:
+        for change in changes:
+            check_values(session, change)
+
+    return DdlStep(
+        _text(statement, tokens),
+        effect,
+        (name, *renamed),
+        check,
+        settings=_settings(statement, planned.commit_time),
+        database=statement.schema,
+    )
+
+
+def _create_schema(tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, schema: str) -> DdlStep:
+    """CREATE DATABASE, unless it is there: the first of its tables may have brought it."""
+    text, settings = _text(statement, tokens), _settings(statement, planned.commit_time)
+    return DdlStep(text, Effect.REPEATABLE, needed=lambda session: not has_schema(session, schema), settings=settings)
+
+
+def _text(statement: Statement, tokens: Sequence[Token]) -> str | bytes:
+    """The text to execute, in the character set of its session if that has a text of other letters than ASCII."""
+    sql = _as_table_of_innodb(statement.sql, tokens)
+    charset = statement.options.get(replay.CHARSET, "")
+    if sql.isascii() or charset in ("", "utf8mb4", "utf8mb3"):
+        return sql
+    return encoded(sql, charset) or sql
+
+
+def _as_table_of_innodb(sql: str, tokens: Sequence[Token]) -> str:
+    words = [token for token in tokens if token.kind is not Lexeme.END]
+    if [token.text.upper() for token in words[-2:]] == ["START", "TRANSACTION"]:
+        sql = sql[: words[-2].at]
+    depth = 0
+    for number, token in reversed(list(enumerate(words))):
+        depth += (token.text == ")") - (token.text == "(") if token.kind is Lexeme.SIGN else 0
+        if depth or token.kind is not Lexeme.WORD or token.text.upper() != "ENGINE" or token.at >= len(sql):
+            continue
+        value = words[number + 1 : number + 3]
+        if value and value[0].text == "=":
+            value = value[1:]
+        if value and value[0].text.lower() != _ENGINE.lower():
+            sql = sql[: value[0].at] + _ENGINE + sql[value[0].end :]
+    return sql
+
+
+def _settings(statement: Statement, commit_time: int) -> tuple[str, ...]:
+    """The assignments that make a session that of the statement."""
+    options = statement.options
+    logged = options.get("sql_mode", "")
+    named = sql_mode_names(int(logged)) if logged.isdecimal() else logged.upper()
+    modes = [mode for mode in named.split(",") if mode in _MODES]
+    found = [f"sql_mode = {text_literal(','.join(['NO_ENGINE_SUBSTITUTION', *modes]))}"]
+    zone = options.get("time_zone", "")
+    if zone_of(zone) is not None:
+        found.append(f"time_zone = {text_literal(zone)}")
+    found.append(f"timestamp = {options.get('timestamp') or f'{commit_time // 10**6}.{commit_time % 10**6:06}'}")
+    charset = options.get(replay.CHARSET, "")
+    if charset and isinstance(_text(statement, ()), bytes):
+        found.append(f"character_set_client = {charset}")
+    collations = (*_COLLATIONS, *((_UTF8MB4,) if options.get(_UTF8MB4, _USUAL) != _USUAL else ()))
+    found += [f"{name} = {int(options[name])}" for name in collations if options.get(name, "").isdigit()]
+    return tuple(found)

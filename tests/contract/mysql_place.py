@@ -1,0 +1,158 @@
+"""A MySQL or MariaDB server as the place of the contract: its databases are dropped before each test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from urllib.parse import quote
+
+import pymysql
+
+from connector.clock import SystemClock
+from connector.ddl.syntax.type_names import FLOATS, INTEGERS
+from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.transaction.layout import Column, TableLayout
+from connector.targets.mysql.signal_table import MySqlSession
+from connector.targets.mysql.target import MySqlTarget
+from connector.targets.signal_table import SignalTable
+from connector.targets.types import BYTES, parse
+from tests.support.net import Row, in_order
+from tests.support.servers.environment import SqlServer
+
+SYSTEM = ("mysql", "sys", "performance_schema", "information_schema")
+
+
+class MySqlPlace:
+    schemaless = False
+    kinds = ("int", "smallint")
+    way_out = "MODIFY `n` smallint"
+    early = True
+
+    def __init__(
+        self, server: SqlServer, lacks: Sequence[str] = (), *, definitions: Literal["source", "plain"] = "plain"
+    ) -> None:
+        self.definitions: Literal["source", "plain"] = definitions
+        self.server = server
+        self.lacks = frozenset(lacks)
+        self.url = f"mysql://{server.user}:{quote(server.password)}@{server.host}:{server.port}"
+        self.opened: list[MySqlTarget] = []
+        self.reader = self.connect()
+        for (name,) in self.query("SHOW DATABASES"):
+            if name not in SYSTEM:
+                self.run(f"DROP DATABASE `{name}`")
+
+    def connect(self) -> Any:
+        return pymysql.connect(
+            host=self.server.host,
+            port=self.server.port,
+            user=self.server.user,
+            password=self.server.password,
+            charset="utf8mb4",
+            autocommit=True,
+            init_command="SET time_zone = '+00:00', foreign_key_checks = 0, sql_mode = 'STRICT_ALL_TABLES'",
+        )
+
+    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> MySqlTarget:
+        made = MySqlTarget(self.url, SystemClock(), audit=audit, columns=columns, definitions=self.definitions)
+        self.opened.append(made)
+        return self.opened[-1]
+
+    def open_for_undo(self, *, columns: MetadataColumns | None = None) -> MySqlTarget:
+        return self.open(audit=True, columns=columns)
+
+    def query(self, sql: str) -> list[Row]:
+        with self.reader.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+    def read(self, table: TableLayout) -> list[Row] | None:
+        name = ".".join(quoted(part) for part in table.name)
+        columns = ", ".join(readable(column) for column in table.columns)
+        connection = self.connect()
+        connection.decoders, connection.use_unicode = {}, False
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(f"SELECT {columns} FROM {name}")
+                found = cursor.fetchall()
+        except pymysql.MySQLError as error:
+            assert error.args[0] in (1146, 1049), error
+            return None
+        finally:
+            connection.close()
+        return in_order(
+            tuple(
+                None if item is None else as_logged(item, column)
+                for item, column in zip(row, table.columns, strict=True)
+            )
+            for row in found
+        )
+
+    def applied(self) -> list[tuple[int, int]]:
+        found = self.query("SELECT seqno, `rows` FROM thl.thl_applied ORDER BY 1")
+        return [(int(str(seqno)), int(str(rows))) for seqno, rows in found]
+
+    def drop(self, table: TableLayout) -> None:
+        self.run(f"DROP TABLE {'.'.join(quoted(part) for part in table.name)}")
+
+    def run(self, sql: str) -> None:
+        if self.query("SELECT 1 FROM information_schema.schemata WHERE schema_name = 'shop'"):
+            self.reader.select_db("shop")
+        self.query(sql)
+
+    def indexed(self, table: TableLayout) -> list[str]:
+        return [
+            str(columns)
+            for (columns,) in self.query(
+                "SELECT group_concat(column_name ORDER BY seq_in_index) FROM information_schema.statistics "
+                f"WHERE table_schema = '{table.name.schema}' AND table_name = '{table.name.table}' "
+                "GROUP BY index_name ORDER BY 1"
+            )
+        ]
+
+    def marks(self) -> int:
+        where = "table_schema = 'thl' AND table_name LIKE 'thl\\_marks\\_%'"
+        return int(str(self.query(f"SELECT count(*) FROM information_schema.tables WHERE {where}")[0][0]))
+
+    def note_deletes(self, name: str, body: str) -> None:
+        self.run(f"CREATE TRIGGER by_user AFTER DELETE ON {name} FOR EACH ROW {body}")
+
+    def forget_deletes(self, name: str) -> None:
+        self.run("DROP TRIGGER by_user")
+
+    def signals(self) -> SignalTable:
+        return SignalTable(MySqlSession(self.url))
+
+    def staging(self) -> int:
+        system = ", ".join(f"'{name}'" for name in (*SYSTEM, "thl"))
+        known = "SELECT target_name FROM thl.thl_tables"
+        found = self.query(
+            f"SELECT count(*) FROM information_schema.tables WHERE table_schema NOT IN ({system}) AND "
+            f"BINARY concat(table_schema, '.', table_name) NOT IN (SELECT BINARY target_name FROM ({known}) AS k)"
+        )
+        return int(str(found[0][0]))
+
+    def close(self) -> None:
+        for target in self.opened:
+            target.close()
+        self.reader.close()
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def readable(column: Column) -> str:
+    """The expression whose text is the column's value: as a DOUBLE, a FLOAT has all its digits."""
+    return f"{quoted(column.name)} * 1e0" if column.type in FLOATS else quoted(column.name)
+
+
+def as_logged(raw: bytes, column: Column) -> int | float | str | bytes:
+    base = parse(column.type).base
+    if base in BYTES or base in ("bit", "geometry", "vector"):
+        return raw
+    if base in FLOATS:
+        return float(raw)
+    if base in INTEGERS or base == "year":
+        number = int(raw)
+        return number if number < 1 << 63 else str(number)
+    return raw.decode()

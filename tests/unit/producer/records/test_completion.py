@@ -1,0 +1,411 @@
+"""Partial images are completed from the rows that earlier events left, against a model of plain dicts."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.errors import Unsupported
+from connector.log.format import avro
+from connector.log.ids import Action, Epoch, Kind, LogId, Outcome, Seqno
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
+from connector.log.transaction.layout import Column, TableLayout, TableName
+from connector.log.transaction.load import LoadEvent, Part
+from connector.log.transaction.position import SourcePosition
+from connector.producer.encode.encoder import Encoder
+from connector.producer.encode.numbering import Limits, Numbering
+from connector.producer.records.completion import Completion
+from connector.producer.records.conversion import split, value_of
+from connector.records.database import Database
+from connector.records.versions import Versions
+
+LOG = LogId("b" * 32)
+NAME = TableName("shop", "t")
+CREATE = "CREATE TABLE shop.t (id INT NOT NULL PRIMARY KEY, a INT DEFAULT 5, v VARCHAR(20) CHARSET utf8mb4 DEFAULT 'd')"
+LAYOUT = TableLayout(
+    NAME,
+    (
+        Column("id", "int", nullable=False),
+        Column("a", "int"),
+        Column("v", "varchar(20)", charset="utf8mb4"),
+    ),
+    (0,),
+)
+Image = dict[int, Any] | None
+
+
+class Log:
+    """Gives events to a completion, and keeps what comes out."""
+
+    def __init__(self, folder: Path, partial: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self.partial = partial
+        self.seqno = 0
+        self.open()
+
+    def open(self) -> None:
+        database = Database(self.folder, cache_bytes=1 << 20)
+        versions = Versions(database, LOG, horizon=1_000_000, cache_bytes=1 << 20)
+        self.completion = Completion(versions, self.partial)
+
+    def event(self, *changes: Rows | Statement, kind: Kind = Kind.TRANSACTION, **metadata: str) -> list[Any]:
+        end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
+        begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), kind, metadata)
+        given = TransactionBatch(begin, list(changes), end)
+        found = self.completion.complete(given, Seqno(self.seqno), Epoch(1))
+        self.seqno += 1
+        return found.changes
+
+    def ddl(self, sql: str) -> None:
+        self.event(Statement("shop", sql, {}), kind=Kind.DDL)
+
+    def load(self, part: Part, *changes: Rows | Statement, load: str = "l1") -> list[Any]:
+        return self.event(*changes, kind=Kind.LOAD, **LoadEvent(load, part, NAME).metadata())
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    made = Log(tmp_path / "store")
+    made.ddl(CREATE)
+    yield made
+    made.completion.close()
+
+
+def rows(action: Action, *images: tuple[Image, Image], layout: TableLayout = LAYOUT) -> Rows:
+    """Rows of one change: the columns of all before images are the same, and of all after images."""
+    data, ends = bytearray(), array("Q")
+    for before, after in images:
+        for image in (before, after):
+            data += b"\0" if image is None else b"\2" + avro.array(avro.union(image[at]) for at in sorted(image))
+        ends.append(len(data))
+    return Rows(layout, action, bytes(data), ends, bits(images[0][0], layout), bits(images[0][1], layout))
+
+
+def bits(image: Image, layout: TableLayout) -> bytes:
+    if image is None or len(image) == len(layout.columns):
+        return b""
+    return bytes([sum(1 << at for at in image)])
+
+
+def values(found: Rows) -> list[tuple[list[Any] | None, list[Any] | None]]:
+    """The images of whole rows."""
+    assert not (found.before or found.after)
+    width, start, result = len(found.layout.columns), 0, []
+    for end in found.ends:
+        record, at, images = bytes(found.data[start:end]), 0, []
+        for _ in range(2):
+            if record[at] == 0:
+                images.append(None)
+                at += 1
+                continue
+            assert record[at : at + 2] == b"\2" + avro.long(width)
+            size = next(size for size in range(at + 2, len(record) + 1) if _is_content(record[at + 2 : size], width))
+            images.append([value_of(one) for one in split(record[at + 2 : size], width)])
+            assert record[size] == 0
+            at = size + 1
+        assert at == len(record)
+        result.append((images[0], images[1]))
+        start = end
+    return result
+
+
+def _is_content(data: bytes, width: int) -> bool:
+    try:
+        return len(split(data, width)) == width
+    except (ValueError, IndexError):
+        return False
+
+
+def insert(*given: dict[int, Any]) -> Rows:
+    return rows(Action.INSERT, *((None, one) for one in given))
+
+
+def update(*given: tuple[dict[int, Any], dict[int, Any]]) -> Rows:
+    return rows(Action.UPDATE, *given)
+
+
+def delete(*given: dict[int, Any]) -> Rows:
+    return rows(Action.DELETE, *((one, None) for one in given))
+
+
+def test_an_insert_gets_the_defaults_of_its_absent_columns(log: Log) -> None:
+    (found,) = log.event(insert({0: 1}))
+    assert values(found) == [(None, [1, 5, "d"])]
+    log.ddl("ALTER TABLE shop.t ALTER COLUMN v SET DEFAULT 'new'")
+    (found,) = log.event(insert({0: 2, 1: None}))
+    assert values(found) == [(None, [2, None, "new"])]
+
+
+def test_updates_and_deletes_get_the_columns_of_earlier_events(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}, {0: 2, 1: 20, 2: "two"}))
+    (found,) = log.event(update(({0: 1}, {2: "ONE"}), ({0: 2}, {2: "TWO"})))
+    assert values(found) == [([1, 10, "one"], [1, 10, "ONE"]), ([2, 20, "two"], [2, 20, "TWO"])]
+    (found,) = log.event(delete({0: 2}))
+    assert values(found) == [([2, 20, "TWO"], None)]
+
+
+def test_rows_of_one_event_see_each_other(log: Log) -> None:
+    found = log.event(insert({0: 1}), update(({0: 1}, {1: 6})), update(({0: 1}, {2: "x"})), delete({0: 1}))
+    assert [values(one) for one in found] == [
+        [(None, [1, 5, "d"])],
+        [([1, 5, "d"], [1, 6, "d"]), ([1, 6, "d"], [1, 6, "x"])],  # joined, as whole images are
+        [([1, 6, "x"], None)],
+    ]
+
+
+def test_swapped_keys_take_their_columns_along(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}, {0: 2, 1: 20, 2: "two"}))
+    (found,) = log.event(update(({0: 1}, {0: -1}), ({0: 2}, {0: 1}), ({0: -1}, {0: 2})))
+    assert [after for _, after in values(found)] == [[-1, 10, "one"], [1, 20, "two"], [2, 10, "one"]]
+    (found,) = log.event(delete({0: 1}, {0: 2}))
+    assert values(found) == [([1, 20, "two"], None), ([2, 10, "one"], None)]
+
+
+def test_an_after_image_alone_is_completed_by_its_before_image(tmp_path: Path) -> None:
+    log = Log(tmp_path / "s")  # as MariaDB's FULL_NODUP: the row need not be known
+    (found,) = log.event(update(({0: 1, 1: 10, 2: "one"}, {1: 11})))
+    assert values(found) == [([1, 10, "one"], [1, 11, "one"])]
+    (found,) = log.event(delete({0: 1}))
+    assert values(found) == [([1, 11, "one"], None)]
+    log.completion.close()
+
+
+def test_whole_images_are_passed_on_as_they_are_and_known_afterwards(log: Log) -> None:
+    given = insert({0: 1, 1: 10, 2: "one"})
+    assert log.event(given) == [given]
+    (found,) = log.event(update(({0: 1}, {1: 11})))
+    assert values(found) == [([1, 10, "one"], [1, 11, "one"])]
+    assert found.logged == update(({0: 1}, {1: 11})).data  # by which the source is recognised
+
+
+def test_a_row_that_is_not_known_stops_with_its_key_and_what_to_do(log: Log) -> None:
+    with pytest.raises(Unsupported, match="does not know the row") as caught:
+        log.event(update(({0: 7}, {1: 1})))
+    assert caught.value.where["table"] == NAME
+    assert caught.value.where["key"] == "id=7"
+    assert "thl load shop.t" in caught.value.hint
+    assert "source.records.partial" in caught.value.hint
+
+
+def test_a_row_that_is_not_known_stays_partial_where_that_is_allowed(tmp_path: Path) -> None:
+    log = Log(tmp_path / "s", ["shop.*"])
+    log.ddl(CREATE)
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    found = log.event(update(({0: 1}, {1: 1}), ({0: 7}, {1: 2}), ({0: 1}, {1: 3})))
+    assert [(one.count, bool(one.after)) for one in found] == [(1, False), (1, True), (1, False)]
+    assert b"".join(one.logged for one in found) == update(({0: 1}, {1: 1}), ({0: 7}, {1: 2}), ({0: 1}, {1: 3})).data
+    assert values(found[2]) == [([1, 1, "one"], [1, 3, "one"])]
+    log.completion.close()
+
+
+def test_an_insert_without_a_known_default_stops(tmp_path: Path) -> None:
+    log = Log(tmp_path / "s")
+    with pytest.raises(Unsupported, match="no value for column a, and its default is not known"):
+        log.event(insert({0: 1}))
+    log.completion.close()
+
+
+def test_a_table_without_a_key_is_completed_by_defaults_and_before_images_or_stops(log: Log) -> None:
+    keyless = TableLayout(TableName("shop", "n"), LAYOUT.columns)
+    log.ddl(CREATE.replace("shop.t", "shop.n").replace(" PRIMARY KEY", ""))
+    given = rows(Action.INSERT, (None, {0: 1, 1: 2, 2: "x"}), layout=keyless)
+    assert log.event(given) == [given]
+    (found,) = log.event(rows(Action.INSERT, (None, {0: 1}), (None, {0: 2}), layout=keyless))
+    assert values(found) == [(None, [1, 5, "d"]), (None, [2, 5, "d"])]
+    (found,) = log.event(rows(Action.UPDATE, ({0: 1, 1: 5, 2: "d"}, {1: 6}), layout=keyless))
+    assert values(found) == [([1, 5, "d"], [1, 6, "d"])]
+    with pytest.raises(Unsupported, match="without a key"):
+        log.event(rows(Action.DELETE, ({0: 1}, None), layout=keyless))
+
+
+def test_versions_are_converted_to_later_definitions_when_they_are_read(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.ddl(
+        "ALTER TABLE shop.t ADD COLUMN n DECIMAL(9,2) NOT NULL DEFAULT 1.5 FIRST, DROP COLUMN a, RENAME COLUMN v TO w"
+    )
+    columns = (
+        Column("n", "decimal(9,2)", nullable=False),
+        LAYOUT.columns[0],
+        Column("w", "varchar(20)", charset="utf8mb4"),
+    )
+    layout = TableLayout(NAME, columns, (1,))
+    log.ddl("ALTER TABLE shop.t MODIFY n DECIMAL(12,4) NOT NULL DEFAULT 1.5")
+    layout = TableLayout(NAME, (Column("n", "decimal(12,4)", nullable=False), *columns[1:]), (1,))
+    (found,) = log.event(rows(Action.UPDATE, ({1: 1}, {2: "uno"}), layout=layout))
+    assert values(found) == [(["1.5000", 1, "one"], ["1.5000", 1, "uno"])]
+
+
+def test_rows_that_are_known_by_another_key_than_before_are_not_known(log: Log) -> None:
+    name = TableName("shop", "u")
+    log.ddl("CREATE TABLE shop.u (id INT NOT NULL UNIQUE, a INT NOT NULL UNIQUE, v VARCHAR(20) CHARSET utf8mb4)")
+    columns = (LAYOUT.columns[0], Column("a", "int", nullable=False), LAYOUT.columns[2])
+    by_id, by_a = TableLayout(name, columns, (0,)), TableLayout(name, columns, (1,))
+    log.event(rows(Action.INSERT, (None, {0: 1, 1: 2, 2: "one"}), (None, {0: 2, 1: 1, 2: "two"}), layout=by_id))
+    (found,) = log.event(rows(Action.UPDATE, ({0: 1}, {2: "ONE"}), layout=by_id))
+    assert values(found) == [([1, 2, "one"], [1, 2, "ONE"])]
+    log.ddl("ALTER TABLE shop.u DROP INDEX id")
+    with pytest.raises(Unsupported, match="known by another key"):
+        log.event(rows(Action.UPDATE, ({1: 1}, {2: "TWO"}), layout=by_a))
+
+
+def test_truncated_dropped_and_renamed_tables_have_the_rows_that_they_have(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.ddl("RENAME TABLE shop.t TO shop.u")
+    renamed = TableLayout(TableName("shop", "u"), LAYOUT.columns, (0,))
+    (found,) = log.event(rows(Action.UPDATE, ({0: 1}, {1: 11}), layout=renamed))
+    assert values(found) == [([1, 10, "one"], [1, 11, "one"])]
+    log.ddl("TRUNCATE TABLE shop.u")
+    with pytest.raises(Unsupported, match="does not know the row"):
+        log.event(rows(Action.UPDATE, ({0: 1}, {1: 11}), layout=renamed))
+
+
+def test_a_definition_that_is_not_understood_makes_the_rows_unknown(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.ddl("ALTER TABLE shop.t MODIFY a VARCHAR(9)")
+    with pytest.raises(Unsupported, match="does not know the row"):
+        log.event(update(({0: 1}, {2: "x"})))
+
+
+def test_going_back_restores_rows_and_definitions(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))  # event 1
+    log.event(update(({0: 1}, {0: 3, 1: 11})))  # 2
+    log.ddl("ALTER TABLE shop.t DROP COLUMN a")  # 3
+    log.ddl("DROP TABLE shop.t")  # 4
+    log.completion.go_back(Seqno(1))
+    log.seqno = 2
+    (found,) = log.event(update(({0: 1}, {2: "uno"})))
+    assert values(found) == [([1, 10, "one"], [1, 10, "uno"])]
+    log.completion.close()
+    log.open()
+    (found,) = log.event(delete({0: 1}))
+    assert values(found) == [([1, 10, "uno"], None)]
+
+
+def test_a_load_brings_rows_and_its_end_deletes_what_it_has_not_brought(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}, {0: 2, 1: 20, 2: "two"}))
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}))
+    found = log.event(update(({0: 9}, {1: 1})))  # not brought yet: it stays partial
+    assert found[0].after
+    given = rows(Action.READ, (None, {0: 1, 1: 10, 2: "one"}), (None, {0: 9, 1: 1, 2: "nine"}))
+    assert log.load(Part.ROWS, given) == [given]
+    log.load(Part.END)
+    (found,) = log.event(delete({0: 9}, {0: 1}))
+    assert values(found) == [([9, 1, "nine"], None), ([1, 10, "one"], None)]
+    with pytest.raises(Unsupported, match="does not know the row"):
+        log.event(delete({0: 2}))
+
+
+def test_a_change_that_is_logged_as_a_statement_stops(log: Log) -> None:
+    with pytest.raises(Unsupported, match="logged as a statement") as caught:
+        log.event(Statement("shop", "UPDATE t SET a = 1", {}))
+    assert "binlog_format" in caught.value.hint
+
+
+def test_what_is_followed_from_the_log_never_stops(log: Log) -> None:
+    end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
+    begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), Kind.TRANSACTION, {})
+    change = update(({0: 7}, {1: 1}))
+    log.completion.follow(TransactionBatch(begin, [change], end), Seqno(log.seqno), Epoch(1))
+    log.seqno += 1
+    with pytest.raises(Unsupported, match="does not know the row"):
+        log.event(delete({0: 7}))
+
+
+def test_rows_that_are_read_ahead_are_completed_by_what_comes_between(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
+    begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), Kind.TRANSACTION, {})
+    changes = [update(({0: 1}, {1: 11})), update(({0: 1}, {2: "uno"}))]
+    batches = [TransactionBatch(begin, [change], end) for change in changes]
+    log.completion.versions.flush()
+    log.completion.versions._known_bytes = 1 << 30
+    log.completion.versions.flush()  # forgets what it has in memory
+    log.completion.prefetch([*batches, "another item"])
+    log.completion.versions._known_bytes = 1 << 30
+    log.completion.versions.flush()  # and so what was read ahead
+    found = [log.completion.complete(batch, Seqno(log.seqno + n), Epoch(1)) for n, batch in enumerate(batches)]
+    assert [values(one.changes[0]) for one in found] == [
+        [([1, 10, "one"], [1, 11, "one"])],
+        [([1, 11, "one"], [1, 11, "uno"])],
+    ]
+
+
+def test_an_event_is_recognised_by_what_the_source_logged(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
+    begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), Kind.TRANSACTION, {})
+    small = TransactionBatch(begin, [update(({0: 1}, {1: 11})), delete({0: 1})], end)
+    noted = [Statement("shop", "SAVEPOINT a", {}), *small.changes]
+    for batch in (small, TransactionBatch(begin, noted, end)):  # the quick way to encode, and the other
+        encoder = Encoder(
+            service="s", source_id="db:1", partitions=1, limits=Limits(fragment=1 << 16, shard=1 << 20, message=1 << 20)
+        )
+        encoder.begin(Numbering(epoch=Epoch(1), next_seqno=Seqno(log.seqno), tails={}, last_barrier=Seqno(-1)))
+        logged = encoder.encode_logged(batch)[-1]
+        encoder.begin(Numbering(epoch=Epoch(1), next_seqno=Seqno(log.seqno), tails={}, last_barrier=Seqno(-1)))
+        encoder.completion = log.completion
+        completed = encoder.encode(batch)[-1]
+        assert completed.finished.digest == logged.finished.digest
+        assert len(completed.value) > len(logged.value)
+        log.completion.go_back(Seqno(log.seqno - 1))
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["insert", "update", "delete", "move", "event", "back"]),
+        st.integers(0, 5),
+        st.integers(0, 5),
+        st.sets(st.sampled_from([1, 2])),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS)
+@settings(max_examples=150, deadline=None)
+def test_random_partial_changes_are_what_a_dict_says(steps: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    log = Log(tmp_path_factory.mktemp("s") / "store")
+    log.ddl(CREATE)
+    states: list[dict[int, list[Any]]] = [{}, {}]  # after each event
+    now = dict(states[-1])
+    changes: list[Rows] = []
+    expected: list[Any] = []
+    for number, (what, key, other, columns) in enumerate(steps):
+        given = {1: number, 2: f"v{number}"}
+        chosen = {at: given[at] for at in columns}
+        if what == "insert" and key not in now:
+            now[key] = [key, chosen.get(1, 5), chosen.get(2, "d")]
+            changes.append(insert({0: key, **chosen}))
+            expected.append((None, now[key]))
+        elif what == "update" and key in now and chosen:
+            after = [key, chosen.get(1, now[key][1]), chosen.get(2, now[key][2])]
+            changes.append(update(({0: key}, chosen)))
+            expected.append((now[key], after))
+            now[key] = after
+        elif what == "move" and key in now and other not in now:
+            after = [other, chosen.get(1, now[key][1]), chosen.get(2, now[key][2])]
+            changes.append(update(({0: key}, {0: other, **chosen})))
+            expected.append((now.pop(key), after))
+            now[other] = after
+        elif what == "delete" and key in now:
+            changes.append(delete({0: key}))
+            expected.append((now.pop(key), None))
+        elif what == "event":
+            found = log.event(*changes)
+            assert [one for change in found for one in values(change)] == expected
+            states.append({at: list(row) for at, row in now.items()})
+            changes, expected = [], []
+        elif what == "back":
+            back = min(key, len(states) - 2)
+            del states[len(states) - back :]
+            log.seqno = len(states) - 1
+            log.completion.go_back(Seqno(log.seqno - 1))
+            now = {at: list(row) for at, row in states[-1].items()}
+            changes, expected = [], []
+    log.completion.close()

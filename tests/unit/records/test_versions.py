@@ -1,0 +1,187 @@
+"""The versions of a record store, against a list of plain dicts."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connector.errors import ConfigError, RecordsDamaged
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
+from connector.records import versions as module
+from connector.records.database import Database, remove
+from connector.records.versions import State, Versions, seqno_of
+
+LOG = LogId("a" * 32)
+KEYS = [b"r" + bytes([number]) for number in range(6)]
+
+
+def opened(folder: Path, horizon: int = 1_000_000, cache_bytes: int = 1 << 20) -> Versions:
+    return Versions(Database(folder, cache_bytes=1 << 20), LOG, horizon=horizon, cache_bytes=cache_bytes)
+
+
+def version(seqno: int, text: bytes) -> bytes:
+    return seqno.to_bytes(8, "big") + bytes(4) + text
+
+
+def write(store: Versions, seqno: int, changes: dict[bytes, bytes | None], epoch: int = 1) -> None:
+    store.fetch(changes)
+    for key, text in changes.items():
+        store.put(key, None if text is None else version(seqno, text))
+    store.finish(Seqno(seqno), Epoch(epoch))
+
+
+def content(store: Versions) -> dict[bytes, bytes]:
+    return {key: found[12:] for key in KEYS if (found := store.newest(key)) is not None}
+
+
+CHANGES = st.dictionaries(st.sampled_from(KEYS), st.none() | st.binary(min_size=1, max_size=8), max_size=4)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("event"), CHANGES),
+        st.tuples(st.just("large"), CHANGES, CHANGES),  # written before its end
+        st.tuples(st.just("abandoned"), CHANGES),
+        st.tuples(st.just("back"), st.integers(0, 5)),
+        st.tuples(st.just("flush")),
+        st.tuples(st.just("reopen")),
+        st.tuples(st.just("crash")),
+    ),
+    max_size=25,
+)
+
+
+@given(steps=STEPS)
+@settings(max_examples=150, deadline=None)
+def test_random_events_have_the_versions_that_a_list_of_dicts_has(
+    steps: list[tuple[object, ...]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("store")
+    store = opened(folder)
+    model: list[dict[bytes, bytes]] = [{}]  # after event n - 1; a crash may lose the newest, never one between
+    for step in steps:
+        seqno = len(model) - 1
+        match step:
+            case ("event", dict(changes)):
+                write(store, seqno, changes)
+                model.append(changed(model[-1], changes))
+            case ("large", dict(first), dict(second)):
+                store.fetch({**first, **second})
+                for key, text in first.items():
+                    store.put(key, None if text is None else version(seqno, text))
+                store.grew(module.SPILL_BYTES, Seqno(seqno))
+                write(store, seqno, second)
+                model.append(changed(changed(model[-1], first), second))
+            case ("abandoned", dict(changes)):
+                store.fetch(changes)
+                for key, text in changes.items():
+                    store.put(key, None if text is None else version(seqno, text))
+                store.grew(module.SPILL_BYTES, Seqno(seqno))
+                store.go_back(Seqno(seqno - 1))
+            case ("back", int(count)):
+                back = max(0, len(model) - 1 - count)
+                store.go_back(Seqno(back - 1))
+                del model[back + 1 :]
+            case ("flush",):
+                store.flush()
+            case ("reopen",):
+                store.close()
+                store = opened(folder)
+            case ("crash",):
+                store._database.close()  # what was only in memory is lost
+                store = opened(folder)
+                del model[store.state.seqno + 2 :]
+        assert store.state.seqno == len(model) - 2
+        assert content(store) == model[-1]
+    for after in reversed(range(len(model))):
+        store.go_back(Seqno(after - 1))
+        assert content(store) == model[after]
+    store.close()
+
+
+def changed(before: dict[bytes, bytes], changes: dict[bytes, bytes | None]) -> dict[bytes, bytes]:
+    return {key: text for key, text in {**before, **changes}.items() if text is not None}
+
+
+def test_versions_below_the_horizon_are_dropped_and_a_store_cannot_go_back_there(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s", horizon=5)
+    for seqno in range(module.PRUNE_EVENTS + 20):
+        write(store, seqno, {KEYS[0]: b"%d" % seqno})
+    store.flush()
+    last = module.PRUNE_EVENTS + 19
+    assert store.state.oldest == last - 5
+    assert sum(1 for _ in store._database.items(b"h", b"i")) == 6
+    store.go_back(Seqno(last - 6))
+    assert content(store) == {KEYS[0]: b"%d" % (last - 6)}
+    with pytest.raises(RecordsDamaged, match="beyond its horizon"):
+        store.go_back(Seqno(last - 8))
+    store.close()
+
+
+def test_a_flipped_byte_is_noticed_when_it_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    store = opened(folder, cache_bytes=1)
+    for seqno in range(2000):
+        write(store, seqno, {b"r%06d" % seqno: b"x" * 300})
+    store.close()
+    database = Database(folder, cache_bytes=1 << 20)
+    database._db.flush()
+    database.close()
+    largest = max(folder.glob("*.sst"), key=lambda path: path.stat().st_size)
+    damaged = bytearray(largest.read_bytes())
+    damaged[len(damaged) // 3] ^= 0x10
+    largest.write_bytes(damaged)
+    store = opened(folder)
+    with pytest.raises(RecordsDamaged, match="damaged") as caught:
+        store.verify()
+    assert "thl records rebuild" in caught.value.hint
+    store.close()
+
+
+def test_the_state_of_another_format_or_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordsDamaged, match="format of another version"):
+        State.from_json(b'{"format": 9}')
+    with pytest.raises(RecordsDamaged, match="cannot be read"):
+        State.from_json(b"[]")
+
+
+def test_the_state_knows_which_epoch_wrote_an_event() -> None:
+    state = State(LOG).after(Seqno(0), Epoch(1)).after(Seqno(1), Epoch(1)).after(Seqno(2), Epoch(4))
+    assert [state.epoch_of(Seqno(seqno)) for seqno in (0, 1, 2, 3)] == [1, 1, 4, 4]
+    assert state.back_to(Seqno(1)).epochs == ((0, 1),)
+    assert State.from_json(state.to_json()) == state
+    assert State(LOG).epoch_of(NO_SEQNO) == 0
+
+
+def test_only_this_user_can_read_the_files(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    write(store, 0, {KEYS[0]: b"secret"})
+    store._database._db.flush()
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "s").iterdir()}
+    assert modes == {0o600}
+    assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o700
+    store.close()
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    with pytest.raises(ConfigError, match="another process has the record store open"):
+        opened(tmp_path / "s")
+    store.close()
+
+
+def test_a_folder_with_something_else_is_not_removed(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    store.close()
+    (tmp_path / "s" / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="something else"):
+        remove(tmp_path / "s")
+    (tmp_path / "s" / "mine.txt").unlink()
+    remove(tmp_path / "s")
+    assert list((tmp_path / "s").iterdir()) == []
+
+
+def test_a_version_names_its_event() -> None:
+    assert seqno_of(version(77, b"x")) == 77
