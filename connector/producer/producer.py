@@ -238,7 +238,7 @@ class Producer:
         try:
             while not self._done(online):
                 self._table_loads.advance(online)
-                items, later = self._table_loads.take(online.stream.read(online.publisher.committed))
+                items, later = self._table_loads.split_at_position(online.stream.read(online.publisher.committed))
                 self._put(online, items)
                 if later:
                     online.stream.push_back(later)

@@ -27,7 +27,7 @@ LONGEST_WAIT: Final = 30.0
 RECHECK: Final = 1.0  # seconds until a source that lags is asked again
 POSTPONED: Final = 10.0  # seconds for which a table that is locked is left out of rounds
 WARN_EVERY: Final = 10  # rounds that could not be opened
-TOLD: Final = 60.0  # seconds for which a pause that has been logged is not logged again
+LOG_AGAIN_SECONDS: Final = 60.0  # seconds for which a pause that has been logged is not logged again
 
 Load = tuple[LoadRequest, TableLoad | None]
 
@@ -49,8 +49,8 @@ class RoundGate:
         self._postponed: dict[TableName, float] = {}
         self._in_vain = 0  # attempts since the last round
         self._cause: PauseCause | None = None
-        self._told: dict[PauseCause, float] = {}
-        self._telling = False  # the pause is logged, its end is not
+        self._logged_at: dict[PauseCause, float] = {}
+        self._pause_logged = False  # the pause is logged, its end is not
 
     def admitted(self, loads: Sequence[Load]) -> list[Load]:
         """Loads that no local wait holds back; `opens` then asks the source."""
@@ -125,14 +125,14 @@ class RoundGate:
             since = self._clock.now() / 1e6 if cause is self._cause else 0
             metrics.load_paused_since.labels(self._config.service, cause).set(since)
         if pause is None:
-            if self._telling:
-                self._telling = False
+            if self._pause_logged:
+                self._pause_logged = False
                 LOG.info("rounds of loads begin again", extra=fields)
             return
         now = self._clock.monotonic()
-        if pause.ordinary or now < self._told.get(pause.cause, -TOLD) + TOLD:
+        if pause.ordinary or now < self._logged_at.get(pause.cause, -LOG_AGAIN_SECONDS) + LOG_AGAIN_SECONDS:
             return
-        self._told[pause.cause], self._telling = now, True
+        self._logged_at[pause.cause], self._pause_logged = now, True
         LOG.warning(
             "no round of loads begins", extra={**fields, "cause": pause.cause, "why": pause.why, "remedy": pause.hint}
         )

@@ -112,7 +112,7 @@ class TableLoads:
         """Take a request; may be called from another thread."""
         self._received.append(request)
 
-    def take(self, items: list[Item]) -> tuple[list[Item], list[Item]]:
+    def split_at_position(self, items: list[Item]) -> tuple[list[Item], list[Item]]:
         """Divide what the stream gives into what precedes the open round's position, and the rest."""
         opened = self._round
         if opened is None:
@@ -417,7 +417,7 @@ class TableLoads:
     def _stop_missing(self, online: Online, round_: Round) -> None:
         """Stop the loads of tables that do not exist."""
         for request, state in self._outstanding():
-            if request.table not in round_.tables and request.table in round_.wanted:
+            if request.table not in round_.tables and request.table in round_.names:
                 error = SourceChanged("there is no such table: it was dropped or renamed, or is not captured")
                 self._stop_load(online, request, state, error)
 

@@ -57,12 +57,6 @@ def state(place: MySqlPlace) -> dict[str, object]:
     return found
 
 
-def fresh(place: MySqlPlace) -> None:
-    for (name,) in place.query("SHOW DATABASES"):
-        if name not in SYSTEM:
-            place.run(f"DROP DATABASE `{name}`")
-
-
 @pytest.fixture(scope="module")
 def expected() -> dict[str, dict[str, object]]:
     """What the history leaves without a kill, by definitions."""
@@ -73,7 +67,7 @@ def uninterrupted(place: MySqlPlace, expected: dict[str, dict[str, object]], def
     if definitions not in expected:
         assert run(place, definitions) == 0
         expected[definitions] = state(place)
-        fresh(place)
+        place.drop_all()
     return expected[definitions]
 
 

@@ -38,7 +38,7 @@ from connector.relay.folder import Owner
 from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
 from connector.spark.stream import segment_builder
-from connector.spark.stream.other_targets import OtherTargets
+from connector.spark.stream.foreign_loads import ForeignLoads
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import deserialized, serialized
@@ -129,7 +129,7 @@ class Rig:
             columns,
             events=True,
             target=target_id,
-            others=OtherTargets(target_id) if relay is None else None,
+            others=ForeignLoads(target_id) if relay is None else None,
         )
         self._spools = Path(tempfile.mkdtemp()) if relay is not None else None
         self._by_tasks = self.tasks and partitions == 1 and not large

@@ -17,7 +17,7 @@ from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.log.epochs.loads import LoadRequest
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
-from connector.producer.round_gate import LONGEST_WAIT, POSTPONED, RECHECK, TOLD, WAIT, Load, RoundGate
+from connector.producer.round_gate import LOG_AGAIN_SECONDS, LONGEST_WAIT, POSTPONED, RECHECK, WAIT, Load, RoundGate
 from tests.support.clock import Slept
 
 POSITION: Final = PositionRecord(
@@ -36,7 +36,7 @@ ONE, OTHER = load("t"), load("u")
 
 
 @dataclass
-class Bench:
+class GateBench:
     """A gate, and what its source says."""
 
     service: str
@@ -69,21 +69,25 @@ class Bench:
 
 
 @pytest.fixture
-def bench(request: pytest.FixtureRequest) -> Bench:
-    return Bench(request.node.name.partition("[")[0][:60])
+def bench(request: pytest.FixtureRequest) -> GateBench:
+    return GateBench(request.node.name.partition("[")[0][:60])
 
 
 def told(caplog: pytest.LogCaptureFixture, level: int = logging.INFO) -> list[str]:
     return [one.message for one in caplog.records if one.levelno >= level]
 
 
-def test_round_begins_where_the_source_shows_no_reason_to_wait(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_round_begins_where_the_source_shows_no_reason_to_wait(
+    bench: GateBench, caplog: pytest.LogCaptureFixture
+) -> None:
     assert bench.gate.admitted([ONE, OTHER]) == [ONE, OTHER]
     assert bench.opens(None)
     assert not told(caplog)
 
 
-def test_pause_is_logged_once_with_its_reason_and_so_is_its_end(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_pause_is_logged_once_with_its_reason_and_so_is_its_end(
+    bench: GateBench, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG, "connector")
     for _ in range(5):
         assert not bench.opens(LAG)
@@ -96,18 +100,18 @@ def test_pause_is_logged_once_with_its_reason_and_so_is_its_end(bench: Bench, ca
     assert (warned["service"], warned["cause"], warned["why"]) == (bench.service, "replica_lag", LAG.why)
 
 
-def test_lag_around_its_limit_does_not_fill_the_log(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_lag_around_its_limit_does_not_fill_the_log(bench: GateBench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "connector")
     for _ in range(20):
         bench.opens(LAG)
         bench.opens(None)
     assert told(caplog) == ["no round of loads begins", "rounds of loads begin again"]
-    bench.clock.sleep(TOLD)
+    bench.clock.sleep(LOG_AGAIN_SECONDS)
     bench.opens(LAG)
     assert told(caplog)[2:] == ["no round of loads begins"]
 
 
-def test_another_cause_is_logged_though_the_first_one_was(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_another_cause_is_logged_though_the_first_one_was(bench: GateBench, caplog: pytest.LogCaptureFixture) -> None:
     bench.opens(LAG)
     bench.opens(STOPPED)
     assert [vars(one)["cause"] for one in caplog.records] == ["replica_lag", "replica_stopped"]
@@ -116,7 +120,7 @@ def test_another_cause_is_logged_though_the_first_one_was(bench: Bench, caplog: 
     assert bench.paused(PauseCause.REPLICA_STOPPED) == 0
 
 
-def test_stream_that_catches_up_is_no_warning_at_first(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_stream_that_catches_up_is_no_warning_at_first(bench: GateBench, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(9):
         assert not bench.opens(BEHIND)
     assert not told(caplog)
@@ -124,14 +128,14 @@ def test_stream_that_catches_up_is_no_warning_at_first(bench: Bench, caplog: pyt
     assert told(caplog) == ["no round of loads could be opened"]
 
 
-def test_source_that_does_not_say_is_no_reason_to_begin(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_source_that_does_not_say_is_no_reason_to_begin(bench: GateBench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "connector")
     assert not bench.opens(MissingPrivilege("the user lacks a privilege"))
     assert "the user lacks a privilege" in [vars(one).get("why") for one in caplog.records]
     assert bench.opens(None)
 
 
-def test_refused_lock_is_asked_for_ever_more_rarely_until_a_round_begins(bench: Bench) -> None:
+def test_refused_lock_is_asked_for_ever_more_rarely_until_a_round_begins(bench: GateBench) -> None:
     waits = []
     for _ in range(12):
         bench.gate.refused("no lock", patient=True)
@@ -147,24 +151,24 @@ def test_refused_lock_is_asked_for_ever_more_rarely_until_a_round_begins(bench: 
     assert bench.gate.admitted([ONE]) == [ONE]
 
 
-def test_semi_synchronous_source_is_warned_of_at_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    Bench(f"{bench.service}2", semi_sync=True).gate.refused("no lock")
+def test_semi_synchronous_source_is_warned_of_at_once(bench: GateBench, caplog: pytest.LogCaptureFixture) -> None:
+    GateBench(f"{bench.service}2", semi_sync=True).gate.refused("no lock")
     assert told(caplog) == ["no round of loads could be opened"]
     bench.gate.refused("no lock")
     assert len(told(caplog)) == 1
 
 
-def test_locked_table_is_left_out_for_a_while(bench: Bench) -> None:
+def test_locked_table_is_left_out_for_a_while(bench: GateBench) -> None:
     bench.gate.postpone(ONE[0].table)
     assert bench.gate.admitted([ONE, OTHER]) == [OTHER]
     bench.clock.sleep(POSTPONED)
     assert bench.gate.admitted([ONE, OTHER]) == [ONE, OTHER]
 
 
-def test_rows_of_a_round_are_paid_by_a_wait(bench: Bench) -> None:
+def test_rows_of_a_round_are_paid_by_a_wait(bench: GateBench) -> None:
     bench.gate.published(500, bench.clock.monotonic())
     assert bench.gate.admitted([ONE]) == [ONE]  # no limit
-    limited = Bench(f"{bench.service}2", most=100)
+    limited = GateBench(f"{bench.service}2", most=100)
     limited.gate.published(500, limited.clock.monotonic())
     limited.clock.sleep(4.9)
     assert limited.gate.admitted([ONE]) == []

@@ -13,7 +13,7 @@ from connector.errors import ConfigError, RecordsDamaged
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.records import versions as module
 from connector.records.database import Database, remove
-from connector.records.versions import State, Versions, seqno_of
+from connector.records.versions import StoreState, Versions, seqno_of
 
 LOG = LogId("a" * 32)
 KEYS = [b"r" + bytes([number]) for number in range(6)]
@@ -141,17 +141,17 @@ def test_a_flipped_byte_is_noticed_when_it_is_read(tmp_path: Path) -> None:
 
 def test_the_state_of_another_format_or_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordsDamaged, match="format of another version"):
-        State.from_json(b'{"format": 9}')
+        StoreState.from_json(b'{"format": 9}')
     with pytest.raises(RecordsDamaged, match="cannot be read"):
-        State.from_json(b"[]")
+        StoreState.from_json(b"[]")
 
 
 def test_the_state_knows_which_epoch_wrote_an_event() -> None:
-    state = State(LOG).after(Seqno(0), Epoch(1)).after(Seqno(1), Epoch(1)).after(Seqno(2), Epoch(4))
+    state = StoreState(LOG).after(Seqno(0), Epoch(1)).after(Seqno(1), Epoch(1)).after(Seqno(2), Epoch(4))
     assert [state.epoch_of(Seqno(seqno)) for seqno in (0, 1, 2, 3)] == [1, 1, 4, 4]
     assert state.back_to(Seqno(1)).epochs == ((0, 1),)
-    assert State.from_json(state.to_json()) == state
-    assert State(LOG).epoch_of(NO_SEQNO) == 0
+    assert StoreState.from_json(state.to_json()) == state
+    assert StoreState(LOG).epoch_of(NO_SEQNO) == 0
 
 
 def test_only_this_user_can_read_the_files(tmp_path: Path) -> None:

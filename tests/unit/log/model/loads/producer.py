@@ -133,7 +133,7 @@ class Producer:
         """
         self._hear()
         self.loads.advance(self.online)
-        items, later = self.loads.take(self._stream())
+        items, later = self.loads.split_at_position(self._stream())
         for item in items:
             if isinstance(item, TransactionBatch):
                 self.publisher.put(self.online.encoder.encode(item))

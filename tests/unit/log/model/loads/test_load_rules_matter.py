@@ -87,13 +87,13 @@ def partial_images_do_not_spoil_a_round(patch: Patch) -> None:
 
 
 def the_stream_does_not_wait_at_the_place(patch: Patch) -> None:
-    take = TableLoads.take
+    split_at_position = TableLoads.split_at_position
 
     def takes_all(self: TableLoads, items: list[Any]) -> tuple[list[Any], list[Any]]:
-        before, after = take(self, items)
+        before, after = split_at_position(self, items)
         return before + after, []
 
-    patch.setattr(TableLoads, "take", takes_all)
+    patch.setattr(TableLoads, "split_at_position", takes_all)
 
 
 def a_round_is_for_any_load(patch: Patch) -> None:

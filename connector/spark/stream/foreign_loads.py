@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from connector.kafka.large_messages import LARGE
 from connector.kafka.message_batch import message_batch
-from connector.log.compact.header_alone import header_alone
 from connector.log.compact.scan import Messages
+from connector.log.compact.without_rows import without_rows
 
 
-class OtherTargets:
+class ForeignLoads:
     """Shortens the messages of one range.
 
     Args:
@@ -33,7 +33,7 @@ class OtherTargets:
 
     def large(self, value: bytes) -> bytes | None:
         """Return a large message without its rows; None if it is not of a load for other targets."""
-        short = header_alone(value, self._target)
+        short = without_rows(value, self._target)
         if short is not None:
             self.left_out += LARGE - len(short)  # what a large message counts
         return short
@@ -55,7 +55,7 @@ class OtherTargets:
                 continue
             for index in range(len(messages)):
                 if messages.for_others(index):
-                    short = header_alone(values[at + index], self._target)
+                    short = without_rows(values[at + index], self._target)
                     self.left_out += len(values[at + index]) - len(short or b"")
                     values[at + index] = short
             at += len(messages)

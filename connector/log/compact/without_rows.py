@@ -14,7 +14,7 @@ _CRC_BYTES: Final = 4
 _OPENINGS: Final = (SINGLE_OBJECT + bytes.fromhex(LOAD_FINGERPRINT), REGISTERED)
 
 
-def header_alone(value: bytes | bytearray, target: str) -> bytes | None:
+def without_rows(value: bytes | bytearray, target: str) -> bytes | None:
     """Return a message of a load for other targets without its rows.
 
     Args:
