@@ -25,7 +25,7 @@ class TargetKind(Protocol):
         """Open a session for the signal tables; claims nothing."""
 
     @staticmethod
-    def check(url: str) -> str:
+    def check(options: Options) -> str:
         """Check that the target can be opened and written to, without writing; return a description of it."""
 
     @staticmethod
@@ -65,7 +65,7 @@ def check_target(options: Options) -> str:
     """Check that an applier could open the target and write to it; write nothing.
 
     Args:
-        options: the URL.
+        options: the URL, and what decides which privileges are needed.
 
     Returns:
         The target's kind, version and location.
@@ -75,7 +75,7 @@ def check_target(options: Options) -> str:
         PreflightError: the server refuses the user, or the user lacks a privilege.
         TargetUnavailable: the server does not answer.
     """
-    return _kind(options).check(options.url.get_secret_value())
+    return _kind(options).check(options)
 
 
 def unverified(options: Options) -> str:

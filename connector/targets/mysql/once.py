@@ -44,12 +44,12 @@ _COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
 _LACKS_PRIVILEGE: Final = 1227
 _IDS: Final = {False: "innodb_tables", True: "innodb_sys_tables"}
 
-State = list[str] | None
+TableState = list[str] | None
 """What identifies a table, and its definition; None: there is no such table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RecordedStatement:
     """A statement that may have been executed.
 
     Args:
@@ -64,7 +64,7 @@ class Begun:
     seqno: int
     step: int
     statement: str
-    states: dict[str, State]
+    states: dict[str, TableState]
 
 
 class DdlOnce:
@@ -86,7 +86,7 @@ class DdlOnce:
         self._service = service
         self._uuid = uuid5(_NAMESPACE, identity)
         self._number = 0
-        self._begun: Begun | None = None
+        self._begun: RecordedStatement | None = None
         self._executed = False  # something since the last commit
         self.numbers = self._may_read_numbers()
         self.gtids = self._may_set_gtids()
@@ -101,7 +101,9 @@ class DdlOnce:
         number, seqno, step, statement, states = found[0]
         self._number = int(number)
         if seqno is not None:
-            self._begun = Begun(self._number, int(seqno), int(step), str(statement), json.loads(str(states)))
+            self._begun = RecordedStatement(
+                self._number, int(seqno), int(step), str(statement), json.loads(str(states))
+            )
 
     def run(self, seqno: int, steps: Sequence[DdlStep], done: list[DdlStep]) -> None:
         """Execute those statements of an event that are not executed yet.
@@ -175,7 +177,7 @@ class DdlOnce:
     def _begin(self, seqno: int, index: int, step: DdlStep) -> None:
         self._number += 1
         states = {_key(name): self._state(name) for name in dict.fromkeys(step.tables)}
-        begun = Begun(self._number, seqno, index, step.text, states)
+        begun = RecordedStatement(self._number, seqno, index, step.text, states)
         values: dict[str, Value] = {
             "number": begun.number,
             "seqno": seqno,
@@ -227,14 +229,14 @@ class DdlOnce:
         self._session.query(self.finish())
         self._begun = None
 
-    def _gtid(self, begun: Begun) -> str:
+    def _gtid(self, begun: RecordedStatement) -> str:
         return f"{self._uuid}:{begun.number}"
 
-    def _has_gtid(self, begun: Begun) -> bool:
+    def _has_gtid(self, begun: RecordedStatement) -> bool:
         query = f"SELECT GTID_SUBSET('{self._gtid(begun)}', @@GLOBAL.gtid_executed)"
         return bool(self._session.rows(query)[0][0])
 
-    def _was_executed(self, begun: Begun, step: DdlStep) -> bool:
+    def _was_executed(self, begun: RecordedStatement, step: DdlStep) -> bool:
         now = self._states_of(begun)
         if self.gtids:
             if self._has_gtid(begun):
@@ -247,7 +249,9 @@ class DdlOnce:
             raise self._unknown(begun, step, "the tables do not tell", now)
         return found
 
-    def _unknown(self, begun: Begun, step: DdlStep, reason: str, now: dict[str, State] | None = None) -> TargetDiffers:
+    def _unknown(
+        self, begun: RecordedStatement, step: DdlStep, reason: str, now: dict[str, TableState] | None = None
+    ) -> TargetDiffers:
         now = self._states_of(begun) if now is None else now
         return TargetDiffers(
             f"whether the target has executed a DDL statement of event {begun.seqno} is not known: {reason}",
@@ -260,10 +264,10 @@ class DdlOnce:
             now=_shown(now),
         )
 
-    def _states_of(self, begun: Begun) -> dict[str, State]:
+    def _states_of(self, begun: RecordedStatement) -> dict[str, TableState]:
         return {name: self._state(TableName(*json.loads(name))) for name in begun.states}
 
-    def _state(self, name: TableName) -> State:
+    def _state(self, name: TableName) -> TableState:
         """What identifies the table, and its definition without the next number of AUTO_INCREMENT."""
         try:
             ((_, definition, *_),) = self._session.rows(f"SHOW CREATE TABLE {table_name(name)}")
@@ -314,7 +318,7 @@ def _key(name: TableName) -> str:
     return json.dumps(list(name), ensure_ascii=False)
 
 
-def _executed(step: DdlStep, before: dict[str, State], now: dict[str, State]) -> bool | None:
+def _executed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool | None:
     """Return whether a statement was executed, by the states of the tables; None: they do not tell."""
     if step.effect is Effect.REPEATABLE:
         return False
@@ -336,7 +340,7 @@ def _executed(step: DdlStep, before: dict[str, State], now: dict[str, State]) ->
             return True if all(there) else None
 
 
-def _renamed(step: DdlStep, before: dict[str, State], now: dict[str, State]) -> bool | None:
+def _renamed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool | None:
     """The same for a RENAME. The names of constraints follow their table's, so what identifies tables is compared."""
     was, there = ({name: state and state[0] for name, state in states.items()} for states in (before, now))
     after = dict(was)
@@ -348,7 +352,7 @@ def _renamed(step: DdlStep, before: dict[str, State], now: dict[str, State]) -> 
     return True if there == after else False if there == was else None
 
 
-def _shown(states: dict[str, State]) -> str:
+def _shown(states: dict[str, TableState]) -> str:
     return "; ".join(
         f"{'.'.join(json.loads(name))}: {'none' if state is None else ' '.join(state)}"
         for name, state in states.items()

@@ -35,8 +35,9 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
     )
 
 
-def check(url: str) -> str:
+def check(options: Options) -> str:
     """Check that the database is in UTF-8 and that the user may create schemas in it."""
+    url = options.url.get_secret_value()
     try:
         session = PostgresSession(url, CHECK_PATIENCE)
     except TargetUnavailable as error:

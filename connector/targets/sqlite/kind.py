@@ -23,8 +23,9 @@ def open_session(url: str) -> SqliteSession:
     return SqliteSession(sqlite_file(url))
 
 
-def check(url: str) -> str:
+def check(options: Options) -> str:
     """Check that the file, or the folder in which it will be created, can be written to."""
+    url = options.url.get_secret_value()
     file = sqlite_file(url)
     folder = file.absolute().parent
     if not os.access(file if file.exists() else folder, os.W_OK):
