@@ -17,7 +17,7 @@ from connector.log.epochs.control import ControlState, EpochRecord
 from connector.log.epochs.fork import Forked, overlaps, ranges_of
 from connector.log.epochs.loads import LoadRequest, TableLoad
 from connector.log.transaction.batch import TransactionBatch
-from connector.producer.table_loads import TableLoads
+from connector.producer.loads.loads import TableLoads
 from tests.unit.log.model.loads.publishing import Encoder, Position, Publisher, consumed
 from tests.unit.log.model.loads.rounds import Round
 from tests.unit.log.model.loads.source import Source

@@ -19,9 +19,9 @@ from connector.log.ids import Kind
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SnapshotCompleted
-from connector.producer.going_online import Online
+from connector.producer.loads.events import LoadEvents
+from connector.producer.loads.online import OnlineLog
 from connector.producer.publish.queue import Work
-from connector.producer.round_events import LoadEvents
 from connector.producer.sources.source import OpenedTable, SourceSnapshot
 from connector.retrying import Stopped
 
@@ -29,7 +29,7 @@ INITIAL: Final = "the initial load"
 BEGUN_AGAIN: Final = "the initial load began again, without this table"
 
 
-def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop: Event) -> None:
+def begin_initial_load(online: OnlineLog, snapshot: SourceSnapshot, now: int, stop: Event) -> None:
     """Publish the definitions, and ask for the load of each table.
 
     Args:

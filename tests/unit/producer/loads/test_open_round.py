@@ -13,7 +13,7 @@ from connector.log.ids import Action, Kind
 from connector.log.transaction.batch import Statement, TransactionBatch
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.xa import Decided, Prepared
-from connector.producer.open_round import OpenRound
+from connector.producer.loads.open_round import OpenRound
 from tests.support.batches import BEGIN, END, ENDING, LAYOUT, OTHER, START, rows
 
 INSERT: Final = rows(LAYOUT, Action.INSERT, (None, [7, "x"]))

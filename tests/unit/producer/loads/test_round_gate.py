@@ -17,7 +17,7 @@ from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.log.epochs.loads import LoadRequest
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
-from connector.producer.round_gate import LOG_AGAIN_SECONDS, LONGEST_WAIT, POSTPONED, RECHECK, WAIT, Load, RoundGate
+from connector.producer.loads.gate import LOG_AGAIN_SECONDS, LONGEST_WAIT, POSTPONED, RECHECK, WAIT, Load, RoundGate
 from tests.support.clock import Slept
 
 POSITION: Final = PositionRecord(

@@ -37,13 +37,13 @@ from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import PositionRecord
-from connector.producer.going_online import Online
-from connector.producer.initial_load import begin_table
-from connector.producer.open_round import OpenRound
+from connector.producer.loads.events import RoundEvents
+from connector.producer.loads.gate import Load, RoundGate
+from connector.producer.loads.initial import begin_table
+from connector.producer.loads.online import OnlineLog
+from connector.producer.loads.open_round import OpenRound
+from connector.producer.loads.repair import begin_repair, end_repair
 from connector.producer.publish.queue import Work
-from connector.producer.repair import begin_repair, end_repair
-from connector.producer.round_events import RoundEvents
-from connector.producer.round_gate import Load, RoundGate
 from connector.producer.sources.source import EventSource, OpenedTable, Round
 
 LOG: Final = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class TableLoads:
             opened.note(item)
         return items, []
 
-    def advance(self, online: Online) -> None:
+    def advance(self, online: OnlineLog) -> None:
         """Open a round if tables are to be loaded; publish it once the stream has reached its position.
 
         Raises:
@@ -187,12 +187,12 @@ class TableLoads:
             opened, self._round = self._round, None
             opened.round.close()
 
-    def _cancel(self, online: Online) -> None:
+    def _cancel(self, online: OnlineLog) -> None:
         for state in list(cancelled(self._requests.values(), self._states, self._clock.now())):
             online.publisher.put([self._changed(state)])
             self.abandon()
 
-    def _begin_round(self, online: Online) -> None:
+    def _begin_round(self, online: OnlineLog) -> None:
         ready = self._gate.admitted(self._outstanding())
         ready.sort(key=lambda one: not one[0].keys)  # repairs, which are small, need not wait for loads
         waiting = ready[: self._together]
@@ -209,7 +209,7 @@ class TableLoads:
             self._round = found
             self._gate.begun()
 
-    def _open(self, online: Online, position: PositionRecord, waiting: Sequence[Load]) -> OpenRound | Refused:
+    def _open(self, online: OnlineLog, position: PositionRecord, waiting: Sequence[Load]) -> OpenRound | Refused:
         try:
             return self._open_at(online, position, waiting)
         except (SourceChanged, SourceUnavailable) as error:
@@ -227,7 +227,7 @@ class TableLoads:
             self._together = 1 if len(waiting) > 1 else TABLES_OF_A_ROUND
             return Refused(error.located)
 
-    def _open_at(self, online: Online, position: PositionRecord, waiting: Sequence[Load]) -> OpenRound | Refused:
+    def _open_at(self, online: OnlineLog, position: PositionRecord, waiting: Sequence[Load]) -> OpenRound | Refused:
         """Open a round, unless the stream is too far from its position.
 
         Args:
@@ -251,7 +251,7 @@ class TableLoads:
         loads = {request.table: request.load for request, _ in waiting}
         return OpenRound(round_, loads, position.resume, published, repaired=keys)
 
-    def _publish(self, online: Online, opened: OpenRound) -> None:
+    def _publish(self, online: OnlineLog, opened: OpenRound) -> None:
         """Publish a round at its position."""
         began = self._clock.monotonic()
         position = online.publisher.drain()
@@ -414,14 +414,16 @@ class TableLoads:
             at.online.publisher.put([state])
         LOG.info("loaded a table", extra=self._fields(name, load=state.load, rows=state.rows))
 
-    def _stop_missing(self, online: Online, round_: Round) -> None:
+    def _stop_missing(self, online: OnlineLog, round_: Round) -> None:
         """Stop the loads of tables that do not exist."""
         for request, state in self._outstanding():
             if request.table not in round_.tables and request.table in round_.names:
                 error = SourceChanged("there is no such table: it was dropped or renamed, or is not captured")
                 self._stop_load(online, request, state, error)
 
-    def _stop_load(self, online: Online, request: LoadRequest, state: TableLoad | None, error: ConnectorError) -> None:
+    def _stop_load(
+        self, online: OnlineLog, request: LoadRequest, state: TableLoad | None, error: ConnectorError
+    ) -> None:
         now = self._clock.now()
         state = state or TableLoad.of(request, now, self._states.get(request.table))
         why = error.located[:REASON_CHARACTERS]

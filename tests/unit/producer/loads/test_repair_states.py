@@ -11,7 +11,7 @@ from connector.errors import SourceChanged
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
-from connector.producer.repair import begin_repair, end_repair
+from connector.producer.loads.repair import begin_repair, end_repair
 
 NAME = TableName("shop", "t")
 ASKED = LoadRequest(

@@ -14,8 +14,8 @@ from connector.log.transaction.batch import Rows, Statement, TransactionBatch, T
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
-from connector.producer.going_online import Online
-from connector.producer.open_round import OpenRound
+from connector.producer.loads.online import OnlineLog
+from connector.producer.loads.open_round import OpenRound
 from connector.producer.publish.queue import Work
 from connector.producer.sources.source import OpenedTable, ReadOfSource, Round
 from connector.retrying import Stopped
@@ -33,7 +33,7 @@ class LoadEvents:
         resume: the position of the log, which these events do not move.
     """
 
-    online: Online
+    online: OnlineLog
     read: ReadOfSource
     resume: SourcePosition
 
