@@ -29,8 +29,8 @@ from connector.mysql.server.semi_sync import semi_sync_problem
 from connector.status.catch_up import CatchUp, Sample
 from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, Status, problems_of
 from connector.status.source import SourceView, read_source
-from connector.status.target import TargetRow, read_target
-from connector.targets.open import open_signal_table
+from connector.targets.open import open_signal_table, read_position
+from connector.targets.position import TargetRow
 from connector.targets.signal_table import Inconsistent, Request
 from connector.targets.target_schema import Excluded, LoadContent, Loading
 
@@ -116,7 +116,7 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
             found.source = read_source(config.source)
     if End.TARGET in ends:
         with found.asking():
-            found.target = read_target(config.target.url.get_secret_value(), config.service)
+            found.target = read_position(config.target.url.get_secret_value(), config.service)
             found.target_known = True
             if found.target is not None:
                 found.target = _without_passing_intent(config, found.target, clock)
@@ -134,7 +134,7 @@ def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> 
     if target.intent is None:
         return target
     clock.sleep(FINISH_SECONDS)
-    later = read_target(config.target.url.get_secret_value(), config.service)
+    later = read_position(config.target.url.get_secret_value(), config.service)
     if later is None or later.intent is None or later.intent.last == target.intent.last:
         return later or target
     causes = tuple(word for word in later.because if word != "channels")
@@ -315,7 +315,7 @@ def _catch_up(config: Config, target: TargetRow, ends: LogEnds, clock: Clock) ->
     try:
         while catch_up.span < WATCHED and clock.monotonic() - started < PATIENCE:
             clock.sleep(POLL_SECONDS)
-            row = read_target(config.target.url.get_secret_value(), config.service)
+            row = read_position(config.target.url.get_secret_value(), config.service)
             if row is not None and row.seqno != target.seqno:
                 target = row
                 catch_up.add(Sample(row.applied_at / 1e6, row.seqno, log_ends(config).newest))

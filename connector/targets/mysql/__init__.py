@@ -14,6 +14,7 @@
 - `commit_statements`: the statements of a commit that write the bookkeeping.
 - `bookkeeping`: the database `thl`.
 - `signal_table`: the session for the signal tables.
+- `progress`: reads the position and heartbeats from outside.
 - `dictionary`: the tables that the server has, for DDL by hand.
 - `unfit`: reads values, to find those that a narrower type would change.
 - `names`: names of databases, tables and columns.

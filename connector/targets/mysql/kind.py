@@ -9,10 +9,11 @@ from connector.errors import MissingPrivilege, TargetUnavailable
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.mysql.connection import ServerSession, unverified
 from connector.targets.mysql.once import DdlOnce
+from connector.targets.mysql.progress import read_heartbeat, read_position
 from connector.targets.mysql.signal_table import MySqlSession
 from connector.targets.mysql.target import MySqlTarget
 
-__all__ = ["check", "open_session", "open_target", "unverified"]
+__all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_position", "unverified"]
 
 CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
 NEEDED = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE TEMPORARY TABLES")

@@ -7,10 +7,11 @@ from connector.config.apply import Target as Options
 from connector.errors import MissingPrivilege, PreflightError, TargetUnavailable
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres.connection import server_of, unverified
+from connector.targets.postgres.progress import read_heartbeat, read_position
 from connector.targets.postgres.signal_table import PostgresSession
 from connector.targets.postgres.target import PostgresTarget
 
-__all__ = ["check", "open_session", "open_target", "unverified"]
+__all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_position", "unverified"]
 
 CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
 # `to_regclass` fails for a user who may not use the schema: one of another user's applier, for example.
