@@ -330,10 +330,5 @@ def _list_backwards(database: Database, first: bytes) -> Iterator[tuple[bytes, b
     return database.items(first, _replaced_key(Seqno(2**63 - 1)), backwards=True)
 
 
-def seqno_of(version: bytes) -> Seqno:
-    """The event that wrote a version."""
-    return Seqno(int.from_bytes(version[:8], "big"))
-
-
 def _replaced_key(seqno: Seqno, part: int = 0) -> bytes:
     return REPLACED + seqno.to_bytes(8, "big") + part.to_bytes(4, "big")

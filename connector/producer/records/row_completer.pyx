@@ -6,7 +6,7 @@ swapped. A key is the bytes of its columns' values, in the key's order. Rows of 
 after image is completed by its before image, which must have all columns.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -30,6 +30,7 @@ from connector.mysql.memory cimport (
     release,
     take,
 )
+from connector.records.stored cimport HEADER, read_definition, write_header
 
 from connector.log.ids import Action
 
@@ -38,7 +39,6 @@ cdef object READ = Action.READ
 cdef object DELETE = Action.DELETE
 
 cdef enum:
-    HEADER = 12  # bytes of a version before its content: connector.records.stored
     ARRAY = 2  # an image: the union's second branch
 
 cdef extern from "Python.h":
@@ -279,7 +279,7 @@ cdef class RowCompleter:
         """The version with this definition; None if there is none."""
         if version is None or len(version) < HEADER:
             return None
-        if int.from_bytes(version[8:HEADER], "big") == self.definition:
+        if read_definition(<const uint8_t*>PyBytes_AsString(version)) == <uint32_t>self.definition:
             return version
         return convert(version)
 
@@ -314,16 +314,13 @@ cdef class RowCompleter:
     cdef Py_ssize_t record(self, Span* spans, int64_t seqno, dict open, bytes old_key) except -1:
         """Give a row a version; returns its bytes."""
         cdef Py_ssize_t size = HEADER
-        cdef int column, i
+        cdef int column
         cdef bytes key = self.key_of(spans)
         for column in range(self.width):
             size += spans[column].size
         cdef bytes version = PyBytes_FromStringAndSize(NULL, size)
         cdef char* at = PyBytes_AsString(version)
-        for i in range(8):
-            at[i] = <char>(<uint64_t>seqno >> (56 - 8 * i) & 0xFF)
-        for i in range(4):
-            at[8 + i] = <char>(<unsigned int>self.definition >> (24 - 8 * i) & 0xFF)
+        write_header(<uint8_t*>at, seqno, <uint32_t>self.definition)
         at += HEADER
         for column in range(self.width):
             memcpy(at, spans[column].data, spans[column].size)

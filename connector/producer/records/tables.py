@@ -21,10 +21,10 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.statement_options import SAVEPOINTS
-from connector.producer.records.conversion import DefinitionStep, content_of, converted, definition_of, step_of
+from connector.producer.records.conversion import DefinitionStep, converted, step_of
 from connector.producer.records.row_completer import RowCompleter
-from connector.records.stored import HEADER
-from connector.records.versions import ROW, Versions, seqno_of
+from connector.records.stored import content_of, definition_of, make_version, seqno_of
+from connector.records.versions import ROW, Versions
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import AlterTable, CreateTable, DropTable, Operation, RenameTable, Truncate
 from connector.targets.table import Table, from_json, make_table, to_json
@@ -34,6 +34,7 @@ LOG: Final = logging.getLogger(__name__)
 TABLE: Final = b"d"
 DEFINITION: Final = b"e"
 NUMBERS: Final = b"c"
+NO_DEFINITION: Final = 0  # of what is no row
 SWEEP_KEYS: Final = 1000  # rows that are deleted at once at the end of a load
 
 
@@ -123,13 +124,13 @@ class PublishedTables:
         """Read everything from the store again."""
         known = self._known = TableCache()
         for _, version in self._versions.rows(TABLE):
-            entry = TableEntry.from_json(version[HEADER:])
+            entry = TableEntry.from_json(content_of(version))
             known.entries[entry.table.name] = entry
         for key, version in self._versions.rows(DEFINITION):
-            known.steps[int.from_bytes(key[1:], "big")] = DefinitionStep.from_json(version[HEADER:])
+            known.steps[int.from_bytes(key[1:], "big")] = DefinitionStep.from_json(content_of(version))
         numbers = self._versions.newest(NUMBERS)
         if numbers is not None:
-            table, definition = json.loads(numbers[HEADER:])
+            table, definition = json.loads(content_of(numbers))
             known.numbers = int(table), int(definition)
         known.schema = TargetSchema(entry.table for entry in known.entries.values())
 
@@ -194,7 +195,7 @@ class PublishedTables:
         content: bytes | None = content_of(version)
         for step in reversed(steps):
             content = None if content is None else converted(content, step)
-        return None if content is None else version[:8] + definition.to_bytes(4, "big") + content
+        return None if content is None else make_version(seqno_of(version), definition, content)
 
     def apply_statement(self, statement: Statement, seqno: Seqno, commit_time: int) -> None:
         """Follow a definition of the log. What is not understood makes its tables unknown, not the log wrong."""
@@ -305,7 +306,7 @@ class PublishedTables:
             definition = self._number(1, seqno)
             step = step_of(entry.definition, [column.name for column in before.columns], operation.origins)
             self._known.steps[definition] = step
-            self._versions.put(_definition_key(definition), _version(seqno, step.to_json()))
+            self._versions.put(_definition_key(definition), make_version(seqno, NO_DEFINITION, step.to_json()))
         self._put(replace(entry, definition=definition, table=after, keyed=keyed), seqno)
 
     def _begin(self, table: Table, seqno: Seqno, why: str) -> TableEntry:
@@ -313,7 +314,7 @@ class PublishedTables:
         number, definition = self._number(0, seqno), self._number(1, seqno)
         step = DefinitionStep(0, (), 0)
         self._known.steps[definition] = step
-        self._versions.put(_definition_key(definition), _version(seqno, step.to_json()))
+        self._versions.put(_definition_key(definition), make_version(seqno, NO_DEFINITION, step.to_json()))
         return self._put(TableEntry(number, definition, table, why), seqno)
 
     def _put(self, entry: TableEntry, seqno: Seqno) -> TableEntry:
@@ -322,7 +323,7 @@ class PublishedTables:
         self._known.schema = self._known.schema.with_table(entry.table)
         self._known.completers.pop(name, None)
         self._versions.fetch((_table_key(name),))
-        self._versions.put(_table_key(name), _version(seqno, entry.to_json()))
+        self._versions.put(_table_key(name), make_version(seqno, NO_DEFINITION, entry.to_json()))
         return entry
 
     def _forget(self, name: TableName) -> None:
@@ -338,7 +339,7 @@ class PublishedTables:
         numbers[which] += 1
         self._known.numbers = numbers[0], numbers[1]
         self._versions.fetch((NUMBERS,))
-        self._versions.put(NUMBERS, _version(seqno, json.dumps(numbers).encode()))
+        self._versions.put(NUMBERS, make_version(seqno, NO_DEFINITION, json.dumps(numbers).encode()))
         return numbers[which]
 
 
@@ -350,10 +351,6 @@ def _same_keys(operation: AlterTable, keyed: tuple[int, ...] | None) -> tuple[in
     after = {column: at for at, column in enumerate(step.columns)}
     found = [after.get((at, "")) for at in keyed]
     return None if None in found else tuple(at for at in found if at is not None)
-
-
-def _version(seqno: Seqno, content: bytes) -> bytes:
-    return seqno.to_bytes(8, "big") + bytes(4) + content
 
 
 def _table_key(name: TableName) -> bytes:
