@@ -89,7 +89,7 @@ def load(
         raise ConfigError("--dry-run asks for nothing: not with --cancel or --wait")
     _check_ids(targets)
     with LogReader(config, high_watermark=True) as reader:
-        control = reader.control()
+        control = reader.control(may_lack=True)
     if status:
         _show(config, control, tables, as_json=as_json)
         return

@@ -15,6 +15,7 @@ from connector.targets.mysql.kind import NEEDED
 from connector.targets.open import check_target
 from tests.contract.mysql_place import MySqlPlace
 
+pytestmark = pytest.mark.servers
 CHILD = "CREATE TABLE shop.child (a INT, FOREIGN KEY (a) REFERENCES shop.parent (a))"
 
 
