@@ -16,6 +16,7 @@ from connector.config.kafka import Kafka, Registry
 from connector.config.publish import Publish
 from connector.config.relay import Relay
 from connector.config.section import Name, Section
+from connector.config.serve import Serve
 from connector.config.source import Source
 from connector.redaction import remember, secrets_of
 
@@ -53,6 +54,7 @@ class Config(Section):
     target: Target = Field(default_factory=Target)
     relay: Relay = Field(default_factory=Relay)
     metrics: Metrics = Field(default_factory=Metrics)
+    serve: Serve = Field(default_factory=Serve)
 
     @model_validator(mode="after")
     def _a_relay_needs_a_local_master(self) -> Config:

@@ -50,6 +50,7 @@ def test_metrics_page_equals_declarations() -> None:
 def test_every_metric_of_the_module_is_declared() -> None:
     kinds = (Counter, Gauge, Histogram)
     names = {next(iter(value.describe())).name for value in vars(metrics).values() if isinstance(value, kinds)}
+    names |= {value.name for value in vars(metrics).values() if isinstance(value, metrics.Declared)}
     assert names == {one.name.removesuffix("_total") for one in metrics.DECLARED}
 
 
