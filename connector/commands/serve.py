@@ -68,4 +68,4 @@ def serve(files: tuple[Path, ...], sets: tuple[str, ...], log_format: str) -> No
     for number, (_, config) in enumerate(configs):
         warn_of_unverified(config, *(("source", "replicas", "kafka", "target") if not number else ("kafka", "target")))
     services = served_services(configs)
-    run(services, configs[0][1].serve, SystemClock(), stop_at_signals())
+    run(services, configs[0][1].serve, SystemClock(), stop_at_signals(), sets)

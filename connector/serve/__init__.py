@@ -9,6 +9,9 @@
 - `charts`: the lags as SVG.
 - `page`: what the templates show.
 - `guard`: who may ask for what: Host, token, CSRF.
+- `jobs`: the commands of the buttons.
 - `app`: the routes.
+- `answers`: answers of the API.
+- `actions`: the routes of the buttons.
 - `server`: listens until it is stopped.
 """

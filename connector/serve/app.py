@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,10 +10,11 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from connector.clock import Clock
-from connector.redaction import redacted
-from connector.serve import page
+from connector.serve import actions, page
+from connector.serve.answers import json_answer
 from connector.serve.exposition import exposed, registry_of
 from connector.serve.guard import Guard, new_secret
+from connector.serve.jobs import Jobs
 from connector.serve.objects import service_object, summary
 from connector.serve.watcher import Watcher
 
@@ -31,18 +31,25 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 MOST_BYTES: Final = 16 << 10  # of a request
+SESSIONS: Final = {
+    "SESSION_COOKIE_NAME": "thl_serve",
+    "SESSION_COOKIE_HTTPONLY": True,
+    "SESSION_COOKIE_SAMESITE": "Strict",
+    "PERMANENT_SESSION_LIFETIME": 12 * 3600,
+}
 
 
-def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock) -> Flask:
+def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock, jobs: Jobs) -> Flask:
     """Return the application.
 
     Args:
         watchers: of the services, in the order of the page.
         guard: decides about requests.
         clock: the time of pages.
+        jobs: runs the commands of buttons.
     """
     app = Flask("connector.serve")
-    app.config.update(MAX_CONTENT_LENGTH=MOST_BYTES, SECRET_KEY=new_secret(), TRAP_HTTP_EXCEPTIONS=False)
+    app.config.update(MAX_CONTENT_LENGTH=MOST_BYTES, **SESSIONS, SECRET_KEY=new_secret())
     page.install(app)
     by_name = {watcher.service.name: watcher for watcher in watchers}
     registry = registry_of(watchers)
@@ -63,7 +70,7 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock) -> Flask
         if error.code is not None and 300 <= error.code < 400:
             return error.get_response()
         if request.path.startswith("/api/"):
-            return _json({"error": error.description}, error.code or 500)
+            return json_answer({"error": error.description}, error.code or 500)
         known = request.path in WITHOUT_HOST or guard.is_known_host(request.headers.get("Host", ""))
         text = render_template("error.html", code=error.code, text=error.description, name=error.name, known=known)
         return Response(text, error.code)
@@ -79,21 +86,22 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock) -> Flask
         hours = request.args.get("hours", default=page.HOURS[1], type=int)
         hours = hours if hours in page.HOURS else page.HOURS[1]
         shown = page.service_page(_watcher(by_name, name), clock, hours)
-        return render_template("service.html", **shown, periods=page.HOURS, several=len(watchers) > 1)
+        buttons = actions.shown(guard, jobs, name)
+        return render_template("service.html", **shown, **buttons, periods=page.HOURS, several=len(watchers) > 1)
 
     @app.get("/api/services")
     def api_services() -> Response:
-        return _json({"services": [summary(watcher) for watcher in watchers], "readOnly": not guard.has_buttons})
+        return json_answer({"services": [summary(watcher) for watcher in watchers], "readOnly": not guard.has_buttons})
 
     @app.get("/api/services/<name>")
     def api_service(name: str) -> Response:
-        return _json(service_object(_watcher(by_name, name)))
+        return json_answer(service_object(_watcher(by_name, name)))
 
     @app.get("/api/services/<name>/history")
     def api_history(name: str) -> Response:
         hours = request.args.get("hours", default=24.0, type=float)
         points = _watcher(by_name, name).history.points(clock.now() / 1e6 - hours * 3600)
-        return _json({"points": [point.as_object() for point in points]})
+        return json_answer({"points": [point.as_object() for point in points]})
 
     @app.get("/metrics")
     def metrics() -> Response:
@@ -109,6 +117,8 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock) -> Flask
         unread = [watcher.service.name for watcher in watchers if watcher.newest is None]
         return _plain(f"not read yet: {', '.join(unread)}" if unread else "ok", ok=not unread)
 
+    if guard.has_buttons:
+        actions.install(app, {name: watcher.service for name, watcher in by_name.items()}, guard, jobs)
     return app
 
 
@@ -117,12 +127,6 @@ def _watcher(by_name: Mapping[str, Watcher], name: str) -> Watcher:
     if found is None:
         abort(404, "there is no such service here")
     return found
-
-
-def _json(value: Mapping[str, Any], code: int = 200) -> Response:
-    # ASCII alone: no character of a name moves a terminal's cursor. Infinity and NaN are no JSON.
-    text = redacted(json.dumps(value, indent=2, allow_nan=False))
-    return Response(text + "\n", code, content_type="application/json")
 
 
 def _plain(text: str, *, ok: bool) -> Response:

@@ -10,10 +10,11 @@ import hmac
 import ipaddress
 import secrets
 from collections import deque
-from collections.abc import Mapping
 from threading import Lock
 from typing import Final
 from urllib.parse import urlsplit
+
+from werkzeug.datastructures import Headers
 
 from connector.clock import Clock
 from connector.config.serve import Serve
@@ -55,7 +56,7 @@ class Guard:
         except ValueError:
             return False
 
-    def is_same_origin(self, headers: Mapping[str, str], host: str) -> bool:
+    def is_same_origin(self, headers: Headers, host: str) -> bool:
         """True unless a browser says that a request comes from another origin."""
         if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -81,7 +81,13 @@ class LagHistory:
     def restore(self, points: Iterable[Point]) -> None:
         """Take over the points of an earlier process."""
         with self._lock:
-            self._points.extend(sorted(points, key=lambda point: point.at))
+            by_minute = {point.at: point for point in points}
+            self._points.extend(by_minute[at] for at in sorted(by_minute))
+
+    def keep(self, kind: str, value: Mapping[str, object]) -> None:
+        """Keep an object of the service beyond this process, where there is a file."""
+        if self._sink is not None:
+            self._sink.append(kind, self._service, value)
 
     def add(self, at: float, lag: Mapping[str, float | None], seqno: Mapping[str, int]) -> None:
         """Add a reading.
@@ -92,16 +98,18 @@ class LagHistory:
             seqno: the last event of each that is known.
         """
         minute = int(at) // WIDTH * WIDTH
+        complete: Point | None = None
         with self._lock:
             newest = self._points[-1] if self._points else None
             if newest is None or newest.at < minute:
-                if newest is not None and self._sink is not None:
-                    self._sink.append("point", self._service, newest.as_object())
+                complete = newest
                 self._points.append(newest := Point(minute))
             for key, value in lag.items():
                 if value is not None:
                     newest.lag[key] = max(value, newest.lag.get(key, 0.0))
             newest.seqno |= seqno
+        if complete is not None:
+            self.keep("point", complete.as_object())
 
     def points(self, since: float = 0.0) -> list[Point]:
         """Return copies of the points from a time on, oldest first."""
@@ -142,15 +150,18 @@ class HistoryFile:
                 except (ValueError, KeyError, TypeError, AttributeError):
                     LOG.warning("a line of the history is damaged, and left out", extra={"file": str(self._path)})
 
-    def rewrite(self, kept: Iterable[tuple[str, str, Mapping[str, object]]]) -> None:
+    def rewrite(self, kept: Callable[[], Iterable[tuple[str, str, Mapping[str, object]]]]) -> None:
         """Write the file again, with these lines alone.
+
+        Args:
+            kept: returns them; called while nothing is appended, so that nothing is lost.
 
         Raises:
             OSError: it cannot be written.
         """
-        lines = [_line(*one) for one in kept]
         temporary = self._path.with_name(self._path.name + ".new")
         with self._lock:
+            lines = [_line(*one) for one in kept()]
             with open_new(temporary) as file:
                 file.write("".join(lines).encode())
             temporary.replace(self._path)

@@ -19,6 +19,7 @@ from connector.errors import ConfigError
 from connector.serve.app import create_app
 from connector.serve.guard import Guard
 from connector.serve.history import WIDTH, HistoryFile, LagHistory, Point
+from connector.serve.jobs import Jobs
 from connector.serve.services import ServedService
 from connector.serve.watcher import Comparison, Watcher
 
@@ -27,12 +28,15 @@ THREADS: Final = 4
 COMPACT: Final = 60.0  # seconds between two looks at the size of the history's file
 
 
-def serve(services: Sequence[ServedService], settings: Serve, clock: Clock, stop: Event) -> None:
+def serve(
+    services: Sequence[ServedService], settings: Serve, clock: Clock, stop: Event, sets: Sequence[str] = ()
+) -> None:
     """Serve until `stop` is set.
 
     Args:
         services: at least one.
         settings: of the server.
+        sets: the `--set` options with which the services were configured, for the commands of buttons.
         clock: the time.
         stop: ends it.
 
@@ -40,8 +44,11 @@ def serve(services: Sequence[ServedService], settings: Serve, clock: Clock, stop
         ConfigError: it cannot listen on `serve.host` and `serve.port`, or the history's file cannot be used.
     """
     watchers, file = watched(services, settings, clock)
-    app = create_app(watchers, Guard(settings, clock), clock)
+    by_name = {watcher.service.name: watcher for watcher in watchers}
+    jobs = Jobs(sets, clock, lambda service, comparison: by_name[service].compared(comparison))
+    app = create_app(watchers, Guard(settings, clock), clock, jobs)
     with ExitStack() as stack:
+        stack.callback(jobs.close)
         stack.enter_context(_listening(app, settings))
         for watcher in watchers:
             stack.enter_context(in_background(f"watch-{watcher.service.name}", watcher.run))
@@ -97,12 +104,16 @@ def _restore(file: HistoryFile, watchers: Sequence[Watcher], since: float) -> No
 
 
 def _rewrite(file: HistoryFile, watchers: Sequence[Watcher]) -> None:
+    file.rewrite(lambda: _lines(watchers))
+
+
+def _lines(watchers: Sequence[Watcher]) -> list[tuple[str, str, dict[str, object]]]:
     lines: list[tuple[str, str, dict[str, object]]] = []
     for watcher in watchers:
         name = watcher.service.name
         lines += [("point", name, point.as_object()) for point in watcher.history.points()]
         lines += [("comparison", name, one.as_object()) for one in watcher.comparisons.values()]
-    file.rewrite(lines)
+    return lines
 
 
 @contextmanager

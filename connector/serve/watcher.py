@@ -41,18 +41,16 @@ class Comparison:
     Args:
         at: seconds since 1970 UTC.
         target: the target's name.
-        verdict: equal, different, not all compared, or failed.
-        text: the last lines that `thl verify` printed.
+        verdict: equal, different, or not all compared.
     """
 
     at: float
     target: str
     verdict: str
-    text: str = ""
 
     def as_object(self) -> dict[str, object]:
         """The comparison for JSON."""
-        return {"at": self.at, "target": self.target, "verdict": self.verdict, "text": self.text}
+        return {"at": self.at, "target": self.target, "verdict": self.verdict}
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Comparison:
@@ -61,7 +59,7 @@ class Comparison:
         Raises:
             ValueError, KeyError, TypeError: it is none.
         """
-        return cls(float(given["at"]), str(given["target"]), str(given["verdict"]), str(given["text"]))
+        return cls(float(given["at"]), str(given["target"]), str(given["verdict"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +176,11 @@ class Watcher:
         while not ended.is_set():
             self.read()
             ended.wait(self._settings.interval)
+
+    def compared(self, comparison: Comparison) -> None:
+        """Take over the result of a comparison."""
+        self.comparisons[comparison.target] = comparison
+        self.history.keep("comparison", comparison.as_object())
 
     def read(self) -> Reading:
         """Read the service once."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+from flask import Flask
 from pydantic import SecretStr
 
 from connector.clock import Clock, SystemClock
@@ -26,7 +27,10 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
 from connector.mysql.snapshot.load_pause import LoadPause, PauseCause
+from connector.serve.app import create_app
+from connector.serve.guard import Guard
 from connector.serve.history import LagHistory
+from connector.serve.jobs import Jobs
 from connector.serve.services import ServedService, served_services
 from connector.serve.watcher import Watcher
 from connector.status.collect import Observation
@@ -161,6 +165,13 @@ def watcher(readings: Readings, settings: Serve | None = None, clock: Clock | No
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
+
+
+def application(watchers: Sequence[Watcher], settings: Serve, clock: Clock, program: Sequence[str] = ()) -> Flask:
+    """The application of some watchers; its buttons run a program."""
+    by_name = {one.service.name: one for one in watchers}
+    jobs = Jobs((), clock, lambda name, comparison: by_name[name].compared(comparison), program)
+    return create_app(watchers, Guard(settings, clock), clock, jobs)
 
 
 @dataclass

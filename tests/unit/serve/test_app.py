@@ -14,12 +14,11 @@ from connector.config.serve import Serve
 from connector.errors import ConfigError
 from connector.redaction import remember
 from connector.serve import watcher as watcher_module
-from connector.serve.app import create_app
-from connector.serve.guard import Guard
 from tests.support.clock import Slept
 from tests.support.serving import (
     HOSTILE,
     Readings,
+    application,
     ask,
     config,
     free_port,
@@ -152,7 +151,7 @@ def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_names_that_are_not_this_servers_are_refused(host: str, status: int) -> None:
-    app = create_app([watcher(Readings())], Guard(Serve(hosts=("thl.example",)), Slept()), Slept(1.0))
+    app = application([watcher(Readings())], Serve(hosts=("thl.example",)), Slept(1.0))
     client = app.test_client()
     for path in ("/services/shop", "/api/services", "/metrics"):
         assert client.get(path, headers={"Host": host}).status_code == status
@@ -162,7 +161,7 @@ def test_names_that_are_not_this_servers_are_refused(host: str, status: int) -> 
 def test_unread_and_stuck_services_fail_the_probes() -> None:
     clock = Slept(1.0)
     watched = watcher(Readings(), None, clock)
-    client = create_app([watched], Guard(Serve(), clock), clock).test_client()
+    client = application([watched], Serve(), clock).test_client()
     assert (client.get("/healthz").status_code, client.get("/readyz").status_code) == (200, 503)
     assert "was not read yet" in client.get("/services/shop").text
     watched.read()

@@ -46,7 +46,7 @@ def test_history_survives_a_restart(tmp_path: Path) -> None:
     for minute in range(3):
         before.history.add(now + minute * 60, {PRODUCER: float(minute)}, {PRODUCER: minute})
     assert file is not None
-    file.append("comparison", "shop", Comparison(now, "target", "different", "shop.t: DIFFERENT").as_object())
+    file.append("comparison", "shop", Comparison(now, "target", "different").as_object())
     with settings.history.open("a") as torn:  # type: ignore[union-attr]
         torn.write('{"kind": "point", "service": "shop", "val')
     (after,), _ = watched([service()], settings, clock)
@@ -63,7 +63,7 @@ def test_file_is_rewritten_before_it_grows_beyond_its_bound(tmp_path: Path) -> N
     for number in range(7):
         assert file.full is (number > 5)
         file.append("point", "shop", Point(number * 60).as_object())
-    file.rewrite([("point", "shop", Point(360).as_object())])
+    file.rewrite(lambda: [("point", "shop", Point(360).as_object())])
     assert not file.full
     assert [value["at"] for _, _, value in file.read(0)] == [360]
     assert (tmp_path / "history").stat().st_mode & 0o077 == 0
