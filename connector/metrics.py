@@ -5,8 +5,11 @@ docs/metrics.md is generated from these declarations: `python -m connector.metri
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, start_http_server
@@ -137,6 +140,8 @@ catch_up_seconds = _gauge(
     "thl_catch_up_seconds",
     "Estimated seconds until the target has caught up, from the rates of the last 30 seconds; NaN: unknown or never",
 )
+relay_free = _gauge(_A, "thl_relay_free_bytes", "With relay.dir: bytes that the applier may still write to its disk")
+relay_size = _gauge(_A, "thl_relay_size_bytes", "With relay.dir: size of that disk in bytes")
 ignored_ddl = _counter(_A, "thl_ignored_ddl", "DDL statements without effect on rows, not applied", "command")
 verified_at = _gauge(_V, "thl_verified_seconds", "Unix time of the last comparison; 0: none yet")
 verified_tables = _gauge(_V, "thl_verified_tables", "Tables in the last comparison")
@@ -246,6 +251,20 @@ service_compared_at = _fact(
 service_compared_different = _fact(
     "thl_service_compared_different", "1 if the last comparison by `thl serve` found differences, else 0", "target"
 )
+
+
+def watch_relay(service: str, folder: Path) -> None:
+    """Let the metrics of the relay's disk be read whenever they are asked for."""
+    relay_free.labels(service).set_function(lambda: _disk(folder, free=True))
+    relay_size.labels(service).set_function(lambda: _disk(folder, free=False))
+
+
+def _disk(folder: Path, *, free: bool) -> float:
+    try:
+        found = shutil.disk_usage(folder)
+    except OSError:
+        return math.nan  # the applier itself finds the folder away
+    return found.free if free else found.total
 
 
 class OldNames(Collector):

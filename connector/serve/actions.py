@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from connector.errors import ConnectorError
 from connector.serve.answers import json_answer
 from connector.serve.guard import Guard, equal, new_secret
-from connector.serve.jobs import Action, Jobs
+from connector.serve.jobs import ButtonAction, Jobs
 from connector.serve.services import ServedService
 
 BEARER: Final = "Bearer "
@@ -89,9 +89,9 @@ def install(app: Flask, services: Mapping[str, ServedService], guard: Guard, job
         return json_answer({"jobs": [job.as_object() for job in jobs.of(name)]})
 
 
-def _action(name: str) -> Action:
+def _action(name: str) -> ButtonAction:
     try:
-        return Action(name)
+        return ButtonAction(name)
     except ValueError:
         abort(404, "there is no such action")
 

@@ -29,7 +29,7 @@ VERDICTS: Final = {0: "equal", 9: "different", 13: "not all compared"}  # of `th
 LEAVE: Final = 5.0  # seconds for a command to end with the server
 
 
-class Action(StrEnum):
+class ButtonAction(StrEnum):
     """What a button does."""
 
     OFFLINE = "offline"
@@ -56,7 +56,7 @@ class Job:
     """
 
     number: int
-    action: Action
+    action: ButtonAction
     service: str
     target: str
     words: tuple[str, ...]
@@ -71,7 +71,7 @@ class Job:
         """running, done, or how it ended."""
         if self.exit_code is None:
             return "running"
-        if self.action is Action.VERIFY and self.exit_code in VERDICTS:
+        if self.action is ButtonAction.VERIFY and self.exit_code in VERDICTS:
             return VERDICTS[self.exit_code]
         return "done" if self.exit_code == 0 else f"failed with exit code {self.exit_code}"
 
@@ -122,7 +122,7 @@ class Jobs:
         with self._lock:
             return [job for job in reversed(self._jobs) if job.service == service]
 
-    def start(self, service: ServedService, action: Action, given: Mapping[str, str], asked_from: str) -> Job:
+    def start(self, service: ServedService, action: ButtonAction, given: Mapping[str, str], asked_from: str) -> Job:
         """Start the command of a button.
 
         Args:
@@ -179,7 +179,7 @@ class Jobs:
                 while line := lines.readline(LINE):
                     job.output.append(line.rstrip("\n"))
         code = process.wait()
-        if job.action is Action.VERIFY and code in VERDICTS and "--table" not in job.words:
+        if job.action is ButtonAction.VERIFY and code in VERDICTS and "--table" not in job.words:
             self._compared(job.service, Comparison(self._clock.now() / 1e6, job.target, VERDICTS[code]))
         with self._lock:
             job.exit_code, job.ended = code, self._clock.now() / 1e6
@@ -192,7 +192,7 @@ class Jobs:
             self._jobs.remove(job)
 
 
-def command_of(action: Action, given: Mapping[str, str], asked_from: str) -> tuple[str, ...]:
+def command_of(action: ButtonAction, given: Mapping[str, str], asked_from: str) -> tuple[str, ...]:
     """Return the command line of a button. No field can become an option.
 
     Raises:
@@ -201,18 +201,18 @@ def command_of(action: Action, given: Mapping[str, str], asked_from: str) -> tup
     fields = {name: _checked(name, value) for name, value in given.items()}
     reason = f"{fields.get('reason') or 'no reason given'} (thl serve, {asked_from})"
     match action:
-        case Action.OFFLINE:
+        case ButtonAction.OFFLINE:
             return ("thl", "offline", f"--reason={reason}")
-        case Action.OFFLINE_PRODUCER:
+        case ButtonAction.OFFLINE_PRODUCER:
             return ("thl", "offline", "--producer", f"--reason={reason}")
-        case Action.HEARTBEAT:
+        case ButtonAction.HEARTBEAT:
             return ("thl", "heartbeat", "--", fields.get("name") or "serve")
-        case Action.LOAD:
+        case ButtonAction.LOAD:
             if not fields.get("table"):
                 raise ConfigError("load: no table is named", hint="schema.table, with * and ?")
             only = (f"--for-target={fields['for_target']}",) if fields.get("for_target") else ()
             return ("thl", "load", *only, "--", fields["table"])
-        case Action.VERIFY:
+        case ButtonAction.VERIFY:
             return ("thl", "verify", *(("--table", fields["table"]) if fields.get("table") else ()))
 
 

@@ -75,6 +75,18 @@ def test_host_not_of_this_machine_is_refused(host: str, port: int) -> None:
     assert "metrics.host" in raised.value.fields
 
 
+def test_disk_of_the_relay_is_read_when_it_is_asked_for(port: int, tmp_path: Path) -> None:
+    metrics.watch_relay("with a relay", tmp_path)
+    metrics.watch_relay("without", tmp_path / "none")
+    metrics.serve(Metrics(port=port))
+    found = dict(
+        line.rsplit(" ", 1) for line in scraped("127.0.0.1", port).splitlines() if line.startswith("thl_relay")
+    )
+    free, size = (float(found[f'thl_relay_{what}_bytes{{service="with a relay"}}']) for what in ("free", "size"))
+    assert 0 < free < size
+    assert found['thl_relay_free_bytes{service="without"}'] == "NaN"
+
+
 def test_old_names_off_serves_new_names_only(port: int, registered: list[metrics.OldNames]) -> None:
     metrics.serve(Metrics(port=port))
     assert "thl_behind_events" not in scraped("127.0.0.1", port)

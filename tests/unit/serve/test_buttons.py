@@ -14,7 +14,7 @@ from pydantic import SecretStr, ValidationError
 from connector.config.serve import Serve
 from connector.errors import ConfigError
 from connector.serve.guard import ATTEMPTS, Guard
-from connector.serve.jobs import KEPT, LINES, Action, Jobs, command_of
+from connector.serve.jobs import KEPT, LINES, ButtonAction, Jobs, command_of
 from connector.serve.watcher import Watcher
 from tests.support.clock import Slept
 from tests.support.producing import until
@@ -185,12 +185,12 @@ def test_programs_use_the_header(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["--config=/etc/shadow", "-h", "--set", "x; rm -rf /", "$(id)"])
 def test_no_field_becomes_an_option(value: str) -> None:
     for action, name in (
-        (Action.HEARTBEAT, "name"),
-        (Action.OFFLINE, "reason"),
-        (Action.OFFLINE_PRODUCER, "reason"),
-        (Action.LOAD, "table"),
-        (Action.LOAD, "for_target"),
-        (Action.VERIFY, "table"),
+        (ButtonAction.HEARTBEAT, "name"),
+        (ButtonAction.OFFLINE, "reason"),
+        (ButtonAction.OFFLINE_PRODUCER, "reason"),
+        (ButtonAction.LOAD, "table"),
+        (ButtonAction.LOAD, "for_target"),
+        (ButtonAction.VERIFY, "table"),
     ):
         try:
             words = command_of(action, {"table": "shop.t", name: value}, "127.0.0.1")
@@ -216,9 +216,9 @@ def test_wrong_fields_are_refused_with_the_reason(tmp_path: Path) -> None:
 
 def test_the_same_action_does_not_run_twice_at_once_and_ends_with_the_server(tmp_path: Path) -> None:
     jobs = Jobs((), Slept(1.0), lambda *_: None, program(tmp_path, "import time; time.sleep(600)"))
-    job = jobs.start(service(), Action.VERIFY, {}, "here")
+    job = jobs.start(service(), ButtonAction.VERIFY, {}, "here")
     with pytest.raises(ConfigError, match="is running"):
-        jobs.start(service(), Action.VERIFY, {}, "here")
+        jobs.start(service(), ButtonAction.VERIFY, {}, "here")
     assert job.state == "running"
     jobs.close()
     until(lambda: job.ended is not None)
@@ -229,7 +229,7 @@ def test_the_same_action_does_not_run_twice_at_once_and_ends_with_the_server(tmp
 def test_jobs_and_their_outputs_are_bounded(tmp_path: Path) -> None:
     jobs = Jobs((), Slept(1.0), lambda *_: None, program(tmp_path, "print('x' * 5000); print('y\\n' * 1000)"))
     for _ in range(KEPT + 3):
-        job = jobs.start(service(), Action.HEARTBEAT, {}, "here")
+        job = jobs.start(service(), ButtonAction.HEARTBEAT, {}, "here")
         until(lambda job=job: job.ended is not None)  # type: ignore[misc]
         assert len(job.output) == LINES
         assert max(map(len, job.output)) <= 500
@@ -241,7 +241,7 @@ def test_real_command_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "shop.yaml").write_text("service: shop\n")
     named = service()
     named = type(named)((type(named.targets[0])("target", named.config, tmp_path / "shop.yaml"),))
-    job = jobs.start(named, Action.HEARTBEAT, {}, "here")
+    job = jobs.start(named, ButtonAction.HEARTBEAT, {}, "here")
     until(lambda: job.ended is not None)
     assert job.exit_code == 2
     assert any("source.heartbeat_table names no table" in line for line in job.output)
