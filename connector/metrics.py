@@ -6,9 +6,11 @@ docs/metrics.md is generated from these declarations: `python -m connector.metri
 from __future__ import annotations
 
 import math
+import platform
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -70,8 +72,20 @@ def _fact(name: str, meaning: str, *labels: str) -> Declared:
     return DECLARED[-1]
 
 
+def _info(command: str, name: str, meaning: str, *labels: str) -> Gauge:
+    DECLARED.append(Declared(command, name, "gauge", labels, meaning))
+    return Gauge(name, meaning, labels)
+
+
 _P, _A, _V, _S = "thl produce", "thl apply", "thl verify --every", "thl serve"
 
+build_info = _info(
+    f"{_P}, {_A}, {_V}, {_S}",
+    "thl_build_info",
+    "1, with the versions of this program and of Python",
+    "version",
+    "python",
+)
 published_events = _counter(_P, "thl_published_events", "Events whose last fragment is committed to Kafka")
 published_rows = _counter(_P, "thl_published_rows", "Row changes of published events")
 published_bytes = _counter(_P, "thl_published_bytes", "Encoded bytes of published fragments")
@@ -139,6 +153,17 @@ catch_up_seconds = _gauge(
     _A,
     "thl_catch_up_seconds",
     "Estimated seconds until the target has caught up, from the rates of the last 30 seconds; NaN: unknown or never",
+)
+applied_table_rows = _counter(
+    _A,
+    "thl_applied_table_rows",
+    "Row changes of committed events by table, by its name in the log; of tables beyond metrics.tables, with empty "
+    "names, together",
+    "schema",
+    "table",
+)
+applied_table_bytes = _counter(
+    _A, "thl_applied_table_bytes", "Bytes of the net row images of the same, before their conversion", "schema", "table"
 )
 relay_free = _gauge(_A, "thl_relay_free_bytes", "With relay.dir: bytes that the applier may still write to its disk")
 relay_size = _gauge(_A, "thl_relay_size_bytes", "With relay.dir: size of that disk in bytes")
@@ -253,6 +278,51 @@ service_compared_different = _fact(
 )
 
 
+class TableCounts:
+    """Counts rows and bytes by table, of a bounded number of tables: those that come first; all others together.
+
+    Args:
+        service: name of the service.
+        most: number of tables with names; 0: nothing is counted. None: as `metrics.tables` of `serve` says.
+    """
+
+    def __init__(self, service: str, most: int | None = None) -> None:
+        self._service = service
+        self._most = most
+        self._counters: dict[tuple[str, str], tuple[Counter, Counter]] = {}
+
+    def add(self, schema: str, table: str, rows: int, size: int) -> None:
+        """Count row changes of a table, and the bytes of their images."""
+        most = _served.tables if self._most is None else self._most
+        if not most:
+            return
+        name = (schema, table)
+        found = self._counters.get(name)
+        if found is None:
+            name = name if len(self._counters) < most else ("", "")
+            labels = (self._service, *name)
+            found = applied_table_rows.labels(*labels), applied_table_bytes.labels(*labels)
+            if name != ("", ""):
+                self._counters[name] = found
+        found[0].inc(rows)
+        found[1].inc(size)
+
+
+@dataclass(slots=True)
+class _Served:
+    """The settings of the metrics server; without one no table is counted."""
+
+    tables: int = 0
+
+
+_served: Final = _Served()
+
+
+def set_build_info() -> None:
+    """Set the versions of this program and of Python."""
+    build_info.labels(version("thl-connector"), platform.python_version()).set(1)
+
+
 def watch_relay(service: str, folder: Path) -> None:
     """Let the metrics of the relay's disk be read whenever they are asked for."""
     relay_free.labels(service).set_function(lambda: _disk(folder, free=True))
@@ -297,6 +367,8 @@ def serve(metrics: Metrics) -> None:
     """
     if not metrics.port:
         return
+    _served.tables = metrics.tables
+    set_build_info()
     if metrics.old_names:
         REGISTRY.register(OldNames())
     try:

@@ -37,6 +37,12 @@ class Metrics(Section):
         description="Address on which the metrics server listens; 0.0.0.0 or ::, all interfaces. It has neither TLS "
         "nor authentication.",
     )
+    tables: int = Field(
+        100,
+        ge=0,
+        le=10_000,
+        description="Tables that have metrics of their own; of later ones there is the sum. 0: no metrics of tables.",
+    )
     old_names: bool = Field(
         False, description="Also serve renamed metrics under their old names, which docs/metrics.md lists."
     )

@@ -59,6 +59,8 @@ def registry_of(watchers: Iterable[Watcher]) -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(ServiceMetrics(watchers))
     ProcessCollector(registry=registry)
+    metrics.set_build_info()
+    registry.register(metrics.build_info)
     return registry
 
 

@@ -126,7 +126,7 @@ def test_prometheus_scrapes_the_processes_of_the_set(services: dict[str, Any]) -
         assert job["job_name"] == f"thl-{name}"
         serves = name == "serve"
         section = config.serve if serves else config.metrics
-        assert (section.port, section.host) == (int(port), "0.0.0.0")
+        assert (section.port, section.host) == (int(port), "0.0.0.0")  # noqa: S104
         assert not serves or name in config.serve.hosts
 
 

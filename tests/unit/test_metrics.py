@@ -75,6 +75,24 @@ def test_host_not_of_this_machine_is_refused(host: str, port: int) -> None:
     assert "metrics.host" in raised.value.fields
 
 
+def test_number_of_tables_with_names_is_bounded() -> None:
+    counts = metrics.TableCounts("bounded", most=2)
+    for table in ("a", "b", "c", "d", "a"):
+        counts.add("shop", table, 1, 10)
+    found = {
+        (sample.labels["schema"], sample.labels["table"]): sample.value
+        for family in metrics.applied_table_bytes.collect()
+        for sample in family.samples
+        if sample.name.endswith("_total") and sample.labels["service"] == "bounded"
+    }
+    assert found == {("shop", "a"): 20, ("shop", "b"): 10, ("", ""): 20}
+
+
+def test_build_info_has_the_versions(port: int) -> None:
+    metrics.serve(Metrics(port=port))
+    assert 'thl_build_info{python="3.' in scraped("127.0.0.1", port)
+
+
 def test_disk_of_the_relay_is_read_when_it_is_asked_for(port: int, tmp_path: Path) -> None:
     metrics.watch_relay("with a relay", tmp_path)
     metrics.watch_relay("without", tmp_path / "none")
