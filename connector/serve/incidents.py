@@ -8,6 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 MOST: Final = 50
+# Begin of a problem that `thl status` finds in the numbers → its remedy.
+_REMEDIES: Final = {
+    "there is no log": "thl check says whether all is set up",
+    "no producer reads": "start `thl produce`; the last line and the exit code of the one before tell why it ended",
+    "no applier has": "the last line and the exit code of the one before tell why it ended",
+    "the producer is": "thl info --source shows how far it has read; docs/performance.md has its rates",
+    "the applier is": "wait until it has caught up; target.writers gives it several connections",
+    "the source may purge": "set binlog_expire_logs_seconds higher on the source, or start `thl archive`",
+    "no round of a load begins": "thl load --status has the remedy",
+    "Kafka no longer has": "begin the target again with a load, and keep events longer: retention.ms of the topic",
+    "table may differ": "thl verify --repair",
+    "table is not applied": "correct the target, then thl load TABLE",
+    "table is being loaded": "thl load --status shows how far it is",
+}
 _NUMBERS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -37,6 +51,11 @@ class Incident:
             "last": self.last / 1e6,
             "present": self.present,
         }
+
+
+def remedy_of(problem: str) -> str:
+    """Return the remedy of a problem that `thl status` finds in the numbers; "" if none is known."""
+    return next((remedy for begin, remedy in _REMEDIES.items() if problem.startswith(begin)), "")
 
 
 class Incidents:

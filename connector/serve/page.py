@@ -22,7 +22,7 @@ from connector.serve.charts import LagChart, lag_chart, short
 from connector.serve.history import PRODUCER, target_key
 from connector.serve.objects import Health, health_of, service_object, summary
 from connector.serve.watcher import Watcher
-from connector.status.report import ServiceState
+from connector.status.report import ApplierStatus, ProducerStatus, ServiceState
 
 HOURS: Final = (1, 6, 24)
 WORDS: Final = {
@@ -105,7 +105,7 @@ def service_page(watcher: Watcher, clock: Clock, hours: float) -> dict[str, Any]
     found = service_object(watcher)
     health = health_of(watcher)
     reading = watcher.newest
-    now = clock.now() / 1e6
+    now, limit = clock.now() / 1e6, watcher.limits.seconds_behind
     if reading is None:
         return {"one": found, "health": health, "words": WORDS[health], "read": False}
     facts = {
@@ -121,8 +121,8 @@ def service_page(watcher: Watcher, clock: Clock, hours: float) -> dict[str, Any]
         "stale": watcher.is_stale(reading),
         "facts": facts,
         "tones": {
-            "producer": tone(reading.producer.state),
-            **{target_key(name): tone(target.applier.state) for name, target in reading.targets.items()},
+            "producer": tone(reading.producer, limit),
+            **{target_key(name): tone(target.applier, limit) for name, target in reading.targets.items()},
         },
         "tables": list(_tables(found["targets"])),
         "charts": list(_charts(watcher, now, hours)),
@@ -130,9 +130,11 @@ def service_page(watcher: Watcher, clock: Clock, hours: float) -> dict[str, Any]
     }
 
 
-def tone(state: ServiceState) -> str:
-    """Return the class of a state, which always has its words beside it."""
-    return "good" if state in GOOD else "bad" if state in BAD else "attention"
+def tone(end: ProducerStatus | ApplierStatus, limit: float) -> str:
+    """Return the class of an end's state, which always has its words beside it; `limit`: seconds of lag."""
+    if end.state in BAD:
+        return "bad"
+    return "good" if end.state in GOOD and (end.seconds_behind or 0) <= limit else "attention"
 
 
 def _worst_lag(watcher: Watcher) -> float | None:

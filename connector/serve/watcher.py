@@ -15,7 +15,7 @@ from connector.errors import ConnectorError
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.newest_load import NewestLoad
 from connector.serve.history import PRODUCER, LagHistory, target_key
-from connector.serve.incidents import Incident, Incidents
+from connector.serve.incidents import Incident, Incidents, remedy_of
 from connector.serve.services import ServedService
 from connector.status.catch_up import CatchUp, Estimate, Sample
 from connector.status.collect import Observation, observe
@@ -146,7 +146,7 @@ class Watcher:
         self._settings = settings
         self._clock = clock
         self._read = read
-        self._limits = LagLimits(settings.max_behind, settings.min_purge)
+        self.limits = LagLimits(settings.max_behind, settings.min_purge)
         self._estimates = {target.name: CatchUp() for target in service.targets}
         self._incidents = Incidents()
         self._newest: Reading | None = None
@@ -190,14 +190,14 @@ class Watcher:
         remedies: dict[str, str] = {}
         for target in self.service.targets:
             ends = frozenset(End) if not targets else frozenset({End.TARGET})
-            found = self._read(target.config, self._limits, self._clock, ends=ends, measure=False)
+            found = self._read(target.config, self.limits, self._clock, ends=ends, measure=False)
             targets[target.name] = TargetReading(found, self._estimate(target.name, found))
             for problem in found.status.problems:
                 if problem in problems:
                     continue  # of the log, which each target's reading has
                 text = problem if len(targets) == 1 else f"target {target.name}: {problem}"
                 problems.append(text)
-                if remedy := found.remedies.get(problem):
+                if remedy := found.remedies.get(problem) or remedy_of(problem):
                     remedies[text] = remedy
         first = targets[self.service.targets[0].name].observation
         reading = Reading(

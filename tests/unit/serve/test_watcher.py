@@ -28,6 +28,7 @@ def test_problem_keeps_its_begin_and_is_shown_when_it_is_over() -> None:
     by_text = {incident.text: incident for incident in watched.incidents}
     behind = by_text["the producer is 190 s behind (99 events)"]
     assert (behind.present, behind.since) == (True, began)
+    assert behind.remedy.startswith("thl info --source")
     source = by_text["the source does not answer [host=mysql.example]"]
     assert (source.present, source.last, source.remedy) == (False, began, "start MySQL, or correct source.host")
 
