@@ -45,6 +45,7 @@ class _Found:
     """The answers of the servers, and the problems of those that did not answer."""
 
     problems: list[str] = field(default_factory=list)
+    remedies: dict[str, str] = field(default_factory=dict)
     control: ControlState | None = None
     position: PositionRecord | None = None
     stored: LogEnds = field(default_factory=LogEnds)
@@ -63,6 +64,27 @@ class _Found:
             yield
         except ConnectorError as error:
             self.problems.append(error.located)
+            if error.hint:
+                self.remedies[error.located] = error.hint
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A status with what it was computed from.
+
+    Args:
+        status: the status.
+        control, position, target: the answers of Kafka and of the target; None: none, or nothing was applied.
+        ends: the ends of the log.
+        remedies: problem of the status → its remedy, where the server's error has one.
+    """
+
+    status: Status
+    control: ControlState | None
+    position: PositionRecord | None
+    ends: LogEnds
+    target: TargetRow | None
+    remedies: Mapping[str, str]
 
 
 def collect(
@@ -78,6 +100,23 @@ def collect(
 
     Returns:
         The status; a server that does not answer is a problem in it.
+    """
+    return observe(config, limits, clock, ends=ends).status
+
+
+def observe(
+    config: Config,
+    limits: LagLimits,
+    clock: Clock | None = None,
+    *,
+    ends: frozenset[End] = frozenset(End),
+    measure: bool = True,
+) -> Observation:
+    """Read the status of a service, and keep what it was computed from.
+
+    Args:
+        config, limits, clock, ends: as of `collect`.
+        measure: watch a target that lags for up to `PATIENCE` seconds to estimate when it has caught up.
     """
     clock = clock or SystemClock()
     now = clock.now()
@@ -98,10 +137,11 @@ def collect(
         loads=_newest_loads(found.control),
         trapped=found.control.trapped if found.control else (),
     )
-    if applier.events_behind and found.target is not None:
+    if measure and applier.events_behind and found.target is not None:
         applier = replace(applier, catch_up_seconds=_catch_up(config, found.target, found.stored, clock))
     problems = (*found.problems, *problems_of(producer, applier, limits))
-    return Status(config.service, producer, applier, problems, ends)
+    status = Status(config.service, producer, applier, problems, ends)
+    return Observation(status, found.control, found.position, found.stored, found.target, found.remedies)
 
 
 def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:

@@ -42,6 +42,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pyspark": ("connector/spark/*", "spark_apps/*"),
     "rocksdict": ("connector/records/*",),
     "psycopg": ("connector/targets/postgres/*", *OUTSIDE),
+    "werkzeug": ("connector/serve/*",),
+    "flask": ("connector/serve/*",),
+    "waitress": ("connector/serve/server.py",),
     "sqlite3": ("connector/targets/sqlite/*", *OUTSIDE),
 }
 ENVIRONMENT = ("connector/config/loading.py", "connector/cli.py", "connector/commands/*", "connector/failpoints.py",

@@ -218,6 +218,27 @@ def test_the_position_metric_is_set_before_the_first_commit() -> None:
     assert REGISTRY.get_sample_value("thl_applied_seqno", {"service": "shop"}) == 1
 
 
+@pytest.mark.parametrize("stage_bytes", [1, 1 << 20])
+def test_rows_and_bytes_of_committed_events_are_counted_by_table(
+    monkeypatch: pytest.MonkeyPatch, stage_bytes: int
+) -> None:
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", stage_bytes)
+    monkeypatch.setattr(metrics, "_served", metrics._Served(tables=100))
+
+    def counted(what: str, table: str) -> float:
+        labels = {"service": "shop", "schema": "shop", "table": table}
+        return REGISTRY.get_sample_value(f"thl_applied_table_{what}_total", labels) or 0.0
+
+    before = {one: counted("rows", one) for one in ("orders", "items")}
+    size = counted("bytes", "orders")
+    rig = Rig(MemoryTarget(), history([0], 0))
+    rig.accept(table(log(record(0, [insert(1, 2), insert(3, table="items")]), record(1, [insert(4)], last_frag=False))))
+    again = [marker(2, 1, 0, log_id=LOG_ID), record(1, [insert(4)], epoch=2)]  # the first attempt does not count
+    rig.accept(table([encoded(one) for one in again], offset=3))
+    assert {one: counted("rows", one) - before[one] for one in before} == {"orders": 3, "items": 1}
+    assert counted("bytes", "orders") > size
+
+
 def test_an_unfinished_event_is_invisible_and_read_again_from_its_first_fragment() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 2))
