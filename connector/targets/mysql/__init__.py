@@ -2,7 +2,10 @@
 
 - `kind`: opens and checks the target.
 - `target`: the target itself.
+- `claim`: the claim of a target.
 - `fence`: ends the session of an older applier.
+- `open_transaction`: the transaction of the next commit.
+- `pending_ddl`: the DDL of the next commit that is not executed yet.
 - `once`: executes DDL exactly once.
 - `ddl`: DDL operations as statements.
 - `source_ddl`: the statements of the source as it executed them.
@@ -11,7 +14,7 @@
 - `partial_rows`: rows of which the log has only some columns.
 - `literals`: single values as literals.
 - `marks`: the keys that were written since a table's load began.
-- `commit_statements`: the statements of a commit that write the bookkeeping.
+- `auxiliary_ddl`: indexes by which rows are found, and tables of marks.
 - `bookkeeping`: the database `thl`.
 - `signal_table`: the session for the signal tables.
 - `dictionary`: the tables that the server has, for DDL by hand.
