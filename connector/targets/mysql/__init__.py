@@ -10,8 +10,13 @@
 - `ddl`: DDL operations as statements.
 - `source_ddl`: the statements of the source as it executed them.
 - `table_facts`: what a table does with rows by itself.
-- `rows`: applies row changes, and names the rows that a change does not find.
-- `partial_rows`: rows of which the log has only some columns.
+- `rows`: applies the row changes of a table.
+- `keyed_rows`: whole rows of tables with a key.
+- `keyless_rows`: rows of tables without a key.
+- `partial_updates`: rows of which the log has only some columns, changed in place.
+- `partial_rows`: the same in a temporary table, where unique values may swap.
+- `older_rows`: rows that a table had before its load began.
+- `table_statements`: runs statements about one table; its errors name rows.
 - `literals`: single values as literals.
 - `marks`: the keys that were written since a table's load began.
 - `auxiliary_ddl`: indexes by which rows are found, and tables of marks.
