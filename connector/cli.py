@@ -25,8 +25,10 @@ GROUPS: Final = {  # by what one wants to do
         "tail": ("connector.commands.tail:tail", "Print events as they arrive in the log."),
         "info": ("connector.commands.info:info", "Print what the log contains."),
         "index": ("connector.commands.index:index", "Print the offsets of the log's events."),
+        "trace": ("connector.commands.trace:trace", "Print when an event was committed, published and applied."),
         "trapped": ("connector.commands.trapped:trapped", "List events that the source does not have (errant)."),
         "verify": ("connector.commands.verify:verify", "Compare the tables of source and target."),
+        "support-bundle": ("connector.commands.support_bundle:support_bundle", "Write an archive for who helps you."),
     },
     "Steer": {
         "offline": ("connector.commands.offline:offline", "Ask the applier or the producer to go offline."),

@@ -13,10 +13,12 @@
 - `undo`: takes a target back to an earlier event.
 - `status`: prints how far producer and applier are.
 - `verify`: compares source and target.
+- `support_bundle`: writes an archive for who helps.
 - `list`: prints events of the log.
 - `tail`: prints events as the log grows.
 - `info`: prints what the log contains.
 - `index`: prints the offsets of the log's events.
+- `trace`: prints the times of one event.
 - `trapped`: lists events that the source does not have.
 - `acls`: prints the access rules of the topics.
 - `binlog`: prints binary log files.

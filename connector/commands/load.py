@@ -68,10 +68,9 @@ def load(
 ) -> None:
     """Load tables of the source, named by patterns (`schema.table`, with `*` and `?`), while replication goes on.
 
-    The producer reads them in rounds of about a second, and publishes their rows among the transactions. A target
-    takes a table as not whole from the beginning of its load to its end. Without a producer the request waits for one.
-    An applier that stands stopped at an event of such a table goes on without the table when it is started, until the
-    load begins.
+    The producer reads them in rounds of about a second, and publishes their rows among the transactions. Until
+    its load ends, the target treats the table as incomplete. Without a producer the request waits for one. An applier
+    that stands stopped at an event of such a table goes on without the table when it is started, until the load begins.
     """
     from connector.clock import SystemClock
     from connector.errors import ConfigError, escaped
@@ -90,7 +89,7 @@ def load(
         raise ConfigError("--dry-run asks for nothing: not with --cancel or --wait")
     _check_ids(targets)
     with LogReader(config, high_watermark=True) as reader:
-        control = reader.control()
+        control = reader.control(may_lack=True)
     if status:
         _show(config, control, tables, as_json=as_json)
         return
@@ -206,29 +205,21 @@ def _show_estimate(config: Config, control: ControlState, patterns: Sequence[str
     from connector.errors import PreflightError, escaped
     from connector.log.epochs.loads import outstanding
     from connector.mysql.snapshot.estimate import estimate_load
-    from connector.mysql.snapshot.loadable import Purpose, unloadable
+    from connector.mysql.snapshot.loadable import Purpose
 
     filter, tables = _captured(config, control)
     named: list[TableName] = []
-    refused: dict[str, str] = {}
+    unknown: dict[str, str] = {}  # patterns that name no table
     for pattern in patterns:
         try:
             named += _matching([pattern], [one.name for one in tables], *NOT_CAPTURED, filter)
         except PreflightError as error:
-            refused[pattern] = f"{error.located}: {error.hint}"
-    together = _together(filter, tables, named)
-    kept_out = unloadable([one for group in together.values() for one in group], filter, Purpose.AGAIN)
-    loaded: list[TableName] = []
-    for published, group in together.items():
-        if published in kept_out:
-            refusal = kept_out[published].error
-            refused |= {str(one.name): f"{refusal.located}: {refusal.hint}" for one in group}
-        else:
-            loaded += [one.name for one in group]
-    estimate = estimate_load(config.source, filter, SystemClock(), loaded)
-    estimate = replace(estimate, refused={**refused, **estimate.refused})
+            unknown[pattern] = f"{error.located}: {error.hint}"
+    asked = [one.name for group in _together(filter, tables, named).values() for one in group]
+    estimate = estimate_load(config.source, filter, SystemClock(), Purpose.AGAIN, asked)
+    estimate = replace(estimate, refused={**unknown, **estimate.refused})
     under_way = [one.table for one, _ in outstanding(control.load_requests.values(), control.loads, control.trapped)]
-    again = [str(name) for name in loaded if name in under_way]
+    again = [str(each.name) for each in estimate.tables if each.name in under_way]
     if as_json:
         click.echo(json.dumps({**estimate.as_object(), "under_way": again}, indent=2))
     else:

@@ -14,8 +14,8 @@ from connector.config.target_url import TargetUrl
 MetadataColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 
-_NAMES: Final = {"sqlite": "SQLite", "mysql": "MySQL", "mariadb": "MariaDB"}
-"""Targets of one writer, whose tables get no secondary indexes, by their scheme."""
+SINGLE_WRITER_TARGETS: Final = {"sqlite": "SQLite", "mysql": "MySQL", "mariadb": "MariaDB"}
+"""Targets of one writer, without `target.indexes`, by their scheme."""
 
 TARGET_ID: Final = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?"
 TargetId = Annotated[str, Field(pattern=f"^(?:{TARGET_ID})?$")]
@@ -173,15 +173,18 @@ class Target(Section):
     @model_validator(mode="after")
     def _indexes_need_postgresql(self) -> Target:
         scheme = self._scheme
-        if self.indexes != "none" and scheme in _NAMES:
-            raise ValueError(f"indexes: a {_NAMES[scheme]} target has no secondary indexes: only none is possible")
+        if self.indexes != "none" and scheme in SINGLE_WRITER_TARGETS:
+            name = SINGLE_WRITER_TARGETS[scheme]
+            others = "no secondary indexes" if scheme == "sqlite" else "the source's with target.definitions=source"
+            raise ValueError(f"target.indexes is for PostgreSQL only; a {name} target has {others}")
         return self
 
     @model_validator(mode="after")
     def _writers_need_postgresql(self) -> Target:
         scheme = self._scheme
-        if self.writers > 1 and scheme in _NAMES:
-            raise ValueError(f"writers: {_NAMES[scheme]} has one writer: only 1 is possible")
+        if self.writers > 1 and scheme in SINGLE_WRITER_TARGETS:
+            name = SINGLE_WRITER_TARGETS[scheme]
+            raise ValueError(f"target.writers > 1 is for PostgreSQL only; a {name} target has one writer")
         return self
 
     @property

@@ -7,6 +7,7 @@ that Python's parser of URLs refuses.
 from __future__ import annotations
 
 import re
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, cast
@@ -136,6 +137,20 @@ def mysql_address(url: str) -> MySqlAddress:
         raise _malformed(f"has an unknown ssl_mode: it is one of {', '.join(_TLS_MODES)}")
     user, password = unquote(parts.username), unquote(parts.password or "")
     return MySqlAddress(host, port, user, password, cast(TlsMode, tls), authority)
+
+
+def tls_attempts(address: MySqlAddress) -> list[ssl.SSLContext | None]:
+    """The ways to connect to a MySQL or MariaDB, in the order in which they are tried; None: without TLS.
+
+    The next one is tried if the server offers no TLS, which it says before anything secret is sent.
+    """
+    if address.tls == "disabled":
+        return [None]
+    context = ssl.create_default_context(cafile=address.authority)
+    context.check_hostname = address.tls == "verify_identity"
+    if not address.tls.startswith("verify"):
+        context.verify_mode = ssl.CERT_NONE
+    return [context, None] if address.tls == "preferred" else [context]
 
 
 def _malformed(what: str) -> ConfigError:

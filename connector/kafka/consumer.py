@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConnectorError
@@ -25,12 +32,13 @@ _MISSING: Final = frozenset((KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OU
 
 
 class KafkaMessage(NamedTuple):
-    """A message as Kafka returns it; `value` is None for a tombstone."""
+    """A message as Kafka returns it; `value` is None for a tombstone, `timestamp` is (type, ms since 1970 UTC)."""
 
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
+    timestamp: tuple[int, int] = (TIMESTAMP_NOT_AVAILABLE, 0)
 
 
 class PartitionEnd(NamedTuple):
@@ -252,7 +260,7 @@ class KafkaConsumer:
     def _converted(self, received: Message) -> KafkaMessage | PartitionEnd | None:
         partition, offset, error = received.partition() or 0, received.offset() or 0, received.error()
         if error is None:
-            return KafkaMessage(partition, offset, received.key(), received.value())
+            return KafkaMessage(partition, offset, received.key(), received.value(), received.timestamp())
         if error.code() == KafkaError._PARTITION_EOF:
             return PartitionEnd(partition, offset)
         if error.retriable():

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
+
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
 from connector.config.model import Config
 from connector.errors import LogDamaged
@@ -24,6 +26,17 @@ from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound
 
 PROBE_BYTES: Final = 64 << 10  # of a fetch; a broker always sends at least one batch
+
+
+class MessageTime(NamedTuple):
+    """The time of a message, µs since 1970 UTC.
+
+    It is the broker's, of the time when it appended the message, where the topic has `message.timestamp.type`
+    LogAppendTime; else the producer's, of the time when it sent it.
+    """
+
+    at: int
+    by_broker: bool
 
 
 class LogReader:
@@ -82,9 +95,16 @@ class LogReader:
         if self._ends_of is not self._consumer:
             self._ends_of.close()
 
-    def control(self) -> ControlState:
-        """The content of the control topic."""
+    def control(self, *, may_lack: bool = False) -> ControlState:
+        """The content of the control topic.
+
+        Args:
+            may_lack: true: that of an empty topic if there is none. Not for a producer: brokers may not know a new
+                topic for a moment, and it would begin a second log.
+        """
         topic = self._config.control_topic
+        if may_lack and not self.partitions(topic):
+            return control_state(())
         low, high = self._ends(topic, 0)
         return control_state((message.key or b"", message.value) for message in self._between(topic, 0, low, high))
 
@@ -162,6 +182,14 @@ class LogReader:
         with closing(self._between(self._config.topic, partition, start, end)) as messages:
             for message in messages:
                 yield message.offset, _value(message, self._config.topic)
+
+    def published_at(self, partition: int, offset: int) -> MessageTime:
+        """The time of a message of the event topic."""
+        with closing(self._between(self._config.topic, partition, offset, offset + 1)) as messages:
+            for message in messages:
+                kind, milliseconds = message.timestamp
+                return MessageTime(milliseconds * 1000, by_broker=kind == TIMESTAMP_LOG_APPEND_TIME)
+        raise LogDamaged("there is no message", topic=self._config.topic, partition=partition, offset=offset)
 
     def first(self, partition: int, start: int, end: int) -> tuple[int, bytes] | None:
         """The first of `fragments`; None if there is none."""

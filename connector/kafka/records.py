@@ -34,6 +34,7 @@ EPOCH_KEY: Final = b"epoch:"
 OFFLINE_KEY: Final = b"offline"
 LOAD_REQUEST_KEY: Final = b"load-request:"
 LOAD_KEY: Final = b"load:"
+LOAD_IDENTITY: Final = "key"  # of a load, as it is stored
 TABLES_KEY: Final = b"tables"
 TABLE_KEY: Final = b"table:"
 SCHEMA_KEY: Final = b"schema:"
@@ -117,7 +118,8 @@ def _read_request(key: bytes, value: bytes) -> LoadRequest:
 
 
 def _read_load(key: bytes, found: Mapping[str, Any]) -> TableLoad:
-    known = _known(TableLoad, found) | {"state": LoadState(found["state"]), "key": tuple(found["key"])}
+    known = _known(TableLoad, found) | {"state": LoadState(found["state"])}
+    known["load_identity"] = tuple(found[LOAD_IDENTITY])
     known["after"] = None if found["after"] is None else tuple(found["after"])
     known["targets"] = tuple(found.get("targets", ()))
     return checked.record(TableLoad(table=_table_of(key, LOAD_KEY), **known))
@@ -129,7 +131,10 @@ def _table_of(key: bytes, prefix: bytes) -> TableName:
 
 
 def _of_load(record: LoadRequest | TableLoad) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__slots__ if name != "table"}
+    fields = {name: getattr(record, name) for name in record.__slots__ if name != "table"}
+    if isinstance(record, TableLoad):
+        fields[LOAD_IDENTITY] = fields.pop("load_identity")
+    return fields
 
 
 def offline_request(value: bytes) -> OfflineRequest:

@@ -57,10 +57,10 @@ def begin_initial_load(online: Online, snapshot: SourceSnapshot, now: int, stop:
     for number, (name, table) in enumerate(_defined_first(snapshot.tables)):
         if stop.is_set():
             raise Stopped
-        joins = table.published in loads
+        shares_begin = table.published in loads
         load = loads.setdefault(table.published, new_load())
         request = LoadRequest(table=name, load=load, asked_at=now + number, asked_by=INITIAL, published=table.published)
-        states[name] = begin_table(events, request, table, now, [request], joins=joins)
+        states[name] = begin_table(events, request, table, now, [request], shares_begin=shares_begin)
         requests[name] = request
     given_up: Work = []
     for name, state in online.control.loads.items():
@@ -85,7 +85,7 @@ def begin_table(
     now: int,
     more: Work | None = None,
     *,
-    joins: bool = False,
+    shares_begin: bool = False,
 ) -> TableLoad:
     """Publish the beginning of a table's load.
 
@@ -95,7 +95,7 @@ def begin_table(
         table: the table.
         now: µs since 1970 UTC.
         more: records that are written with the event.
-        joins: the load has begun with another table that is published under the same name: there is no event.
+        shares_begin: the load has begun with another table that is published under the same name: there is no event.
 
     Returns:
         The state of the load, which is written with the event.
@@ -104,7 +104,7 @@ def begin_table(
         table=request.table,
         load=request.load,
         state=LoadState.LOADING,
-        key=table.key,
+        load_identity=table.load_identity,
         estimate=table.estimate,
         began_at=now,
         at=now,
@@ -113,7 +113,7 @@ def begin_table(
         targets=request.targets,
     )
     records: Work = [*(more or []), state]
-    if joins:
+    if shares_begin:
         events.online.publisher.put(records)
     else:
         event = LoadEvent(request.load, Part.BEGIN, table.published, request.targets)

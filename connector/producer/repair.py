@@ -28,8 +28,8 @@ def begin_repair(request: LoadRequest, table: OpenedTable, now: int) -> TableLoa
     Raises:
         SourceChanged: the table has another key than that of the request.
     """
-    if request.key_columns != table.key[1:]:
-        raise SourceChanged(KEY_CHANGED, table=request.table, key=", ".join(table.key[1:]))
+    if request.key_columns != table.key_columns:
+        raise SourceChanged(KEY_CHANGED, table=request.table, key=", ".join(table.key_columns))
     return replace(TableLoad.of(request, now), targets=request.targets)
 
 

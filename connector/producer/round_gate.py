@@ -15,10 +15,10 @@ from connector import metrics
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConnectorError
+from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.log.epochs.loads import LoadRequest, TableLoad
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
-from connector.mysql.snapshot.load_pause import LoadPause, PauseCause
 from connector.producer.sources.source import EventSource
 
 LOG: Final = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class RoundGate:
         self._telling = False  # the pause is logged, its end is not
 
     def admitted(self, loads: Sequence[Load]) -> list[Load]:
-        """The loads of which a round may begin, so far as the source is not asked; none: not now."""
+        """Loads that no local wait holds back; `opens` then asks the source."""
         now = self._clock.monotonic()
         if now < self._not_before:
             return []

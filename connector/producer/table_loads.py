@@ -19,7 +19,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Final
 
@@ -30,26 +30,39 @@ from connector.errors import BrokerUnavailable, ConnectorError, Fenced, SourceCh
 from connector.kafka.requests import new_load
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
+from connector.log.epochs.load_pause import stream_behind
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, outstanding
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import PositionRecord
-from connector.mysql.snapshot.load_pause import is_behind
 from connector.producer.going_online import Online
 from connector.producer.initial_load import begin_table
 from connector.producer.open_round import OpenRound
 from connector.producer.publish.queue import Work
 from connector.producer.repair import begin_repair, end_repair
 from connector.producer.round_events import RoundEvents
-from connector.producer.round_gate import RoundGate
+from connector.producer.round_gate import Load, RoundGate
 from connector.producer.sources.source import EventSource, OpenedTable, Round
 
 LOG: Final = logging.getLogger(__name__)
 TABLES_OF_A_ROUND: Final = 20
 SPOILED_ROUNDS: Final = 3  # after which a round gets a lock
 REASON_CHARACTERS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A round that was not opened.
+
+    Args:
+        reason: why not.
+        patient: wait the longer for the next attempt, the more often.
+    """
+
+    reason: str
+    patient: bool = False
 
 
 class TableLoads:
@@ -134,7 +147,7 @@ class TableLoads:
         if online.encoder.open:
             return
         if self._round is None:
-            self._open(online)
+            self._begin_round(online)
         if self._round is not None and self._round.reached:
             opened, self._round = self._round, None
             try:
@@ -179,7 +192,7 @@ class TableLoads:
             online.publisher.put([self._changed(state)])
             self.abandon()
 
-    def _open(self, online: Online) -> None:
+    def _begin_round(self, online: Online) -> None:
         ready = self._gate.admitted(self._outstanding())
         ready.sort(key=lambda one: not one[0].keys)  # repairs, which are small, need not wait for loads
         waiting = ready[: self._together]
@@ -189,33 +202,39 @@ class TableLoads:
         online.publisher.resume()
         if not self._gate.opens(position, online.publisher.newest_commit):
             return
-        patient = False
+        found = self._open(online, position, waiting)
+        if isinstance(found, Refused):
+            self._gate.refused(found.reason, patient=found.patient)
+        else:
+            self._round = found
+            self._gate.begun()
+
+    def _open(self, online: Online, position: PositionRecord, waiting: Sequence[Load]) -> OpenRound | Refused:
         try:
-            self._round, why = self._opened(online, position, waiting)
+            return self._open_at(online, position, waiting)
         except (SourceChanged, SourceUnavailable) as error:
-            why = error.located
             if isinstance(table := error.where.get("table"), TableName):
                 self._gate.postpone(table)
-            else:
-                self._spoiled_rounds = 0  # the lock may not be had
-                patient = True
+                return Refused(error.located)
+            self._spoiled_rounds = 0  # the lock may not be had
+            return Refused(error.located, patient=True)
         except ConnectorError as error:
-            why = error.located
             if self._spoiled_rounds >= SPOILED_ROUNDS:
                 self._spoiled_rounds = 0  # the lock is not permitted
             elif len(waiting) == 1:
                 self._stop_load(online, *waiting[0], error)
             # With several tables it is not known which one cannot be loaded.
             self._together = 1 if len(waiting) > 1 else TABLES_OF_A_ROUND
-        if self._round is None:
-            self._gate.refused(why, patient=patient)
-        else:
-            self._gate.begun()
+            return Refused(error.located)
 
-    def _opened(
-        self, online: Online, position: PositionRecord, waiting: Sequence[tuple[LoadRequest, TableLoad | None]]
-    ) -> tuple[OpenRound | None, str]:
-        """Open a round; None if the stream is too far from it, and why."""
+    def _open_at(self, online: Online, position: PositionRecord, waiting: Sequence[Load]) -> OpenRound | Refused:
+        """Open a round, unless the stream is too far from its position.
+
+        Args:
+            online: the online producer.
+            position: how far the stream is published.
+            waiting: the loads of its tables.
+        """
         locked = self._config.source.snapshot.lock == "brief" or self._spoiled_rounds >= SPOILED_ROUNDS
         after = {request.table: None if state is None else state.after for request, state in waiting}
         keys = {request.table: request.keys for request, _ in waiting if request.keys}
@@ -224,14 +243,13 @@ class TableLoads:
             closing.callback(round_.close)
             round_.open(position)
             if round_.server_uuid != online.control.epochs[-1].server_uuid:
-                return None, "the connection reaches another server than the stream"
-            end, read = round_.position, position.resume
-            if is_behind(read, end):
-                return None, f"the stream is behind: at {read}, and the source's log ends at {end}"
+                return Refused("the connection reaches another server than the stream")
+            if behind := stream_behind(position.resume, round_.position):
+                return Refused(behind.why)
             closing.pop_all()
         published = {one.published: set[bytes]() if one.has_key else None for one in round_.tables.values()}
         loads = {request.table: request.load for request, _ in waiting}
-        return OpenRound(round_, loads, read, published, repaired=keys), ""
+        return OpenRound(round_, loads, position.resume, published, repaired=keys)
 
     def _publish(self, online: Online, opened: OpenRound) -> None:
         """Publish a round at its position."""
@@ -239,20 +257,41 @@ class TableLoads:
         position = online.publisher.drain()
         online.publisher.resume()
         at = RoundEvents(online, opened.round, position.resume)
+        chosen = self._choose(at, opened)
+        self._spoiled_rounds = 0 if chosen else self._spoiled_rounds + 1
+        repaired: set[TableName] = set()
+        faults.point("load.before_rows")
+        rows = self._publish_rows(at, opened, chosen, repaired)
+        if rows is None:
+            return
+        faults.point("load.mid_round")
+        self._record_all(at, opened, chosen, rows, repaired)
+        seconds = self._clock.monotonic() - began
+        total = sum(rows.values())
+        fields = {"service": self._config.service, "rows": total, "stream_waited_seconds": f"{seconds:.2f}"}
+        LOG.info("published a round of loads", extra=fields)
+        self._gate.published(total, began)
+
+    def _choose(self, at: RoundEvents, opened: OpenRound) -> dict[TableName, TableLoad]:
+        """Begin the loads of the round's tables, and stop those that are not possible.
+
+        Returns:
+            The tables whose rows are of use, and their loads.
+        """
         chosen: dict[TableName, TableLoad] = {}
         for request, state in self._outstanding():
             table = opened.round.tables.get(request.table)
             if table is None or opened.loads.get(request.table) != request.load:
                 continue
             if table.refusal is not None:
-                self._stop_load(online, request, state, table.refusal)
+                self._stop_load(at.online, request, state, table.refusal)
                 continue
             usable = opened.round.brief or not (opened.all_spoiled or table.published in opened.spoiled)
             if request.table in opened.repaired:
                 try:
                     begun = begin_repair(request, table, self._clock.now())
                 except SourceChanged as changed:
-                    self._stop_load(online, request, state, changed)
+                    self._stop_load(at.online, request, state, changed)
                     continue
             elif state is None or not self._can_continue(state, table):
                 # The stream's changes before the beginning may be missing on a target that had left the table out.
@@ -262,51 +301,69 @@ class TableLoads:
                 begun = state
             if usable:
                 chosen[request.table] = begun
-        self._spoiled_rounds = 0 if chosen else self._spoiled_rounds + 1
-        repaired: set[TableName] = set()
+        return chosen
+
+    def _publish_rows(
+        self, at: RoundEvents, opened: OpenRound, chosen: dict[TableName, TableLoad], repaired: set[TableName]
+    ) -> dict[TableName, int] | None:
+        """Publish the rows of the chosen tables.
+
+        Args:
+            at: where.
+            opened: the round.
+            chosen: the tables.
+            repaired: gets the tables whose repair ends with its rows.
+
+        Returns:
+            The number of rows of each table; None if the round is given up.
+        """
 
         def end(name: TableName, rows: int, event: Seqno) -> Work:
             repaired.add(name)
-            LOG.info("repaired a table", extra=self._fields(name, load=chosen[name].load, rows=rows))
-            return [self._changed(end_repair(chosen[name], rows, event, self._clock.now()))]
+            return self._end_repair(chosen[name], rows, event)
 
-        faults.point("load.before_rows")
         try:
-            rows = at.publish(opened, chosen, self._stop, end)
+            return at.publish(opened, chosen, self._stop, end)
         except (BrokerUnavailable, Fenced):
             raise
         except SourceUnavailable:
             for name, state in chosen.items():
                 if error := opened.round.failed(name):
-                    self._stop_load(online, self._requests[name], state, error)
+                    self._stop_load(at.online, self._requests[name], state, error)
             raise
         except ConnectorError as error:
             for name, state in chosen.items():
                 if name not in repaired:
-                    self._stop_load(online, self._requests[name], state, error)
-            if online.encoder.open:  # the next epoch voids the event
+                    self._stop_load(at.online, self._requests[name], state, error)
+            if at.online.encoder.open:  # the next epoch voids the event
                 raise SourceUnavailable("a table could not be read within its event") from error
-            return
-        if rows is None:
-            return
-        faults.point("load.mid_round")
+            return None
+
+    def _record_all(
+        self,
+        at: RoundEvents,
+        opened: OpenRound,
+        chosen: dict[TableName, TableLoad],
+        rows: dict[TableName, int],
+        repaired: set[TableName],
+    ) -> None:
+        """Record how far the chosen tables are after a round, of which `rows` were published."""
         for name, state in chosen.items():
             if name not in opened.repaired:
                 self._record(at, opened.round, name, replace(state, rows=state.rows + rows[name]))
             elif failed := opened.round.failed(name):
-                self._stop_load(online, self._requests[name], state, failed)
+                self._stop_load(at.online, self._requests[name], state, failed)
             elif name not in repaired:  # the stream has changed all of its rows
-                online.publisher.put(end(name, 0, NO_SEQNO))
-        self._stop_missing(online, opened.round)
-        seconds = self._clock.monotonic() - began
-        total = sum(rows.values())
-        fields = {"service": self._config.service, "rows": total, "stream_waited_seconds": f"{seconds:.2f}"}
-        LOG.info("published a round of loads", extra=fields)
-        self._gate.published(total, began)
+                at.online.publisher.put(self._end_repair(state, 0, NO_SEQNO))
+        self._stop_missing(at.online, opened.round)
+
+    def _end_repair(self, state: TableLoad, rows: int, event: Seqno) -> Work:
+        LOG.info("repaired a table", extra=self._fields(state.table, load=state.load, rows=rows))
+        return [self._changed(end_repair(state, rows, event, self._clock.now()))]
 
     def _can_continue(self, state: TableLoad, table: OpenedTable) -> bool:
         """True if a load goes on in this table where its state says."""
-        if state.key != table.key:
+        if state.load_identity != table.load_identity:
             return False
         if state.after is None or table.is_key(state.after):
             return True
@@ -318,13 +375,13 @@ class TableLoads:
     def _begin(self, at: RoundEvents, request: LoadRequest, table: OpenedTable) -> TableLoad:
         before = self._states.get(request.table)
         together = self._published_together(request.table, request.load)
-        joins = bool(together) and (before is None or before.load != request.load)
+        shares_begin = bool(together) and (before is None or before.load != request.load)
         more: list[LoadRequest] = []
         if self._requests[request.table].keys:  # a repair is not enough
             self._requests[request.table] = request
             more.append(request)
-        state = self._changed(begin_table(at, request, table, self._clock.now(), [*more], joins=joins))
-        if not joins:  # targets start over, with the rows of all of them
+        state = self._changed(begin_table(at, request, table, self._clock.now(), [*more], shares_begin=shares_begin))
+        if not shares_begin:  # targets start over, with the rows of all of them
             for other in together:
                 again = replace(other, state=LoadState.LOADING, after=None, rows=0, begin=state.begin, last=state.last)
                 at.online.publisher.put([self._changed(again)])

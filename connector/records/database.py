@@ -30,7 +30,6 @@ class Database:
     Args:
         folder: the folder, which belongs to this database alone; created if missing.
         cache_bytes: memory for blocks that were read.
-        read_only: another process may have it open; it is read as it was when it was opened.
 
     Raises:
         ConfigError: the folder is not usable, another process has it open, or the package is missing.
@@ -38,17 +37,20 @@ class Database:
         RecordsUnavailable: the disk is full or fails.
     """
 
-    def __init__(self, folder: Path, *, cache_bytes: int, read_only: bool = False) -> None:
+    def __init__(self, folder: Path, *, cache_bytes: int) -> None:
         self.folder = private.guarded(folder, OPTION, shared=False)
         self.folder.chmod(private.FOLDER)
         library = _library()
+        checked = library.ReadOptions()
+        checked.set_verify_checksums(True)
         self._umask = os.umask(UMASK)  # until it is closed: threads of the library make files at any time
-        with self._errors():
-            access = library.AccessType.read_only(False) if read_only else library.AccessType.read_write()
-            self._db: Any = library.Rdict(str(self.folder), _options(library, cache_bytes), access_type=access)
-            checked = library.ReadOptions()
-            checked.set_verify_checksums(True)
-            self._db.set_read_options(checked)
+        try:
+            with self._errors():
+                self._db: Any = library.Rdict(str(self.folder), _options(library, cache_bytes))
+                self._db.set_read_options(checked)
+        except BaseException:
+            os.umask(self._umask)
+            raise
         self._batch_type = library.WriteBatch
         self._read_options = library.ReadOptions
         self._write_options = library.WriteOptions
@@ -107,9 +109,11 @@ class Database:
 
     def close(self) -> None:
         """Close it."""
-        with self._errors():
-            self._db.close()
-        os.umask(self._umask)
+        try:
+            with self._errors():
+                self._db.close()
+        finally:
+            os.umask(self._umask)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

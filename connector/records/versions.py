@@ -228,19 +228,6 @@ class Versions:
         self._write()
         self._undo(seqno)
 
-    def at(self, key: bytes, seqno: Seqno) -> Version:
-        """The version that a key had after an event, which is not beyond the horizon. No event is open."""
-        self.flush()
-        version = self.newest(key)
-        since = NO_SEQNO if version is None else seqno_of(version)
-        if version is not None and since <= seqno:
-            return version
-        for _, part in self._database.items(_replaced_key(Seqno(seqno + 1)), _replaced_key(Seqno(2**63 - 1))):
-            for other, earlier in before(part):
-                if other == key:
-                    return earlier
-        return version
-
     def rows(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The keys that begin so, with their newest versions. No event is open."""
         self._write()
@@ -309,7 +296,7 @@ class Versions:
         puts: dict[bytes, Version] = {}
         gone: list[bytes] = []
         self.state = self.state.back_to(seqno)
-        for key, part in list_backwards(self._database, first):
+        for key, part in _list_backwards(self._database, first):
             for changed, version in reversed(before(part)):
                 puts[changed] = version
             gone.append(key)
@@ -324,8 +311,7 @@ class Versions:
     def _restore(self, puts: dict[bytes, Version], gone: list[bytes]) -> None:
         """Restore versions, and forget that they were replaced: together, so that a crash between is harmless.
 
-        The state is written with the first of them: a store that is further back than its rows would be wrong, one
-        that says less than it has undoes the rest when it is opened.
+        The state is written with the first batch: after a crash the store then undoes the rest when it opens.
         """
         deletes = [*gone, *(key for key, version in puts.items() if version is None)]
         kept = [(key, version) for key, version in puts.items() if version is not None]
@@ -339,7 +325,7 @@ class Versions:
         self._database.delete_range(_replaced_key(Seqno(0)), _replaced_key(oldest))
 
 
-def list_backwards(database: Database, first: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _list_backwards(database: Database, first: bytes) -> Iterator[tuple[bytes, bytes]]:
     """What events replaced, the newest first, from a key on."""
     return database.items(first, _replaced_key(Seqno(2**63 - 1)), backwards=True)
 

@@ -108,9 +108,12 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
     found = _Found()
     with found.asking():
         with LogReader(config) as reader:
-            found.control, found.position = reader.control(), reader.position()
-        found.stored = log_ends(config)
-        check_tails(config)
+            found.control = reader.control(may_lack=True)
+            if found.control.log is not None:
+                found.position = reader.position()
+        if found.control.log is not None:
+            found.stored = log_ends(config)
+            check_tails(config)
     if End.PRODUCER in ends:
         with found.asking():
             found.source = read_source(config.source)

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Final
 
 from connector.errors import escaped
+from connector.log.epochs.load_pause import LoadPause
 from connector.log.transaction.position import Intent
-from connector.mysql.snapshot.load_pause import LoadPause
 
 NO_APPLIER: Final = "no applier has a session with the target: start `thl apply`"
 

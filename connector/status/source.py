@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
+from connector.log.epochs.load_pause import LoadPause
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.server.connection import connect, speaking_to
 from connector.mysql.server.replication_status import ReplicationChannel, replication_channels
@@ -20,7 +21,7 @@ from connector.mysql.server.source_state import (
     is_read,
     seconds_until_purge,
 )
-from connector.mysql.snapshot.load_pause import LoadConditions, LoadPause, last_known_write
+from connector.mysql.snapshot.load_conditions import LoadConditions, last_known_write
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,13 @@ class SignalTable:
         found = [position_from(service, row, heads[0][0] if heads else None) for row in rows]
         return replace(found[0], intent=self.intent(service)) if found else None
 
+    def applied_at(self, service: str, seqno: int) -> int | None:
+        """The time at which an event was applied, in `thl_applied`: µs since 1970 UTC, by the applier's clock."""
+        if not self._session.has("thl_applied"):
+            return None
+        query = "SELECT applied_at FROM {thl_applied} WHERE service = ? AND seqno = ?"
+        return next((_number(at) for (at,) in self._run(query, service, seqno)), None)
+
     def inconsistent(self, service: str) -> list[Inconsistent]:
         """The tables that may differ from the source's, ordered by name."""
         if not self._session.has("thl_inconsistent"):

@@ -8,9 +8,10 @@ from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import pymysql
+from pymysql.constants import CR
 from pymysql.cursors import SSCursor
 
-from connector.config.target_url import mysql_address
+from connector.config.target_url import MySqlAddress, mysql_address, tls_attempts
 from connector.errors import TargetUnavailable
 from connector.verify.target import TargetState, metadata_columns, not_begun
 from connector.verify.values import ComparedColumn, Row, ValueForm, column_of, double_form, number_form
@@ -30,27 +31,8 @@ class MySqlReader:
     """
 
     def __init__(self, url: str) -> None:
-        address = mysql_address(url)
-        tls = None
-        if address.tls != "disabled":
-            tls = ssl.create_default_context(cafile=address.authority)
-            tls.check_hostname = address.tls == "verify_identity"
-            if not address.tls.startswith("verify"):
-                tls.verify_mode = ssl.CERT_NONE
         try:
-            self._connection: Any = pymysql.connect(
-                host=address.host,
-                port=address.port,
-                user=address.user,
-                password=address.password.encode(),  # pymysql encodes a str as Latin 1
-                charset="utf8mb4",
-                autocommit=True,
-                connect_timeout=_PATIENCE,
-                program_name="thl verify",
-                init_command=_SESSION,
-                ssl=tls,
-                ssl_disabled=tls is None,
-            )
+            self._connection = _connect(mysql_address(url))
         except (pymysql.MySQLError, OSError) as error:
             raise TargetUnavailable(f"the target does not answer: {error}") from error
         self._tables: dict[tuple[str, str], tuple[str, str]] = {}
@@ -146,6 +128,32 @@ class MySqlReader:
         with self._connection.cursor() as cursor:
             cursor.execute(sql, values or None)
             return list(cursor.fetchall())
+
+
+def _connect(address: MySqlAddress) -> Any:
+    first, *others = tls_attempts(address)
+    try:
+        return _attempt(address, first)
+    except pymysql.MySQLError as error:
+        if not others or error.args[0] != CR.CR_SSL_CONNECTION_ERROR:
+            raise
+        return _attempt(address, others[0])  # the server offers no TLS
+
+
+def _attempt(address: MySqlAddress, tls: ssl.SSLContext | None) -> Any:
+    return pymysql.connect(
+        host=address.host,
+        port=address.port,
+        user=address.user,
+        password=address.password.encode(),  # pymysql encodes a str as Latin 1
+        charset="utf8mb4",
+        autocommit=True,
+        connect_timeout=_PATIENCE,
+        program_name="thl verify",
+        init_command=_SESSION,
+        ssl=tls,
+        ssl_disabled=tls is None,
+    )
 
 
 def _converted(row: Row, columns: Sequence[tuple[int, bool]]) -> Row:

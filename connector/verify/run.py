@@ -7,13 +7,11 @@ from collections.abc import Collection
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 from connector.clock import Clock, SystemClock
 from connector.config.model import Config
-from connector.config.target_url import FORMS
+from connector.config.target_url import sqlite_file, target_kind
 from connector.errors import ConfigError
 from connector.mysql.transforms.filters import Filter
 from connector.patterns import glob
@@ -115,13 +113,13 @@ def open_reader(config: Config) -> TargetReader:
         TargetUnavailable: the target does not answer.
     """
     url = config.target.url.get_secret_value()
-    if url.startswith("sqlite:///"):
-        return SqliteReader(Path(unquote(url.removeprefix("sqlite:///").partition("?")[0])))
-    if url.startswith(("postgresql:", "postgres:")):
-        return PostgresReader(url)
-    if url.startswith(("mysql:", "mariadb:")):
-        return MySqlReader(url)
-    raise ConfigError("target.url has an unknown scheme", hint=FORMS)
+    match target_kind(url):
+        case "sqlite":
+            return SqliteReader(sqlite_file(url))
+        case "postgres":
+            return PostgresReader(url)
+        case "mysql":
+            return MySqlReader(url)
 
 
 def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, ComparedTable | None]:

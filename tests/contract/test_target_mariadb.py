@@ -1,4 +1,4 @@
-"""The contract of a target, on MariaDB."""
+"""The contract of a target, on MariaDB: long, since it is the code that `test_target_mysql` runs; DDL is not."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.contract.target_ways_out import *  # noqa: F403
 from tests.support.servers.environment import SqlServer
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

@@ -235,7 +235,7 @@ def of_all(rig: Rig) -> None:
 
 LONG: Final = {"marks": pytest.mark.long}
 KILLS: Final = [
-    pytest.param(of_producer("produce.mid_event_after_commit"), id="producer within the event"),
+    pytest.param(of_producer("produce.mid_event_after_commit"), id="producer within the event", **LONG),
     pytest.param(of_applier("apply.before_edge"), id="applier before its commit", **LONG),
     pytest.param(of_command_and_producer, id="command and producer"),
     pytest.param(of_command_before_it_asks, id="command before it asks", **LONG),

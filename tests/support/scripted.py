@@ -70,7 +70,8 @@ class ScriptedTable:
 
     published: TableName = LAYOUT.name
     definition: Sequence[Rows | Statement] = ()
-    key: tuple[str, ...] = ()
+    key_columns: tuple[str, ...] = ()
+    load_identity: tuple[str, ...] = ()
     has_key: bool = True
     refusal: PreflightError | None = None
     estimate: int = 5

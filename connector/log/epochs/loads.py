@@ -38,7 +38,7 @@ class LoadRequest:
         targets: the IDs of the targets that it is for; none: all.
         keys: of a repair: the keys that are read, each with the text of every column's value, as MySQL shows it, bytes
             as hexadecimal digits; none: the whole table is loaded.
-        key_columns: of a repair: the key's columns when it was asked for, as in `TableLoad.key`.
+        key_columns: of a repair: the key's columns when it was asked for, without the table's creation.
     """
 
     table: TableName
@@ -65,8 +65,8 @@ class TableLoad:
         table: the table, by its name on the source.
         load: the ID of the load.
         state: the state.
-        key: the creation of the table, and the columns of its primary key by which it is divided: if they change, the
-            load begins again.
+        load_identity: the creation of the table, and the columns of its primary key by which it is divided: if they
+            change, the load begins again.
         after: all rows up to this key are in the log, as SQL literals, one for each column; None: none are.
         rows: the rows that were published.
         estimate: approximate number of rows of the table.
@@ -79,7 +79,7 @@ class TableLoad:
     table: TableName
     load: str
     state: LoadState
-    key: tuple[str, ...] = ()
+    load_identity: tuple[str, ...] = ()
     after: tuple[str, ...] | None = None
     rows: int = 0
     estimate: int = 0

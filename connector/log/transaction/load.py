@@ -89,7 +89,10 @@ class LoadEvent:
 
 
 PASSED_OVER: Final = frozenset({Part.ROWS, Part.WHOLE, Part.END, Part.REPAIR})
-"""The parts of a load for other targets of which nothing is needed. Its beginning is logged where a table needs one."""
+"""Parts that appliers of other targets ignore.
+
+BEGIN is not among them: it is logged if the table waits for a load there.
+"""
 
 
 def for_others(metadata: Mapping[str, str], target: str | None) -> bool:

@@ -12,7 +12,7 @@ from connector.errors import MissingPrivilege, PreflightError
 from connector.mysql.server.connection import Connection, Row, account, query
 from connector.mysql.server.replication_status import DENIED, host_of, replication_channels, replication_status
 from connector.mysql.server.source_facts import SourceFacts
-from connector.mysql.snapshot.load_pause import stopped_channel
+from connector.mysql.snapshot.load_conditions import stopped_channel
 
 RULES: Final = ("Do_DB", "Ignore_DB", "Do_Table", "Ignore_Table", "Wild_Do_Table", "Wild_Ignore_Table")
 

@@ -8,7 +8,7 @@
 - `key_ranges`: ranges of a primary key in SQL.
 - `handover`: the queue from the threads that read to the one that makes events.
 - `load_round`: chunks of tables in one short view.
-- `load_pause`: what of the source keeps a round from beginning.
+- `load_conditions`: what of the source keeps a round from beginning.
 - `estimate`: what a load would read, for `--dry-run`.
 - `table_rows`: the rows of a chunk.
 - `rows_by_key`: the rows of some keys, for a repair.

@@ -21,7 +21,7 @@ from connector.mysql.server.snapshot_point import prepare_session
 from connector.mysql.snapshot.division import rows_of_a_chunk
 from connector.mysql.snapshot.information_schema import SourceTable, read_tables
 from connector.mysql.snapshot.key_ranges import KeyRange
-from connector.mysql.snapshot.loadable import LoadCandidate, Purpose, unloadable
+from connector.mysql.snapshot.loadable import LoadCandidate, Purpose, candidates, initially_captured, unloadable
 from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
 
@@ -184,23 +184,29 @@ class LoadEstimate:
 
 
 def estimate_load(
-    source: Source, filter: Filter, clock: Clock, only: Collection[TableName] | None = None
+    source: Source, filter: Filter, clock: Clock, purpose: Purpose, only: Collection[TableName] | None = None
 ) -> LoadEstimate:
-    """The captured tables, or some of them.
+    """Estimates the load of the captured tables, or of `only`.
+
+    Args:
+        source: the source.
+        filter: the captured tables.
+        clock: the clock that measures the samples.
+        purpose: what the load is for: `Purpose.INITIAL` or `Purpose.AGAIN`.
+        only: tables; of those that are published under one name all or none.
 
     Raises:
         SourceUnavailable, PreflightError, ConnectorError: see `speaking_to`.
     """
     with session(source) as connection:
         prepare_session(connection, source)
-        tables = [table for table in read_tables(connection, filter) if _loads_rows(table, filter)]
-    tables = [table for table in tables if only is None or table.layout.name in only]
-    kept_out = unloadable(map(LoadCandidate.of, tables), filter, Purpose.ROUND).values()
-    refused = {str(one.name): f"{each.error.located}: {each.error.hint}" for each in kept_out for one in each.tables}
+        read = read_tables(connection, filter)
+        tried = initially_captured(candidates(connection), filter)
+    tried = [one for one in tried if only is None or one.name in only]
+    refused = _refused(tried, filter, purpose)
+    names = {one.name for one in tried if str(one.name) not in refused}
     tables = sorted(
-        (table for table in tables if str(table.layout.name) not in refused),
-        key=lambda table: table.bytes,
-        reverse=True,
+        (table for table in read if table.layout.name in names), key=lambda table: table.bytes, reverse=True
     )
     a_byte: list[float] = []  # seconds, of each sampled table
     found = []
@@ -219,8 +225,11 @@ def _chunks(table: SourceTable, settings: InitialLoad) -> int:
     return max(1, -(-table.estimate // rows_of_a_chunk(table, settings))) if table.divided_by else 1
 
 
-def _loads_rows(table: SourceTable, filter: Filter) -> bool:
-    return "insert" in filter.actions(*table.layout.name)
+def _refused(tables: Collection[LoadCandidate], filter: Filter, purpose: Purpose) -> dict[str, str]:
+    """The tables that would not be loaded, with the reason: what keeps one of a published name keeps all of them."""
+    kept_out = unloadable(tables, filter, purpose)
+    errors = [(one, kept_out.get(filter.published_name(one.name))) for one in tables]
+    return {str(one.name): f"{why.error.located}: {why.error.hint}" for one, why in errors if why is not None}
 
 
 def _sample(source: Source, table: SourceTable, clock: Clock) -> tuple[int, float, ValueNotRepresentable | None]:

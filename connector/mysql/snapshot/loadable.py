@@ -193,6 +193,15 @@ def captured(tables: Iterable[LoadCandidate], filter: Filter) -> list[LoadCandid
     return [one for one in tables if filter.captures(*one.name) and "insert" in filter.actions(*one.name)]
 
 
+def initially_captured(tables: Iterable[LoadCandidate], filter: Filter) -> list[LoadCandidate]:
+    """The captured tables that an initial load reads, or refuses because a SELECT shows them otherwise than the log."""
+    return [
+        one
+        for one in tables
+        if filter.captures(*one.name) and (not one.ordinary or "insert" in filter.actions(*one.name))
+    ]
+
+
 def unloadable(tables: Iterable[LoadCandidate], filter: Filter, purpose: Purpose) -> dict[TableName, Unloadable]:
     """The loads that are not possible.
 

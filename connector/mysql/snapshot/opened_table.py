@@ -49,7 +49,12 @@ class Opened:
         return self.table.estimate
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of its primary key by which it is divided."""
+        return self.table.key_columns
+
+    @property
+    def load_identity(self) -> tuple[str, ...]:
         """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
         return self.table.created, *self.table.key_columns
 

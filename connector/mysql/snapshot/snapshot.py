@@ -31,7 +31,7 @@ from connector.mysql.snapshot.information_schema import (
     read_schemas,
     read_tables,
 )
-from connector.mysql.snapshot.loadable import LoadCandidate, Purpose, candidates, refuse_unloadable
+from connector.mysql.snapshot.loadable import LoadCandidate, Purpose, candidates, initially_captured, refuse_unloadable
 from connector.mysql.snapshot.opened_table import CHANGED, Opened, lock_definitions, opened, schema_definition
 from connector.mysql.transforms.filters import Filter
 from connector.patterns import table_pattern
@@ -86,7 +86,7 @@ def read_snapshot(source: Source, filter: Filter, clock: Clock) -> Snapshot:
     with session(source) as connection:
         prepare_session(connection, source)
         found = _read(connection, source, filter, clock)
-        others = [one for one in candidates(connection) if filter.captures(*one.name) and not one.ordinary]
+        others = [one for one in initially_captured(candidates(connection), filter) if not one.ordinary]
     read = (LoadCandidate.of(one.table) for one in found.tables.values())
     refuse_unloadable([*others, *read], filter, Purpose.INITIAL)
     return found

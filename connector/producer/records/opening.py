@@ -8,16 +8,18 @@ log's events, as far as it still has them. What it then does not know is loaded 
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack, closing
 from typing import Final
 
 from connector.config.model import Config
-from connector.errors import RecordsDamaged
+from connector.config.records import RecordStore
+from connector.errors import ConfigError, RecordsDamaged
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import History
-from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.ids import NO_EPOCH, NO_SEQNO, LogId, Seqno
 from connector.producer.records.catch_up import first_event, read_events
 from connector.producer.records.completion import Completion
-from connector.records.database import Database, remove
+from connector.records.database import OPTION, Database, remove
 from connector.records.versions import State, Versions
 
 LOG: Final = logging.getLogger(__name__)
@@ -42,17 +44,39 @@ def open_completion(config: Config, control: ControlState, last: Seqno) -> Compl
     if config.source.records.dir is None or control.log is None:
         return None
     history = History.of(control, last)
-    try:
-        completion = _opened(config, history)
-    except RecordsDamaged as error:
-        completion = _again(config, history, error)
-    try:
-        _go_to(config, completion, history)
-    except RecordsDamaged as error:
-        completion.close()
-        completion = _again(config, history, error)
-    _read(config, control, completion, last)
+    with ExitStack() as on_error:
+        try:
+            completion = on_error.enter_context(closing(open_store(config.source.records, history.log_id)))
+            _go_to(config, completion, history)
+        except RecordsDamaged as error:
+            on_error.close()
+            completion = on_error.enter_context(closing(_again(config, history, error)))
+        _read(config, control, completion, last)
+        on_error.pop_all()
     return completion
+
+
+def open_store(settings: RecordStore, log_id: LogId) -> Completion:
+    """Open a store as it is.
+
+    Args:
+        settings: `source.records`, whose folder is created if it is missing.
+        log_id: the log of a new store.
+
+    Raises:
+        ConfigError: the folder is not named, or cannot be used.
+        RecordsDamaged: the store cannot be read.
+        RecordsUnavailable: its disk is full or fails.
+    """
+    if settings.dir is None:
+        raise ConfigError("there is no record store", hint=f"{OPTION} names its folder", option=OPTION)
+    database = Database(settings.dir, cache_bytes=settings.cache_bytes)
+    try:
+        versions = Versions(database, log_id, horizon=settings.horizon, cache_bytes=settings.cache_bytes)
+        return Completion(versions, settings.partial)
+    except BaseException:
+        database.close()
+        raise
 
 
 def _go_to(config: Config, completion: Completion, history: History) -> None:
@@ -76,8 +100,10 @@ def rebuild(config: Config, control: ControlState, last: Seqno) -> Completion:
     Raises:
         As `open_completion`.
     """
-    completion = _again(config, History.of(control, last), None)
-    _read(config, control, completion, last)
+    with ExitStack() as on_error:
+        completion = on_error.enter_context(closing(_again(config, History.of(control, last), None)))
+        _read(config, control, completion, last)
+        on_error.pop_all()
     return completion
 
 
@@ -86,19 +112,6 @@ def _read(config: Config, control: ControlState, completion: Completion, last: S
     if count:
         fields = {"service": config.service, "events": count, "seqno": last}
         LOG.info("the record store has read events of the log", extra=fields)
-
-
-def _opened(config: Config, history: History) -> Completion:
-    settings = config.source.records
-    if settings.dir is None:
-        raise ValueError("source.records.dir is empty")
-    database = Database(settings.dir, cache_bytes=settings.cache_bytes)
-    try:
-        versions = Versions(database, history.log_id, horizon=settings.horizon, cache_bytes=settings.cache_bytes)
-        return Completion(versions, settings.partial)
-    except BaseException:
-        database.close()
-        raise
 
 
 def last_shared(state: State, history: History) -> Seqno:
@@ -128,17 +141,16 @@ def last_shared(state: State, history: History) -> Seqno:
 def _again(config: Config, history: History, why: RecordsDamaged | None) -> Completion:
     """Begin the store again at the first event that the log has."""
     settings = config.source.records
-    if settings.dir is None:
-        raise ValueError("source.records.dir is empty")
     if why is not None:
         LOG.warning(
             "the record store begins again, from the events that the log has",
             extra={"service": config.service, "why": why.located},
         )
-    if settings.dir.exists():
+    if settings.dir is not None and settings.dir.exists():
         remove(settings.dir)
     first = first_event(config, history) if history.last_finished > NO_SEQNO else Seqno(0)
-    completion = _opened(config, history)
+    epoch = history.covering(Seqno(first - 1)).epoch if first else NO_EPOCH
+    completion = open_store(settings, history.log_id)
     if first:
-        completion.versions.begin_at(first, history.covering(Seqno(first - 1)).epoch)
+        completion.versions.begin_at(first, epoch)
     return completion

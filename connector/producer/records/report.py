@@ -10,10 +10,10 @@ from connector.errors import ConfigError
 from connector.kafka.log_reader import LogReader
 from connector.log.ids import LogId, Seqno
 from connector.producer.records.completion import Completion
-from connector.producer.records.opening import rebuild
+from connector.producer.records.opening import open_store, rebuild
 from connector.producer.records.tables import Entry
-from connector.records.database import OPTION, Database
-from connector.records.versions import State, Versions
+from connector.records.database import OPTION
+from connector.records.versions import State
 
 NO_LOG: Final = LogId("")  # of a store that is empty
 
@@ -141,6 +141,4 @@ def _opened(config: Config) -> Completion:
     settings = config.source.records
     if settings.dir is None or not settings.dir.is_dir():
         raise ConfigError(f"{OPTION}: the folder has no record store yet", folder=settings.dir, option=OPTION)
-    database = Database(settings.dir, cache_bytes=settings.cache_bytes)
-    versions = Versions(database, NO_LOG, horizon=settings.horizon, cache_bytes=settings.cache_bytes)
-    return Completion(versions, settings.partial)
+    return open_store(settings, NO_LOG)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import HistoriesDiffer, PreflightError
+from connector.log.epochs.load_pause import LoadPause
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import LogId
 from connector.log.transaction.definition import Definitions
@@ -28,8 +29,9 @@ from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.snapshot.estimate import LoadEstimate, estimate_load
 from connector.mysql.snapshot.information_schema import definitions_at_position
-from connector.mysql.snapshot.load_pause import LoadPause, read_conditions
+from connector.mysql.snapshot.load_conditions import read_conditions
 from connector.mysql.snapshot.load_round import LoadRound, Wanted
+from connector.mysql.snapshot.loadable import Purpose
 from connector.mysql.snapshot.snapshot import Snapshot, read_snapshot
 from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
 from connector.producer.sources.source import Stream, start_after, start_redo
@@ -184,7 +186,7 @@ class MySqlSource:
         """
         self.check(load=True)
         kept = self._server.expire_seconds if self._server is not None else 0
-        return estimate_load(self._source, self._capture(), self._clock), kept
+        return estimate_load(self._source, self._capture(), self._clock, Purpose.INITIAL), kept
 
     def _by_file(self, position: PositionRecord) -> bool:
         """Return True to read by file and offset despite GTIDs: on the server of the position.

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from connector.errors import ConnectorError, PreflightError
+from connector.log.epochs.load_pause import LoadPause
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.definition import Definitions, Item
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.writing.online import SourceFound
-from connector.mysql.snapshot.load_pause import LoadPause
 from connector.producer.publish.acknowledger import Acknowledger
 
 
@@ -46,7 +46,11 @@ class OpenedTable(Protocol):
         """The statements that create it as it is at the round's position; none where they are not published."""
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of its primary key by which it is divided."""
+
+    @property
+    def load_identity(self) -> tuple[str, ...]:
         """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
 
     def is_key(self, after: tuple[str, ...]) -> bool:

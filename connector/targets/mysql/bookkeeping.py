@@ -57,7 +57,7 @@ _TABLES: Final = {
   consistent TINYINT NOT NULL, PRIMARY KEY (service, schema_name, table_name)""",
     "thl_identity": f"service {_NAME} PRIMARY KEY, identity VARCHAR(64) NOT NULL",
     "thl_rewound": f"service {_NAME} PRIMARY KEY, head BIGINT NOT NULL",
-    "thl_ddl": f"""service {_NAME} PRIMARY KEY, number BIGINT NOT NULL, log_id VARCHAR(64), seqno BIGINT, step INT,
+    "thl_ddl": f"""service {_NAME} PRIMARY KEY, number BIGINT NOT NULL, seqno BIGINT, step INT,
   statement LONGTEXT, states LONGTEXT""",
     "thl_unused": f"service {_NAME}, name {_WORD}, PRIMARY KEY (service, name)",
 }

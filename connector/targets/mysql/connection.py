@@ -12,7 +12,7 @@ import pymysql
 from pymysql.constants import CLIENT, CR, ER
 
 from connector.addresses import on_this_machine
-from connector.config.target_url import mysql_address
+from connector.config.target_url import mysql_address, tls_attempts
 from connector.errors import PreflightError, Unsupported
 from connector.targets.mysql.errors import code_of, translated
 from connector.targets.mysql.names import BOOKKEEPING, text_literal
@@ -86,12 +86,13 @@ class ServerSession:
                 raise
 
     def _connect(self, name: str, patience: int) -> pymysql.Connection[Any]:
+        first, *others = tls_attempts(self._address)
         try:
-            return self._attempt(name, patience, self._tls())
+            return self._attempt(name, patience, first)
         except pymysql.MySQLError as error:
-            if self._address.tls == "preferred" and code_of(error) == CR.CR_SSL_CONNECTION_ERROR:
-                return self._attempt(name, patience, None)  # it offers none
-            raise
+            if not others or code_of(error) != CR.CR_SSL_CONNECTION_ERROR:
+                raise
+            return self._attempt(name, patience, others[0])  # the server offers no TLS
 
     def _attempt(self, name: str, patience: int, tls: ssl.SSLContext | None) -> pymysql.Connection[Any]:
         address = self._address
@@ -113,16 +114,6 @@ class ServerSession:
         for option, value in _KEEPALIVE.items():
             connection._sock.setsockopt(socket.IPPROTO_TCP, option, value)  # type: ignore[attr-defined]
         return connection
-
-    def _tls(self) -> ssl.SSLContext | None:
-        mode = self._address.tls
-        if mode == "disabled":
-            return None
-        context = ssl.create_default_context(cafile=self._address.authority)
-        context.check_hostname = mode == "verify_identity"
-        if not mode.startswith("verify"):
-            context.verify_mode = ssl.CERT_NONE
-        return context
 
     def _read_facts(self) -> None:
         ((version, packet, folds, log_bin),) = self.rows(

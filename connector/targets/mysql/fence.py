@@ -1,8 +1,8 @@
-"""Fencing: of all sessions of a service's appliers the server lets one live.
+"""Fencing: one applier session per service holds a named lock; a newer applier kills it.
 
-A session of an applier holds a lock of the server, by name, as long as it lives. A newer applier ends the session that
-holds it and takes it; when it has it, the server has rolled back or completed whatever the older session did, and
-executes nothing else for it: no DDL either, which no token in a table could keep from being executed.
+A session holds the lock as long as it lives. When the newer applier has it, the server has rolled back or completed
+whatever the older session did, and executes nothing else for it: no DDL either, which no token in a table could keep
+from being executed.
 """
 
 from __future__ import annotations

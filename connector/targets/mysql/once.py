@@ -5,12 +5,12 @@ as they are. The commit of the event's position empties the row. An applier that
 statement was executed:
 
 - A MySQL with GTIDs executes it under `gtid_next`, with a UUID derived from the target's identity and the number:
-  `gtid_executed` then has it together with the statement's effect, or not at all. One that is there already is not
-  executed, whoever asks for it.
+  `gtid_executed` then has it together with the statement's effect, or not at all. A GTID that is already in
+  `gtid_executed` is not executed again.
 - Any other server is asked for the tables: by InnoDB's numbers of tables (with the privilege PROCESS; else the times at
   which they were created) and their definitions.
 
-What neither tells stops, with both states.
+If neither check decides, the applier stops and shows the tables before and now.
 
 A newer applier ends the older one's session before it reads anything (`fence`), so that no statement comes later.
 """

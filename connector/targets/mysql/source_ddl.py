@@ -1,10 +1,9 @@
 """The source's DDL as the source executed it: its text, under the settings of its session (`target.definitions`).
 
 What the applier's plan of a statement (`targets.ddl.plan`) has no operations for is executed, too, if it changes a
-table of the target: indexes, foreign keys, checks, comments. Of a statement that drops, renames or empties tables the
-target's own form says as much, and leaves out what a user has dropped. Two things of a text change: a table's storage
-engine, because only InnoDB's tables take part in a commit, and START TRANSACTION, with which CREATE TABLE … SELECT is
-logged.
+table of the target: indexes, foreign keys, checks, comments. DROP, RENAME and TRUNCATE are generated from the plan,
+without tables that a user has dropped. Two things of a text change: a table's storage engine, because only InnoDB's
+tables take part in a commit, and START TRANSACTION, with which CREATE TABLE … SELECT is logged.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def source_steps(planned: PlannedDdl, session: ServerSession) -> list[DdlStep]:
                 return steps_of(planned.operations, session)
             return [_alter(parsed.tokens, planned, statement, table.name)]
         case ast.CreateSchemaStatement(schema):
-            return [_step(parsed.tokens, planned, statement, Effect.REPEATABLE, schema=schema.text)]
+            return [_create_schema(parsed.tokens, planned, statement, schema.text)]
         case _:
             return steps_of(planned.operations, session)
 
@@ -155,12 +154,10 @@ def _alter(tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, n
     )
 
 
-def _step(
-    tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, effect: Effect, *, schema: str
-) -> DdlStep:
+def _create_schema(tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, schema: str) -> DdlStep:
     """CREATE DATABASE, unless it is there: the first of its tables may have brought it."""
     text, settings = _text(statement, tokens), _settings(statement, planned.commit_time)
-    return DdlStep(text, effect, needed=lambda session: not has_schema(session, schema), settings=settings)
+    return DdlStep(text, Effect.REPEATABLE, needed=lambda session: not has_schema(session, schema), settings=settings)
 
 
 def _text(statement: Statement, tokens: Sequence[Token]) -> str | bytes:

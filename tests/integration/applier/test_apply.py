@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import sqlite3
 import uuid
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_END, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from pydantic import SecretStr
 
 from connector import cli
@@ -700,3 +701,46 @@ def wait_for(condition: Any, seconds: float = 60) -> None:
     while not condition():
         assert clock.monotonic() < end, "waited too long"
         clock.sleep(0.05)
+
+
+def traced(config: Config, capsys: pytest.CaptureFixture[str], seqno: int) -> dict[str, Any]:
+    settings = (f"service={config.service}", f"kafka.bootstrap={config.kafka.bootstrap}")
+    url = config.target.url.get_secret_value()
+    arguments = [word for one in (*settings, f"target.url={url}") for word in ("--set", one)]
+    assert cli.run(["trace", str(seqno), "--format", "json", *arguments]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert cli.run(["trace", str(seqno), *arguments]) == 0
+    lines = capsys.readouterr().out
+    assert all(found[step]["clock"] in lines for step in ("committed", "published", "applied") if found[step])
+    return found
+
+
+def test_the_way_of_an_event_is_told_with_the_clock_of_each_time(
+    config: Config, spark: SparkRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = LogWriter(config)
+    log.online()
+    began = SystemClock().now()
+    log.events([create(0), *inserts(1, 2)])
+    resource = ConfigResource(ConfigResource.Type.TOPIC, config.topic)
+    resource.add_incremental_config(
+        ConfigEntry("message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET)
+    )
+    admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
+    for changed in admin.incremental_alter_configs([resource]).values():
+        changed.result(30)
+    log.events(inserts(3, 4))
+    apply(config, spark, 3)
+    unaudited = config.model_copy(update={"target": config.target.model_copy(update={"audit": False})})
+    apply(unaudited, spark, 5)
+
+    by_producer, by_broker, before, last, missing = (traced(config, capsys, seqno) for seqno in range(2, 7))
+    assert (by_producer["published"]["clock"], by_broker["published"]["clock"]) == ("producer", "broker")
+    assert by_broker["committed"]["microseconds"] == record(3, [], last_barrier=0)["commit_time"]
+    assert began <= by_broker["published"]["microseconds"] + 1000
+    assert by_broker["published"]["microseconds"] <= by_broker["applied"]["microseconds"] <= SystemClock().now()
+    assert by_broker["applied"]["from"] == "in thl_applied"
+    assert not before["applied"]["exact"]
+    assert before["applied"]["from"] == "in thl_position, with event 5; exact with target.audit"
+    assert (last["applied"]["from"], last["applied"]["exact"]) == ("in thl_position", True)
+    assert (missing["applied"], missing["target"]) == (None, "not yet: the target is at 5")

@@ -102,7 +102,9 @@ def test_applier_killed_at_a_failpoint_applies_each_event_once(scene: Scene, poi
     scene.reaches(last)
 
 
-@pytest.mark.parametrize("point", ["apply.after_exclude:1", "target.before_commit:1"])
+@pytest.mark.parametrize(
+    "point", ["apply.after_exclude:1", pytest.param("target.before_commit:1", marks=pytest.mark.long)]
+)
 def test_applier_killed_at_a_quarantine_quarantines_at_the_same_event(scene: Scene, point: str) -> None:
     scene.configure(on_error="quarantine")
     last = scene.insert(20)
@@ -150,6 +152,7 @@ def test_batches_that_do_not_fit_into_spark_are_read_in_smaller_ones(scene: Scen
     scene.reaches(last)
 
 
+@pytest.mark.long
 def test_killed_executor_is_survived(scene: Scene) -> None:
     scene.configure(master="local-cluster[2,1,1024]", spark={"spark.executor.memory": "512m"})
     process = scene.start()

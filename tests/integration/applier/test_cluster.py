@@ -216,6 +216,7 @@ def test_killed_executor_and_workers_are_survived(scene: Scene, driver: Driver, 
         scene.reaches(scene.insert(50))
 
 
+@pytest.mark.long
 def test_killed_master_is_survived_until_it_returns_without_the_application(
     scene: Scene, driver: Driver, spark_cluster: SparkCluster
 ) -> None:

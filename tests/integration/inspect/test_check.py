@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -49,6 +51,42 @@ def only(found: list[Check], name: str) -> Check:
 
 def changed(config: Config, section: str, **fields: object) -> Config:
     return config.model_copy(update={section: getattr(config, section).model_copy(update=fields)})
+
+
+def test_support_bundle_has_what_a_helper_needs_and_no_secret(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, log, out = config.source, tmp_path / "apply.log", tmp_path / "support.tar.gz"
+    password = source.password.get_secret_value()
+    log.write_text(f"cannot log in with {password}, mysql://thl:other-secret@db/\n")
+    (tmp_path / "thl.yaml").write_text(
+        f"service: bundled\nsource: {{host: {source.host}, port: {source.port}, user: {source.user}, "
+        f"password: '{password}', server_id: {source.server_id}}}\n"
+        f"kafka: {{bootstrap: '{config.kafka.bootstrap}', properties: {{sasl.password: planted-secret}}}}\n"
+        f"target: {{url: 'sqlite:///{tmp_path}/t.db'}}\n"
+    )
+    arguments = ["support-bundle", "--config", str(tmp_path / "thl.yaml"), "--log", str(log), "--out", str(out)]
+    assert cli.run(arguments) == 0
+    printed = capsys.readouterr().out
+    assert out.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(out) as archive:
+        found = {
+            entry.name.partition("/")[2]: (archive.extractfile(entry) or BytesIO()).read().decode()
+            for entry in archive.getmembers()
+        }
+    assert set(found) == {
+        "versions.txt", "configuration.yaml", "check.txt", "status.json", "loads.txt", "log.json", "source-files.txt",
+        "logs/0-apply.log",
+    }  # fmt: skip
+    assert "thl-connector" in found["versions.txt"]
+    assert f"port: {source.port}" in found["configuration.yaml"]
+    assert "MySQL" in found["check.txt"]
+    status = json.loads(found["status.json"])
+    assert status["producer"]["state"] == "NONE"
+    assert "there is no log: start `thl produce`, or correct `service`" in status["problems"]
+    assert "bundled" in found["log.json"]  # there is no log: the error says of which service
+    for text in (*found.values(), printed):
+        assert not any(secret in text for secret in (password, "planted-secret", "other-secret"))
 
 
 def test_everything_there_is_ok_and_creates_nothing(config: Config, tmp_path: Path) -> None:

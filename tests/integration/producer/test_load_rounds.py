@@ -25,8 +25,10 @@ from connector.log.transaction.batch import Rows
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import connect, query
 from connector.mysql.server.snapshot_point import check_one_server
+from connector.mysql.snapshot.estimate import estimate_load
 from connector.mysql.snapshot.key_ranges import Bound
 from connector.mysql.snapshot.load_round import LoadRound, Wanted
+from connector.mysql.snapshot.loadable import Purpose
 from connector.mysql.snapshot.snapshot import read_snapshot
 from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
@@ -339,6 +341,36 @@ def test_dry_run_shows_tables_rows_and_chunks_without_kafka(
     assert limited == "Expected: about 1536 s, by source.snapshot.max_rows_per_second (2)"
     assert "Kafka" in others
     assert "binary log" in purge
+
+
+def test_dry_run_names_every_table_that_the_load_refuses(mariadb_server: SqlServer) -> None:
+    with a_database(mariadb_server, "refused") as (server, name):
+        for statement in (
+            "CREATE TABLE good (k INT PRIMARY KEY)",
+            "CREATE SEQUENCE numbers",
+            "CREATE TABLE versioned (k INT PRIMARY KEY) WITH SYSTEM VERSIONING",
+            "CREATE TABLE isam (k INT PRIMARY KEY) ENGINE = MyISAM",
+            "CREATE TABLE one (k INT)",
+            "CREATE TABLE other (k INT PRIMARY KEY)",
+        ):
+            run(server, name, statement)
+        rules = [{"match": [f"{name}.{table}"], "publish_as": f"{name}.joined"} for table in ("one", "other")]
+        filters = server.filters.model_validate({"do": [name], "tables": rules})
+        source = server.model_copy(update={"filters": filters})
+        filter = Filter.of(source)
+        told = estimate_load(source, filter, SystemClock(), Purpose.INITIAL)
+        assert [each.name.table for each in told.tables] == ["good"]
+        refused = {table.partition(".")[2]: why for table, why in told.refused.items()}
+        assert set(refused) == {"numbers", "versioned", "isam", "one", "other"}
+        assert "without a primary key" in refused["other"]
+        drops = ("SEQUENCE numbers", "TABLE versioned", "TABLE isam", "TABLE one")
+        reasons = ("numbers", "versioned", "isam", "other")
+        for drop, table in zip(drops, reasons, strict=True):
+            with pytest.raises(PreflightError) as error:
+                read_snapshot(source, filter, SystemClock())
+            assert error.value.message in refused[table]
+            run(server, name, f"DROP {drop}")
+        read_snapshot(source, filter, SystemClock())
 
 
 @pytest.mark.faults

@@ -257,6 +257,7 @@ def test_logs_of_partial_images_equal_that_of_whole_images(trio: Trio, kafka_bro
 KILLS = 8
 
 
+@pytest.mark.long
 @pytest.mark.faults
 def test_a_store_that_is_killed_old_foreign_damaged_or_gone_gives_the_same_log(
     trio: Trio, kafka_broker: Broker, tmp_path: Path

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import ssl
+
 import pytest
 from pydantic import SecretStr, ValidationError
 
 from connector.config.apply import Target
-from connector.config.target_url import MySqlAddress, mysql_address, target_kind
+from connector.config.target_url import MySqlAddress, mysql_address, target_kind, tls_attempts
 from connector.errors import ConfigError
 from connector.targets.mysql.connection import unverified
 
@@ -44,10 +47,32 @@ def test_both_schemes_name_the_same_kind(scheme: str) -> None:
     assert target_kind(f"{scheme}://u@db") == "mysql"
 
 
-@pytest.mark.parametrize("option", [{"writers": 2}, {"indexes": "all"}])
-def test_options_of_postgresql_are_refused_by_name(option: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(option))):
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ({"writers": 2}, "target.writers > 1 is for PostgreSQL only; a MySQL target has one writer"),
+        (
+            {"indexes": "all"},
+            "target.indexes is for PostgreSQL only; a MySQL target has the source's with target.definitions=source",
+        ),
+    ],
+)
+def test_options_of_postgresql_are_refused_with_what_the_target_has(option: dict[str, object], text: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(text)):
         Target.model_validate({"url": SecretStr("mysql://u@db"), **option})
+
+
+def test_preferred_tls_alone_may_be_tried_without_it() -> None:
+    for mode in ("required", "verify_ca", "verify_identity"):
+        (only,) = tls_attempts(mysql_address(f"mysql://u:p@db.example?ssl_mode={mode}"))
+        assert only is not None
+        assert only.check_hostname == (mode == "verify_identity")
+        assert (only.verify_mode is ssl.CERT_REQUIRED) == mode.startswith("verify")
+    first, second = tls_attempts(mysql_address("mysql://u:p@db.example"))
+    assert first is not None
+    assert first.verify_mode is ssl.CERT_NONE
+    assert second is None
+    assert tls_attempts(mysql_address("mysql://u:p@localhost")) == [None]
 
 
 def test_password_to_an_unverified_server_is_told() -> None:

@@ -361,4 +361,4 @@ def test_sqlite_has_one_writer(tmp_path: Path) -> None:
     assert load(a_file(tmp_path, f"target: {{url: '{url}', writers: 1}}")).target.writers == 1
     with pytest.raises(ConfigError) as refused:
         load(a_file(tmp_path, f"target: {{url: '{url}', writers: 2}}"))
-    assert "SQLite has one writer" in str(refused.value)
+    assert "a SQLite target has one writer" in str(refused.value)

@@ -93,9 +93,17 @@ def test_an_answer_replaces_the_request_to_go_offline() -> None:
 def test_written_loads_are_read_back_unchanged(targets: tuple[str, ...], published: tuple[str, str] | None) -> None:
     table = TableName("shop", "orders")
     asked = LoadRequest(table=table, load="l1", asked_at=5, asked_by="me@here", published=published, targets=targets)
-    state = TableLoad(table=table, load="l1", state=LoadState.LOADING, after=("7",), targets=targets)
+    state = TableLoad(
+        table=table,
+        load="l1",
+        state=LoadState.LOADING,
+        load_identity=("now", "`id` int"),
+        after=("7",),
+        targets=targets,
+    )
     found = control_state([control_message(asked), control_message(state)])
     assert (found.load_requests, found.loads) == ({table: asked}, {table: state})
+    assert json.loads(control_message(state)[1])["key"] == ["now", "`id` int"]  # as earlier versions have it
 
 
 def test_written_repair_is_read_back_unchanged() -> None:

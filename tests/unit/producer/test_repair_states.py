@@ -23,7 +23,8 @@ ASKED = LoadRequest(
 class Opened:
     """A table of a round."""
 
-    key: tuple[str, ...] = ("2026-11-25 22:00:00", "`id` int  ")
+    created: str = "2026-11-25 22:00:00"
+    key_columns: tuple[str, ...] = ("`id` int  ",)
 
 
 def begun(table: Opened) -> TableLoad:
@@ -37,13 +38,13 @@ def test_repair_has_no_event_before_its_rows() -> None:
 
 
 def test_table_that_was_made_again_with_the_same_key_is_repaired() -> None:
-    assert begun(Opened(("2026-11-25 23:00:00", "`id` int  "))) == begun(Opened())
+    assert begun(Opened("2026-11-25 23:00:00")) == begun(Opened())
 
 
 @pytest.mark.parametrize("columns", [(), ("`id` bigint  ",), ("`id` int  ", "`b` int  "), ("`b` int  ",)])
 def test_repair_of_a_table_with_another_key_stops(columns: tuple[str, ...]) -> None:
     with pytest.raises(SourceChanged, match="columns of the primary key have changed") as stopped:
-        begun(Opened(("2026-11-25 22:00:00", *columns)))
+        begun(Opened(key_columns=columns))
     assert stopped.value.where["table"] == NAME
 
 

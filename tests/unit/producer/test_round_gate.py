@@ -13,10 +13,10 @@ from connector.config.model import Config
 from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
 from connector.errors import ConnectorError, MissingPrivilege
+from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.log.epochs.loads import LoadRequest
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
-from connector.mysql.snapshot.load_pause import LoadPause, PauseCause
 from connector.producer.round_gate import LONGEST_WAIT, POSTPONED, RECHECK, TOLD, WAIT, Load, RoundGate
 from tests.support.clock import Slept
 

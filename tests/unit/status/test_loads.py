@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.log.epochs.loads import LoadState
 from connector.log.epochs.newest_load import WAITING, NewestLoad
 from connector.log.transaction.layout import TableName
-from connector.mysql.snapshot.load_pause import LoadPause, PauseCause
 from connector.status.loads import LoadsStatus
 from connector.status.report import ApplierStatus, End, ProducerStatus, ServiceState, Status
 

@@ -15,6 +15,7 @@ from connector.config.source import Source
 from connector.kafka.ends import LogEnds
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, OfflineRequest, PartitionMap
 from connector.log.epochs.fork import Range
+from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.log.epochs.loads import LoadRequest, LoadState
 from connector.log.epochs.newest_load import NewestLoad
 from connector.log.ids import Epoch, LogId, Seqno
@@ -22,7 +23,6 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import PendingChecksum
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.mysql.server.replication_status import ReplicationChannel
-from connector.mysql.snapshot.load_pause import LoadPause, PauseCause
 from connector.status.collect import applier_status, collect, producer_status
 from connector.status.report import (
     ApplierStatus,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from connector.errors import RecordsDamaged
+from connector.config.model import Config
+from connector.errors import ConfigError, ConnectorError, RecordsDamaged
+from connector.log.epochs.control import ControlState, LogRecord
 from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
-from connector.producer.records.opening import last_shared
+from connector.producer.records.opening import last_shared, open_completion, open_store
+from connector.records.database import Database
 from connector.records.versions import State
 from tests.support.log_objects import epochs
 
@@ -55,3 +60,31 @@ def test_a_store_with_trapped_events_goes_back_to_before_them() -> None:
 def test_a_store_of_another_log_is_not_used() -> None:
     with pytest.raises(RecordsDamaged, match="another log"):
         last_shared(replace(state(3, (0, 1)), log_id=LogId("d" * 32)), history(5, 0))
+
+
+def umask() -> int:
+    found = os.umask(0)
+    os.umask(found)
+    return found
+
+
+def test_an_opening_that_fails_leaves_the_store_closed(tmp_path: Path) -> None:
+    records = {"dir": tmp_path / "records"}
+    kafka = {"properties": {"no.such.property": "1"}}  # the log cannot be read
+    config = Config.model_validate({"service": "shop", "source": {"records": records}, "kafka": kafka})
+    open_store(config.source.records, LOG).close()
+    before = umask()
+    with pytest.raises(ConnectorError, match=r"no\.such\.property"):
+        open_completion(config, ControlState(LogRecord(LOG, 1), None, tuple(epochs(0))), Seqno(7))
+    assert umask() == before
+    open_store(config.source.records, LOG).close()  # no process has it open
+
+
+def test_a_store_that_cannot_be_opened_leaves_the_umask(tmp_path: Path) -> None:
+    open_one = Database(tmp_path / "s", cache_bytes=1 << 20)
+    os.umask(0o027)
+    with pytest.raises(ConfigError, match="another process"):
+        Database(tmp_path / "s", cache_bytes=1 << 20)
+    found = umask()
+    open_one.close()  # which restores the one before
+    assert found == 0o027

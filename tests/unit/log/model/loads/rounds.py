@@ -23,7 +23,8 @@ class Opened:
 
     published = NAME
     definition: Sequence[Rows | Statement] = (Statement("shop", "CREATE TABLE t (id int PRIMARY KEY, a int, b int)"),)
-    key = ("2026-11-25", "id int  ")
+    key_columns = ("id int  ",)
+    load_identity = ("2026-11-25", "id int  ")
     has_key = True
     refusal = None
     estimate = 1

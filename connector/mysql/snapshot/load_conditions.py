@@ -8,54 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
 
 from connector.config.snapshot import InitialLoad
+from connector.log.epochs.load_pause import LoadPause, PauseCause, stream_behind
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.server.connection import Connection
 from connector.mysql.server.replication_status import ReplicationChannel, replication_channels
 from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import binary_logs, end_position, seconds_until_purge
-
-MOST_BEHIND: Final = 16 << 20  # bytes of the source's log between the stream and a round's position
-
-
-class PauseCause(StrEnum):
-    """What a load waits for."""
-
-    PURGE = "purge"  # the stream is in a file that is purged soon
-    REPLICA_STOPPED = "replica_stopped"  # the source does not replicate
-    REPLICA_LAG = "replica_lag"
-    BEHIND = "behind"  # the stream has to catch up, as after any pause
-
-
-@dataclass(frozen=True, slots=True)
-class LoadPause:
-    """A reason for which no round of loads begins.
-
-    Args:
-        cause: what it waits for.
-        why: the reason as a sentence, with ids and figures.
-        hint: the remedy; "": it ends by itself.
-    """
-
-    cause: PauseCause
-    why: str
-    hint: str = ""
-
-    def __str__(self) -> str:
-        """The reason for people."""
-        return f"{self.cause}: {self.why}"
-
-    def as_object(self) -> dict[str, str]:
-        """The reason for JSON."""
-        return {"cause": self.cause, "why": self.why, "remedy": self.hint}
-
-    @property
-    def ordinary(self) -> bool:
-        """True if the stream just catches up."""
-        return self.cause is PauseCause.BEHIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +36,11 @@ class LoadConditions:
 
     def pause(self, settings: InitialLoad) -> LoadPause | None:
         """The reason for which no round begins; None: one may."""
-        return self._purge(settings.min_until_purge) or self._lag(settings.max_replica_lag) or self._behind()
+        return (
+            self._purge(settings.min_until_purge)
+            or self._lag(settings.max_replica_lag)
+            or stream_behind(self.read, self.end)
+        )
 
     def _purge(self, least: float | None) -> LoadPause | None:
         left = self.until_purge
@@ -104,13 +68,6 @@ class LoadConditions:
             f"{most:g})",
         )
 
-    def _behind(self) -> LoadPause | None:
-        if not is_behind(self.read, self.end):
-            return None
-        return LoadPause(
-            PauseCause.BEHIND, f"the stream is behind: at {self.read}, and the source's log ends at {self.end}"
-        )
-
 
 def stopped_channel(channels: Sequence[ReplicationChannel], most: float) -> LoadPause | None:
     """The pause for a channel that does not run; None: all run.
@@ -129,11 +86,6 @@ def stopped_channel(channels: Sequence[ReplicationChannel], most: float) -> Load
         "START REPLICA on the source, or RESET REPLICA ALL if it is no replica any more; or unset "
         "source.snapshot.max_replica_lag",
     )
-
-
-def is_behind(read: SourcePosition, end: SourcePosition) -> bool:
-    """True if the stream is too far from a position for a round: it would wait too long at the round's end."""
-    return end.file != read.file or end.offset - read.offset > MOST_BEHIND
 
 
 def last_known_write(position: PositionRecord, newest_commit: int | None) -> int | None:

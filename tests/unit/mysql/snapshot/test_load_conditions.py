@@ -7,16 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from connector.config.snapshot import InitialLoad
+from connector.log.epochs.load_pause import MOST_BEHIND, LoadPause, PauseCause, stream_behind
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.server.replication_status import ReplicationChannel
-from connector.mysql.snapshot.load_pause import (
-    MOST_BEHIND,
-    LoadConditions,
-    LoadPause,
-    PauseCause,
-    is_behind,
-    last_known_write,
-)
+from connector.mysql.snapshot.load_conditions import LoadConditions, last_known_write
 
 OLD, NEW = SourcePosition("b.000002", 500), SourcePosition("b.000003", 600)
 
@@ -99,8 +93,8 @@ def test_stream_that_only_catches_up_is_ordinary() -> None:
     found = pause(OLD)
     assert found is not None
     assert found.ordinary
-    assert is_behind(SourcePosition("b.000003", 4), SourcePosition("b.000003", 5 + MOST_BEHIND))
-    assert not is_behind(SourcePosition("b.000003", 4), SourcePosition("b.000003", 4 + MOST_BEHIND))
+    assert stream_behind(SourcePosition("b.000003", 4), SourcePosition("b.000003", 5 + MOST_BEHIND)) is not None
+    assert stream_behind(SourcePosition("b.000003", 4), SourcePosition("b.000003", 4 + MOST_BEHIND)) is None
 
 
 @pytest.mark.parametrize(
