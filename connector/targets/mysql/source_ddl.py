@@ -8,7 +8,7 @@ tables take part in a commit, and START TRANSACTION, with which CREATE TABLE …
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,11 +16,13 @@ from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_table import LikeTable
 from connector.ddl.syntax.parse import parse
 from connector.ddl.syntax.tokens import Lexeme, Token
+from connector.log.compact.net_changes import Ddl
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.mysql.values.session_names import sql_mode_names
 from connector.targets.ddl.characters import encoded
+from connector.targets.ddl.plan import plan
 from connector.targets.ddl.session import zone_of
 from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.ddl import (
@@ -68,6 +70,24 @@ class PlannedDdl:
     statement: Statement | None
     before: TargetSchema
     commit_time: int = 0
+
+
+def definition(name: TableName, ddl: Ddl, schema: TargetSchema) -> Iterator[PlannedDdl]:
+    """The statements that make a table whose load begins, each with its plan; one that is there is dropped.
+
+    Args:
+        name: the table.
+        ddl: the event with its definition.
+        schema: the tables before.
+    """
+    known = schema.find(name)
+    if known is not None:
+        yield PlannedDdl((DropTable(known, optional=True),), None, schema)
+    schema = schema.without(name).including(name)
+    for statement in ddl.statements:
+        found = plan(statement, schema, ddl.commit_time)
+        yield PlannedDdl(found.operations, statement, schema, ddl.commit_time)
+        schema = found.target_schema
 
 
 def source_steps(planned: PlannedDdl, session: ServerSession) -> list[DdlStep]:
