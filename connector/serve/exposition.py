@@ -13,8 +13,8 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from connector import metrics
+from connector.log.epochs.load_pause import PauseCause
 from connector.metrics import Declared
-from connector.mysql.snapshot.load_pause import PauseCause
 from connector.serve.watcher import DOWN, Reading, TargetReading, Watcher
 from connector.status.report import ServiceState
 

@@ -22,11 +22,11 @@ from connector.config.serve import Serve
 from connector.kafka.ends import LogEnds
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord, PartitionMap
 from connector.log.epochs.fork import Forked, Range
+from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
-from connector.mysql.snapshot.load_pause import LoadPause, PauseCause
 from connector.serve.app import create_app
 from connector.serve.guard import Guard
 from connector.serve.history import LagHistory
@@ -35,7 +35,7 @@ from connector.serve.services import ServedService, served_services
 from connector.serve.watcher import Watcher
 from connector.status.collect import Observation
 from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, Status, problems_of
-from connector.status.target import TargetRow
+from connector.targets.position import TargetRow
 
 HOSTILE = "<script>alert(1)</script>\u202e\n\"'&{{7*7}}"
 """A table's name that would run in a browser, turn a line round, end a line, or be taken for a template."""

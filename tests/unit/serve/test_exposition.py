@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from connector import metrics
 from connector.config.serve import Serve
-from connector.mysql.snapshot.load_pause import LoadPause, PauseCause
+from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.serve.exposition import exposed, registry_of
 from connector.serve.watcher import Comparison
 from connector.status.report import ServiceState
