@@ -22,6 +22,7 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -174,6 +175,8 @@ class DdlOnce:
 
     def _begin(self, seqno: int, index: int, step: DdlStep) -> None:
         self._number += 1
+        if self.gtids:  # a target that was restored from a backup has a smaller number
+            self._number = max(self._number, self._newest_gtid() + 1)
         states = {_key(name): self._state(name) for name in dict.fromkeys(step.tables)}
         begun = Begun(self._number, seqno, index, step.text, states)
         values: dict[str, Value] = {
@@ -233,6 +236,17 @@ class DdlOnce:
     def _has_gtid(self, begun: Begun) -> bool:
         query = f"SELECT GTID_SUBSET('{self._gtid(begun)}', @@GLOBAL.gtid_executed)"
         return bool(self._session.rows(query)[0][0])
+
+    def _newest_gtid(self) -> int:
+        """The greatest number whose GTID the server has executed; it would pass over a statement under such a one."""
+        ((executed,),) = self._session.rows("SELECT @@GLOBAL.gtid_executed")
+        ends = [0]
+        for one in str(executed).lower().split(","):
+            uuid, *parts = one.strip().split(":")
+            if uuid == str(self._uuid):
+                numbers = takewhile(lambda part: part[:1].isdecimal(), parts)  # those of tags follow
+                ends += [int(part.rpartition("-")[2]) for part in numbers]
+        return max(ends)
 
     def _was_executed(self, begun: Begun, step: DdlStep) -> bool:
         now = self._states_of(begun)
