@@ -32,7 +32,7 @@ from connector import failpoints as faults
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.connection import ServerSession, literal
-from connector.targets.mysql.ddl import DdlStep, Effect
+from connector.targets.mysql.ddl import DdlStep, Effect, exists
 from connector.targets.mysql.errors import code_of, is_lost
 from connector.targets.mysql.names import table_name, text_literal
 from connector.targets.operations import Value
@@ -158,6 +158,13 @@ class DdlOnce:
                 now=_shown(now),
             )
         self._forget()
+
+    def existed(self, seqno: int, name: TableName) -> bool:
+        """True if a table was there before what may have been executed of an event: so its statements are the same."""
+        begun = self._begun
+        if begun is not None and begun.seqno == seqno and _key(name) in begun.states:
+            return begun.states[_key(name)] is not None
+        return exists(self._session, name)
 
     @property
     def unfinished(self) -> bool:

@@ -9,7 +9,7 @@ logged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,23 +71,25 @@ class PlannedDdl:
     commit_time: int = 0
 
 
-def source_steps(planned: PlannedDdl, session: ServerSession) -> list[DdlStep]:
-    """The statements to execute for a statement of the source."""
+def source_steps(
+    planned: PlannedDdl, session: ServerSession, existed: Callable[[TableName], bool] | None = None
+) -> list[DdlStep]:
+    """The statements to execute for a statement of the source; `existed` as of `steps_of`."""
     statement = planned.statement
     if statement is None:
-        return steps_of(planned.operations, session)
+        return steps_of(planned.operations, session, existed)
     parsed = parse(statement)[0]
     match parsed.command:
         case ast.CreateTableStatement():
             return _create(parsed, planned, session)
         case ast.AlterTableStatement(table) | ast.CreateIndexStatement(table) | ast.DropIndexStatement(table):
             if table.name in planned.before.excluded or planned.before.find(table.name) is None:
-                return steps_of(planned.operations, session)
+                return steps_of(planned.operations, session, existed)
             return [_alter(parsed.tokens, planned, statement, table.name)]
         case ast.CreateSchemaStatement(schema):
             return [_step(parsed.tokens, planned, statement, Effect.REPEATABLE, schema=schema.text)]
         case _:
-            return steps_of(planned.operations, session)
+            return steps_of(planned.operations, session, existed)
 
 
 def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSession) -> list[DdlStep]:

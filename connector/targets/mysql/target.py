@@ -390,12 +390,16 @@ class MySqlTarget:
         once = self._claimed()
         steps: list[DdlStep] = []
         origins: list[tuple[Statement | None, TargetSchema]] = []
+        at = self._ddl_seqno if self._ddl_seqno is not None else self._position.seqno + 1
+        existed = partial(once.existed, at)
         for planned in self._planned:
-            found = source_steps(planned, self._db) if self._of_source else steps_of(planned.operations, self._db)
+            if self._of_source:
+                found = source_steps(planned, self._db, existed)
+            else:
+                found = steps_of(planned.operations, self._db, existed)
             steps += found
             origins += [(planned.statement, planned.before)] * len(found)
         self._facts.clear()
-        at = self._ddl_seqno if self._ddl_seqno is not None else self._position.seqno + 1
         done: list[DdlStep] = []
         try:
             once.run(at, steps, done)
