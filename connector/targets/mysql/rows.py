@@ -172,12 +172,12 @@ class RowWriter:
 
     def _replacing(self) -> str:
         """The end of an INSERT that replaces rows with the same key, without deleting them."""
-        others = [index for index in self._written if index not in self._key] or self._key[:1]
+        # The key, too: a collation may take other bytes for equal ones.
         if self._session.mariadb:
-            given = ((quoted(self._columns[index]), f"VALUES({quoted(self._columns[index])})") for index in others)
-            return f" ON DUPLICATE KEY UPDATE {', '.join(f'{name} = {value}' for name, value in given)}"
+            written = (quoted(self._columns[index]) for index in self._written)
+            return f" ON DUPLICATE KEY UPDATE {', '.join(f'{name} = VALUES({name})' for name in written)}"
         aliases = ", ".join(f"c{index}" for index in self._written)
-        assignments = ", ".join(f"{quoted(self._columns[index])} = thl_new.c{index}" for index in others)
+        assignments = ", ".join(f"{quoted(self._columns[index])} = thl_new.c{index}" for index in self._written)
         return f" AS thl_new ({aliases}) ON DUPLICATE KEY UPDATE {assignments}"
 
     def _mark(self, images: Images) -> None:

@@ -1,0 +1,60 @@
+"""Tables of MySQL and MariaDB targets as the source has them, on servers whose own defaults are others.
+
+The `test_target_*_ddl` files run it on both servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.contract.mysql_place import MySqlPlace
+from tests.contract.target_load import begin, end
+from tests.contract.target_suite import Applier
+from tests.support.net import layout, net
+
+SWAPPED = layout("shop.swapped", ["id int", "u int", "v varchar(20)"], ["id"])
+CREATE_SWAPPED = "CREATE TABLE swapped (id INT PRIMARY KEY, u INT UNIQUE, v VARCHAR(20))"
+NAMED = layout("shop.named", ["name varchar(20)", "n int"], ["name"])
+CREATE_NAMED = "CREATE TABLE named (name VARCHAR(20) COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)"
+LONG = layout("shop.long", ["name text", "n int"], ["name"])
+CREATE_LONG = "CREATE TABLE `long` (name TEXT NOT NULL, n INT, PRIMARY KEY (name(500)))"
+
+
+@pytest.fixture
+def source(place: MySqlPlace) -> Iterator[Applier]:
+    """An applier whose tables have the source's definitions."""
+    place.definitions = "source"
+    made = Applier(place.open())
+    made.sql("CREATE DATABASE shop")
+    yield made
+    made.target.close()
+
+
+@contextmanager
+def setting(place: MySqlPlace, name: str, value: str) -> Iterator[None]:
+    """Another default of the target's server."""
+    ((before,),) = place.query(f"SELECT @@GLOBAL.{name}")
+    place.run(f"SET GLOBAL {name} = {value}")
+    try:
+        yield
+    finally:
+        place.run(f"SET GLOBAL {name} = {before or 'DEFAULT'!s}")
+
+
+def created(place: MySqlPlace, table: str) -> str:
+    ((_, found),) = place.query(f"SHOW CREATE TABLE shop.{table}")
+    return str(found)
+
+
+class TestLoads:
+    def test_key_gets_the_bytes_of_the_source(self, place: MySqlPlace, source: Applier) -> None:
+        source.sql(CREATE_NAMED)
+        source.rows(net(NAMED, inserts=[("ABC", 1), ("other", 2)]))
+        place.run("UPDATE named SET name = 'abc' WHERE n = 1")
+        begin(source, CREATE_NAMED, of=NAMED)
+        source.rows(net(NAMED, updates=[("ABC", 1), ("other", 2)]))
+        end(source, of=NAMED)
+        assert place.read(NAMED) == [("ABC", 1), ("other", 2)]
