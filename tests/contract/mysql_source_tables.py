@@ -58,3 +58,13 @@ class TestLoads:
         source.rows(net(NAMED, updates=[("ABC", 1), ("other", 2)]))
         end(source, of=NAMED)
         assert place.read(NAMED) == [("ABC", 1), ("other", 2)]
+
+    def test_long_keys_that_begin_alike_are_kept(self, place: MySqlPlace, source: Applier) -> None:
+        rows = [("a" * 300 + end, n) for n, end in enumerate("xyz")]
+        source.sql(CREATE_LONG)
+        source.rows(net(LONG, inserts=rows))
+        begin(source, CREATE_LONG, of=LONG)
+        source.rows(net(LONG, updates=rows[:2]))
+        source.rows(net(LONG, updates=rows[:1]))
+        end(source, of=LONG)
+        assert place.read(LONG) == rows[:2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from connector.log.compact.net_changes import Images
-from connector.targets.mysql.marks import same_key
+from connector.targets.mysql.marks import marked_columns, same_key
 from connector.targets.mysql.names import names, own, quoted
 
 if TYPE_CHECKING:
@@ -77,4 +77,6 @@ class PartialRows:
         marks, (_, columns, _, _) = self._writer.marks, self._writer.source
         if marks is not None and marks.name:
             keys = names(columns[index] for index in marks.key)
-            self._writer.run(f"INSERT IGNORE INTO {own(marks.name)} SELECT {keys} FROM {self.name}")
+            self._writer.run(
+                f"INSERT IGNORE INTO {own(marks.name)} ({marked_columns(marks)}) SELECT {keys} FROM {self.name}"
+            )

@@ -28,7 +28,7 @@ from connector.targets.marks import Marks
 from connector.targets.mysql.connection import LENIENT_MODE, SQL_MODE, ServerSession
 from connector.targets.mysql.errors import code_of
 from connector.targets.mysql.literals import equals, shown, value_literal
-from connector.targets.mysql.marks import same_key, unique_indexes
+from connector.targets.mysql.marks import marked_columns, same_key, unique_indexes
 from connector.targets.mysql.names import names, own, quoted, table_name
 from connector.targets.mysql.partial_rows import PartialRows
 from connector.targets.mysql.sql_values import NotALiteral, value_rows
@@ -184,7 +184,8 @@ class RowWriter:
         if self._marked is None:
             return
         for text, _, _ in self.chunks(images, list(self._marked.key)):
-            self.run(b"INSERT IGNORE INTO %s VALUES %s" % (own(self._marked.name).encode(), text))
+            into = f"INSERT IGNORE INTO {own(self._marked.name)} ({marked_columns(self._marked)}) VALUES "
+            self.run(into.encode() + text)
 
     def _change_in_place(self, images: Images) -> None:
         """Set the columns that the log has of each row."""
