@@ -50,6 +50,15 @@ def created(place: MySqlPlace, table: str) -> str:
 
 
 class TestLoads:
+    def test_unique_values_are_swapped_while_the_table_is_loaded(self, place: MySqlPlace, source: Applier) -> None:
+        begin(source, CREATE_SWAPPED, of=SWAPPED)
+        source.rows(net(SWAPPED, updates=[(1, 1, "one"), (2, 2, "two")]))
+        source.rows(net(SWAPPED, updates=[(1, 2, "one"), (2, 1, "two")]))
+        source.rows(net(SWAPPED, updates=[(3, 2, "three"), (1, 9, "one")]))  # the load has not brought it yet
+        assert place.read(SWAPPED) == [(1, 9, "one"), (2, 1, "two"), (3, 2, "three")]
+        end(source, of=SWAPPED)
+        assert place.read(SWAPPED) == [(1, 9, "one"), (2, 1, "two"), (3, 2, "three")]
+
     def test_key_gets_the_bytes_of_the_source(self, place: MySqlPlace, source: Applier) -> None:
         source.sql(CREATE_NAMED)
         source.rows(net(NAMED, inserts=[("ABC", 1), ("other", 2)]))

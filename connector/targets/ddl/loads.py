@@ -104,13 +104,23 @@ def _refused_at(entry: Excluded, ddl: Ddl) -> bool:
     return entry.since >= ddl.seqno and entry.reason.startswith(QUARANTINED)
 
 
-def tolerant(net: NetChanges, table: Table, schema: TargetSchema, marked: Marks | None) -> NetChanges:
-    """Return the changes of a table as upserts if it is being loaded or repaired, and has a key."""
+def tolerant(
+    net: NetChanges, table: Table, schema: TargetSchema, marked: Marks | None, *, unique: bool = False
+) -> NetChanges:
+    """Return the changes of a table as upserts if it is being loaded or repaired, and has a key.
+
+    Args:
+        net: the changes.
+        table: the table.
+        schema: the tables.
+        marked: its marks, if it has rows that are older than its load, or is repaired.
+        unique: a table that its load has made has another unique index, by which an upsert may find a wrong row.
+    """
     entry = schema.loading.get(table.name)
     if (entry is None and marked is None) or not table.key:
         return net
     new = entry is not None and entry.state is LoadContent.NEW
-    in_place = new or (marked is not None and marked.in_place)
+    in_place = (new and not unique) or (marked is not None and marked.in_place)
     return replacing(net) if in_place else once_more(net, partial=True)
 
 

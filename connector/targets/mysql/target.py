@@ -51,7 +51,7 @@ from connector.targets.mysql.ddl import DdlStep, column_names_of, steps_of
 from connector.targets.mysql.dictionary import MySqlDictionary
 from connector.targets.mysql.errors import code_of, connector_error, is_lost, translated
 from connector.targets.mysql.fence import take_over
-from connector.targets.mysql.marks import check_deletes, create_marks, marks_of, sweep
+from connector.targets.mysql.marks import check_deletes, create_marks, marks_of, sweep, unique_indexes
 from connector.targets.mysql.names import MySqlNames, own, quoted, table_name
 from connector.targets.mysql.once import DdlOnce
 from connector.targets.mysql.rows import RowWriter
@@ -181,7 +181,8 @@ class MySqlTarget:
                     marked = None if marks is None else marks_of(self._db, table, marks)
                     if marked is not None and not marked.in_place:
                         check_deletes(self._db, table)
-                    whole = tolerant(with_whole_inserts(net, table), table, self._schema.tables, marked)
+                    unique = self._of_source and marked is None and self._has_unique_while_loaded(table)
+                    whole = tolerant(with_whole_inserts(net, table), table, self._schema.tables, marked, unique=unique)
                     RowWriter(self._db, table, whole, marked, self._facts_of(net, table)).write()
                 self._written.add(table.name)
                 faults.point("target.mid_stage")
@@ -410,6 +411,13 @@ class MySqlTarget:
                 raise
             raise located(error, at, statement, before) from failure
         self._planned.clear()
+
+    def _has_unique_while_loaded(self, table: Table) -> bool:
+        """True if a table is being loaded, and has the source's unique indexes: its rows are deleted and inserted."""
+        if table.name not in self._schema.tables.loading or not unique_indexes(self._db, table.name):
+            return False
+        check_deletes(self._db, table)
+        return True
 
     def _facts_of(self, net: NetChanges, table: Table) -> TableFacts:
         """What the server has of a table besides the log's values; nothing in tables that the applier made itself.
