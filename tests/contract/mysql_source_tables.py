@@ -49,6 +49,34 @@ def created(place: MySqlPlace, table: str) -> str:
     return str(found)
 
 
+class TestDefaultsOfTheServer:
+    @pytest.mark.parametrize("variable", ["default_storage_engine", "default_tmp_storage_engine"])
+    def test_tables_are_in_innodb_whatever_its_default(self, place: MySqlPlace, source: Applier, variable: str) -> None:
+        with setting(place, variable, "MyISAM"):
+            applier = Applier(place.open())
+            applier.sql(CREATE_SWAPPED)
+            assert "ENGINE=InnoDB" in created(place, "swapped")
+            applier.rows(net(SWAPPED, inserts=[(1, 1, "a"), (2, 2, "b")]))
+            applier.rows(net(SWAPPED, changed=[({"u": 2}, (1,)), ({"u": 1}, (2,))]))
+        assert place.read(SWAPPED) == [(1, 2, "a"), (2, 1, "b")]
+
+    def test_no_transaction_begins_after_a_commit(self, place: MySqlPlace, source: Applier) -> None:
+        with setting(place, "completion_type", "CHAIN"):
+            applier = Applier(place.open())
+            applier.sql(CREATE_SWAPPED)
+            applier.rows(net(SWAPPED, inserts=[(1, 1, "a")]))
+            applier.sql("ALTER TABLE swapped ADD n INT")
+        assert place.query("SELECT * FROM shop.swapped") == [(1, 1, "a", None)]
+
+    def test_table_without_a_key_gets_none(self, place: MySqlPlace, source: Applier) -> None:
+        if not place.query("SHOW VARIABLES LIKE 'sql_generate_invisible_primary_key'"):
+            pytest.skip("a MariaDB makes no invisible keys")
+        with setting(place, "sql_generate_invisible_primary_key", "ON"):
+            applier = Applier(place.open())
+            applier.sql("CREATE TABLE loose (n INT)", "ALTER TABLE loose ADD PRIMARY KEY (n)")
+        assert "my_row_id" not in created(place, "loose")
+
+
 class TestLoads:
     def test_unique_values_are_swapped_while_the_table_is_loaded(self, place: MySqlPlace, source: Applier) -> None:
         begin(source, CREATE_SWAPPED, of=SWAPPED)

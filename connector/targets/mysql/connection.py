@@ -35,8 +35,10 @@ LENIENT_MODE: Final = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
 _SESSION: Final = (
     f"SET SESSION sql_mode = '{SQL_MODE}', time_zone = '+00:00', foreign_key_checks = 0, unique_checks = 1,"
     " sql_big_selects = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT, group_concat_max_len = 1048576,"
+    " completion_type = NO_CHAIN, default_storage_engine = InnoDB, default_tmp_storage_engine = InnoDB,"
     f" innodb_lock_wait_timeout = {LOCK_SECONDS}, lock_wait_timeout = {LOCK_SECONDS}, wait_timeout = 28800"
 )
+_OF_KEYS: Final = "'sql_require_primary_key', 'sql_generate_invisible_primary_key'"
 _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 # Lists of thousands of keys are looked up in the index, however long they are.
 _OF_PRODUCT: Final = {
@@ -142,9 +144,9 @@ class ServerSession:
     def _prepare(self, *, binary_log: bool) -> None:
         self.restore()
         self.query(_ISOLATION)
-        # Setting it needs a privilege, also to the value that it has.
-        if not self.mariadb and self.rows("SELECT @@sql_require_primary_key") == [(1,)]:
-            self.query("SET SESSION sql_require_primary_key = 0")
+        # Setting them needs a privilege, also to the value that they have.
+        for (name,) in self.rows(f"SHOW VARIABLES WHERE value = 'ON' AND variable_name IN ({_OF_KEYS})"):
+            self.query(f"SET SESSION {name} = OFF")
         if self.logs and not binary_log:
             self.query("SET SESSION sql_log_bin = 0")
         elif self.logs:
