@@ -60,6 +60,36 @@ class TestDefaultsOfTheServer:
             applier.rows(net(SWAPPED, changed=[({"u": 2}, (1,)), ({"u": 1}, (2,))]))
         assert place.read(SWAPPED) == [(1, 2, "a"), (2, 1, "b")]
 
+    def test_timestamp_without_null_is_what_the_source_says(self, place: MySqlPlace, source: Applier) -> None:
+        times = layout("shop.times", ["id int", "at timestamp"], ["id"])
+        wider = layout("shop.times", ["id int", "at timestamp", "seen timestamp"], ["id"])
+        with setting(place, "explicit_defaults_for_timestamp", "OFF"):
+            applier = Applier(place.open())
+            applier.sql("CREATE TABLE times (id INT PRIMARY KEY, at TIMESTAMP)", explicit_defaults_for_timestamp="1")
+            applier.rows(net(times, inserts=[(1, None)]))
+            applier.sql("ALTER TABLE times ADD seen TIMESTAMP", explicit_defaults_for_timestamp="1")
+        assert place.read(wider) == [(1, None, None)]
+
+    def test_utf8mb4_without_a_collation_is_that_of_an_older_source(self, place: MySqlPlace, source: Applier) -> None:
+        """Its definitions do not name utf8mb4_general_ci, in which two letters of German are no third one."""
+        create = (
+            "CREATE TABLE `named` (`name` varchar(20) NOT NULL, `n` int, PRIMARY KEY (`name`)) DEFAULT CHARSET=utf8mb4"
+        )
+        begin(source, create, of=NAMED)
+        source.rows(net(NAMED, updates=[("ss", 1), ("ß", 2)]))
+        end(source, of=NAMED)
+        assert place.read(NAMED) == [("ss", 1), ("ß", 2)]
+
+    def test_default_collation_of_one_statement_is_not_that_of_the_next(
+        self, place: MySqlPlace, source: Applier
+    ) -> None:
+        create = "CREATE TABLE {} (name VARCHAR(9) PRIMARY KEY) CHARSET utf8mb4"
+        before = "general" if source.target._db.mariadb else "utf8mb4_0900_ai_ci"  # type: ignore[attr-defined]
+        source.sql(create.format("a"), default_collation_for_utf8mb4="45")
+        source.sql(create.format("b"), default_collation_for_utf8mb4="255")
+        assert "0900" not in created(place, "a")
+        assert before in created(place, "b")
+
     def test_no_transaction_begins_after_a_commit(self, place: MySqlPlace, source: Applier) -> None:
         with setting(place, "completion_type", "CHAIN"):
             applier = Applier(place.open())

@@ -123,8 +123,9 @@ class ServerSession:
         return context
 
     def _read_facts(self) -> None:
-        ((version, packet, folds, log_bin),) = self.rows(
-            "SELECT @@version, @@max_allowed_packet, @@lower_case_table_names, @@log_bin"
+        ((version, packet, folds, log_bin, explicit),) = self.rows(
+            "SELECT @@version, @@max_allowed_packet, @@lower_case_table_names, @@log_bin, "
+            "@@explicit_defaults_for_timestamp"
         )
         self.version = str(version)
         self.mariadb = "mariadb" in self.version.lower()
@@ -140,6 +141,12 @@ class ServerSession:
         self.max_packet = int(str(packet))
         self.folds = bool(folds)
         self.logs = bool(log_bin)
+        self.explicit_timestamps = bool(explicit)
+        self.utf8mb4_collation: int | None = None  # the default collation of utf8mb4 where a session may have another
+        if not self.mariadb:
+            ((self.utf8mb4_collation,),) = self.rows(
+                "SELECT id FROM information_schema.collations WHERE collation_name = @@default_collation_for_utf8mb4"
+            )
 
     def _prepare(self, *, binary_log: bool) -> None:
         self.restore()
@@ -204,11 +211,13 @@ class ServerSession:
             self._db.select_db(BOOKKEEPING)
         self.query(f"SET SESSION {', '.join(settings)}")
 
-    def leave(self) -> None:
-        """Make it the applier's again."""
+    def leave(self, settings: Sequence[str]) -> None:
+        """Make it the applier's again, after `enter` with these settings."""
         self._db.select_db(BOOKKEEPING)
         self.query("SET NAMES utf8mb4")
-        self.query("SET SESSION timestamp = DEFAULT, collation_server = DEFAULT")
+        names = {setting.partition(" ")[0] for setting in settings} | {"timestamp", "collation_server"}
+        names -= {"character_set_client", "collation_connection"}  # of SET NAMES
+        self.query(f"SET SESSION {', '.join(f'{name} = DEFAULT' for name in sorted(names))}")
         self.restore()
 
     def is_alive(self) -> bool:

@@ -228,7 +228,7 @@ class DdlOnce:
             if self.gtids:
                 self._session.query("SET gtid_next = 'AUTOMATIC'")
             if step.settings:
-                self._session.leave()
+                self._session.leave(step.settings)
         except pymysql.MySQLError as error:
             if not is_lost(error):
                 raise
