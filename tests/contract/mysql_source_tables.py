@@ -90,6 +90,14 @@ class TestDefaultsOfTheServer:
         assert "0900" not in created(place, "a")
         assert before in created(place, "b")
 
+    def test_collation_of_a_database_is_changed(self, place: MySqlPlace, source: Applier) -> None:
+        words = layout("shop.words", ["name varchar(9)"], ["name"])
+        source.sql("ALTER DATABASE shop CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+        source.sql("CREATE TABLE words (name VARCHAR(9) PRIMARY KEY)")
+        source.rows(net(words, inserts=[("a",), ("A",)]))
+        source.sql("ALTER DATABASE absent COLLATE utf8mb4_bin")
+        assert place.read(words) == [("A",), ("a",)]
+
     def test_no_transaction_begins_after_a_commit(self, place: MySqlPlace, source: Applier) -> None:
         with setting(place, "completion_type", "CHAIN"):
             applier = Applier(place.open())

@@ -93,6 +93,9 @@ def source_steps(
         case ast.CreateSchemaStatement(schema):
             name = schema.text  # the first of its tables may have brought it
             return [_of_schema(parsed.tokens, planned, statement, session, lambda server: not has_schema(server, name))]
+        case ast.AlterSchemaStatement(schema, ast.SchemaOptions(charset)) if charset:
+            altered = statement.schema if schema is None else schema.text
+            return [_of_schema(parsed.tokens, planned, statement, session, lambda server: has_schema(server, altered))]
         case _:
             return steps_of(planned.operations, session, existed)
 
