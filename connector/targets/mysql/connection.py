@@ -35,12 +35,14 @@ LENIENT_MODE: Final = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
 _SESSION: Final = (
     f"SET SESSION sql_mode = '{SQL_MODE}', time_zone = '+00:00', foreign_key_checks = 0, unique_checks = 1,"
     " lc_messages = 'en_US', sql_big_selects = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT,"
-    " group_concat_max_len = 1048576,"
+    " group_concat_max_len = 1048576, completion_type = NO_CHAIN, default_storage_engine = InnoDB,"
+    " default_tmp_storage_engine = InnoDB,"
     f" innodb_lock_wait_timeout = {LOCK_SECONDS}, lock_wait_timeout = {LOCK_SECONDS}, wait_timeout = 28800"
 )
 # The server's words on the rows of a statement, in the language that `_SESSION` asks for.
 _MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
 _DUPLICATES: Final = re.compile(rb"Records: \d+  Duplicates: (\d+)")
+_OF_KEYS: Final = "'sql_require_primary_key', 'sql_generate_invisible_primary_key'"
 _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 # Lists of thousands of keys are looked up in the index, however long they are.
 _OF_PRODUCT: Final = {
@@ -116,8 +118,9 @@ class ServerSession:
         return connection
 
     def _read_facts(self) -> None:
-        ((version, packet, folds, log_bin),) = self.rows(
-            "SELECT @@version, @@max_allowed_packet, @@lower_case_table_names, @@log_bin"
+        ((version, packet, folds, log_bin, explicit),) = self.rows(
+            "SELECT @@version, @@max_allowed_packet, @@lower_case_table_names, @@log_bin, "
+            "@@explicit_defaults_for_timestamp"
         )
         self.version = str(version)
         self.mariadb = "mariadb" in self.version.lower()
@@ -133,13 +136,19 @@ class ServerSession:
         self.max_packet = int(str(packet))
         self.folds = bool(folds)
         self.logs = bool(log_bin)
+        self.explicit_timestamps = bool(explicit)
+        self.utf8mb4_collation: int | None = None  # the default collation of utf8mb4 where a session may have another
+        if not self.mariadb:
+            ((self.utf8mb4_collation,),) = self.rows(
+                "SELECT id FROM information_schema.collations WHERE collation_name = @@default_collation_for_utf8mb4"
+            )
 
     def _prepare(self, *, binary_log: bool) -> None:
         self.restore()
         self.query(_ISOLATION)
-        # Setting it needs a privilege, also to the value that it has.
-        if not self.mariadb and self.rows("SELECT @@sql_require_primary_key") == [(1,)]:
-            self.query("SET SESSION sql_require_primary_key = 0")
+        # Setting them needs a privilege, also to the value that they have.
+        for (name,) in self.rows(f"SHOW VARIABLES WHERE value = 'ON' AND variable_name IN ({_OF_KEYS})"):
+            self.query(f"SET SESSION {name} = OFF")
         if self.logs and not binary_log:
             self.query("SET SESSION sql_log_bin = 0")
         elif self.logs:
@@ -222,11 +231,13 @@ class ServerSession:
             self._db.select_db(BOOKKEEPING)
         self.query(f"SET SESSION {', '.join(settings)}")
 
-    def leave(self) -> None:
-        """Make it the applier's again."""
+    def leave(self, settings: Sequence[str]) -> None:
+        """Make it the applier's again, after `enter` with these settings."""
         self._db.select_db(BOOKKEEPING)
         self.query("SET NAMES utf8mb4")
-        self.query("SET SESSION timestamp = DEFAULT, collation_server = DEFAULT")
+        names = {setting.partition(" ")[0] for setting in settings} | {"timestamp", "collation_server"}
+        names -= {"character_set_client", "collation_connection"}  # of SET NAMES
+        self.query(f"SET SESSION {', '.join(f'{name} = DEFAULT' for name in sorted(names))}")
         self.restore()
 
     def is_alive(self) -> bool:

@@ -115,13 +115,13 @@ class KeyedRows:
     def _on_duplicate(self) -> bytes:
         """The end of an INSERT that replaces rows with the same key."""
         on = self._on
-        others = [index for index in on.written if index not in on.key] or on.key[:1]
-        columns = {index: quoted(on.columns[index]) for index in others}
+        # The key, too: a collation may take other bytes for equal ones.
+        written = {index: quoted(on.columns[index]) for index in on.written}
         if on.session.mariadb:
-            assignments = ", ".join(f"{name} = VALUES({name})" for name in columns.values())
+            assignments = ", ".join(f"{name} = VALUES({name})" for name in written.values())
             return f" ON DUPLICATE KEY UPDATE {assignments}".encode()
-        aliases = ", ".join(f"c{index}" for index in on.written)
-        assignments = ", ".join(f"{name} = thl_new.c{index}" for index, name in columns.items())
+        aliases = ", ".join(f"c{index}" for index in written)
+        assignments = ", ".join(f"{name} = thl_new.c{index}" for index, name in written.items())
         return f" AS thl_new ({aliases}) ON DUPLICATE KEY UPDATE {assignments}".encode()
 
     def _without_label(self, images: Images, first: int, end: int) -> int:

@@ -20,8 +20,19 @@ def create_marks(marks: str, table: Table, *, mariadb: bool) -> list[str]:
         column = table.columns[index]
         columns.append(f"k{place} {mysql_type(column, mariadb=mariadb)} NOT NULL")
         key.append(f"k{place}{index_part(column) if '(' not in column.type else ''}")
-    created = f"CREATE TABLE IF NOT EXISTS {own(marks)} ({', '.join(columns)}, PRIMARY KEY ({', '.join(key)}))"
+    indexes = [f"PRIMARY KEY ({', '.join(key)})"]
+    if any(part.endswith(")") for part in key):
+        # A key may be equal to another one in all that an index can hold of it.
+        parts = ", ".join(f"HEX(k{place})" for place in range(len(key)))
+        columns.append(f"thl_hash BINARY(32) AS (UNHEX(SHA2(CONCAT_WS(',', {parts}), 256))) STORED")
+        indexes = ["UNIQUE KEY (thl_hash)", f"KEY ({', '.join(key)})"]
+    created = f"CREATE TABLE IF NOT EXISTS {own(marks)} ({', '.join([*columns, *indexes])})"
     return [f"{created} ENGINE = InnoDB", f"DELETE FROM {own(marks)}"]
+
+
+def marked_columns(marks: Marks) -> str:
+    """The columns of marks into which keys are inserted, as a list."""
+    return ", ".join(f"k{place}" for place in range(len(marks.key)))
 
 
 def unique_key_parts(session: ServerSession, name: TableName) -> dict[str, list[tuple[str | None, int | None]]]:

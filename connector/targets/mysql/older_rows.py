@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from connector.log.compact.net_changes import Images
 from connector.targets.marks import Marks
-from connector.targets.mysql.marks import same_key
+from connector.targets.mysql.marks import marked_columns, same_key
 from connector.targets.mysql.names import own, quoted
 from connector.targets.mysql.partial_rows import PartialRows
 from connector.targets.mysql.table_statements import TableStatements
@@ -28,7 +28,7 @@ class OlderRows:
         """Mark the keys of rows: they are not older any more."""
         if not self._marks.name:
             return
-        head = f"INSERT IGNORE INTO {own(self._marks.name)} VALUES ".encode()
+        head = f"INSERT IGNORE INTO {own(self._marks.name)} ({marked_columns(self._marks)}) VALUES ".encode()
         for text, _, _ in self._on.chunks(images, self._marks.key):
             self._on.run(head + text)
 

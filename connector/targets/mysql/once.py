@@ -22,6 +22,7 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -31,7 +32,7 @@ from connector import failpoints as faults
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.connection import ServerSession, literal
-from connector.targets.mysql.ddl import DdlStep, Effect
+from connector.targets.mysql.ddl import DdlStep, Effect, exists
 from connector.targets.mysql.errors import code_of, is_lost
 from connector.targets.mysql.names import table_name, text_literal
 from connector.targets.operations import Value
@@ -160,6 +161,13 @@ class DdlOnce:
             )
         self._forget()
 
+    def existed(self, seqno: int, name: TableName) -> bool:
+        """True if a table was there before what may have been executed of an event: so its statements are the same."""
+        begun = self._begun
+        if begun is not None and begun.seqno == seqno and _key(name) in begun.states:
+            return begun.states[_key(name)] is not None
+        return exists(self._session, name)
+
     @property
     def unfinished(self) -> bool:
         """True if a statement of an event was executed, or may have been, that is not committed."""
@@ -176,6 +184,8 @@ class DdlOnce:
 
     def _begin(self, seqno: int, index: int, step: DdlStep) -> None:
         self._number += 1
+        if self.gtids:  # a target that was restored from a backup has a smaller number
+            self._number = max(self._number, self._newest_gtid() + 1)
         states = {_key(name): self._state(name) for name in dict.fromkeys(step.tables)}
         begun = RecordedStatement(self._number, seqno, index, step.text, states)
         values: dict[str, Value] = {
@@ -220,7 +230,7 @@ class DdlOnce:
             if self.gtids:
                 self._session.query("SET gtid_next = 'AUTOMATIC'")
             if step.settings:
-                self._session.leave()
+                self._session.leave(step.settings)
         except pymysql.MySQLError as error:
             if not is_lost(error):
                 raise
@@ -235,6 +245,17 @@ class DdlOnce:
     def _has_gtid(self, begun: RecordedStatement) -> bool:
         query = f"SELECT GTID_SUBSET('{self._gtid(begun)}', @@GLOBAL.gtid_executed)"
         return bool(self._session.rows(query)[0][0])
+
+    def _newest_gtid(self) -> int:
+        """The greatest number whose GTID the server has executed; it would pass over a statement under such a one."""
+        ((executed,),) = self._session.rows("SELECT @@GLOBAL.gtid_executed")
+        ends = [0]
+        for one in str(executed).lower().split(","):
+            uuid, *parts = one.strip().split(":")
+            if uuid == str(self._uuid):
+                numbers = takewhile(lambda part: part[:1].isdecimal(), parts)  # those of tags follow
+                ends += [int(part.rpartition("-")[2]) for part in numbers]
+        return max(ends)
 
     def _was_executed(self, begun: RecordedStatement, step: DdlStep) -> bool:
         now = self._states_of(begun)

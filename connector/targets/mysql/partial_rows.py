@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from connector.log.compact.net_changes import Images
 from connector.targets.marks import Marks
-from connector.targets.mysql.marks import same_key
+from connector.targets.mysql.marks import marked_columns, same_key
 from connector.targets.mysql.names import names, own, quoted
 from connector.targets.mysql.table_statements import TableStatements
 
@@ -69,4 +69,5 @@ class PartialRows:
         """Mark the keys of the rows, if the table has marks."""
         if self._marks is not None:
             keys = names(self._on.columns[index] for index in self._marks.key)
-            self._on.run(f"INSERT IGNORE INTO {own(self._marks.name)} SELECT {keys} FROM {self.name}")
+            into = f"{own(self._marks.name)} ({marked_columns(self._marks)})"
+            self._on.run(f"INSERT IGNORE INTO {into} SELECT {keys} FROM {self.name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import pymysql
 
@@ -49,11 +50,12 @@ class PendingDdl:
         """
         steps: list[DdlStep] = []
         origins: list[tuple[Statement | None, TargetSchema]] = []
+        existed = partial(once.existed, self._seqno)
         for planned in self._planned:
             if self._of_source:
-                found = source_steps(planned, self._session)
+                found = source_steps(planned, self._session, existed)
             else:
-                found = steps_of(planned.operations, self._session)
+                found = steps_of(planned.operations, self._session, existed)
             steps += found
             origins += [(planned.statement, planned.before)] * len(found)
         done: list[DdlStep] = []
