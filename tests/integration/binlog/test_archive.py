@@ -21,6 +21,8 @@ from connector.log.transaction.position import AfterGtids
 from connector.mysql.archive.archive import Archive, ArchiveWriter
 from connector.mysql.archive.archived_log import covering, previous_gtids
 from connector.mysql.binlog.log_files import log_files
+from tests.integration.binlog.test_types import allowing
+from tests.integration.mariadb.test_log import checkpoint_written
 from tests.support.clock import PATIENCE
 from tests.support.producing import Bench, finished, fragments, last_seqno, table_of, until
 from tests.support.servers.environment import Broker, SqlServer
@@ -135,6 +137,8 @@ def test_archived_mariadb_files_equal_the_servers(
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('one'), ('two'); UPDATE {bench.service}.t SET v = 'x'")
         bench.sql("FLUSH BINARY LOGS")
     bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('behind')")
+    with allowing(mariadb_server) as connection, connection.cursor() as cursor:
+        until(lambda: checkpoint_written(cursor))  # no other event comes by itself
     assert archive(bench, folder, "--to-now").returncode == 0
     equal(bench, folder)
     files = Archive(folder).files()
