@@ -27,6 +27,7 @@ from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.kafka.consumer import KafkaConsumer, KafkaMessage
+from connector.kafka.ends import partition_bounds
 from connector.kafka.handshake import EARLIEST
 from connector.kafka.large_messages import LARGE, LargeMessages
 from connector.log.compact.segment import Segment
@@ -531,6 +532,15 @@ def test_the_lag_behind_given_offsets_is_asked_of_the_brokers(config: Config, ka
         end.close()
 
 
+def leads(config: Config) -> bool:
+    """True once a broker leads the log's partitions: one that has just started says that it does not."""
+    try:
+        partition_bounds(config)
+    except BrokerUnavailable:
+        return False
+    return True
+
+
 def test_brokers_that_stay_away_end_the_stream_in_either_mode(
     config: Config, spark: SparkRun, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -552,3 +562,4 @@ def test_brokers_that_stay_away_end_the_stream_in_either_mode(
                     until(lambda reading=reading: reading.next(0.2) is not None)
             finally:
                 kafka_broker.start()
+                until(lambda: leads(config))

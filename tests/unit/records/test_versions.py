@@ -138,6 +138,7 @@ def test_a_flipped_byte_is_noticed_when_it_is_read(tmp_path: Path) -> None:
     with pytest.raises(RecordsDamaged, match="damaged") as caught:
         store.verify()
     assert "thl records rebuild" in caught.value.hint
+    store.close()
 
 
 def test_the_state_of_another_format_or_none_is_refused(tmp_path: Path) -> None:
