@@ -24,7 +24,7 @@ CREATE_LONG = "CREATE TABLE `long` (name TEXT NOT NULL, n INT, PRIMARY KEY (name
 
 
 @pytest.fixture
-def source(place: MySqlPlace) -> Iterator[Applier]:
+def empty_target(place: MySqlPlace) -> Iterator[Applier]:
     """An applier whose tables have the source's definitions."""
     place.definitions = "source"
     made = Applier(place.open())
@@ -51,7 +51,9 @@ def created(place: MySqlPlace, table: str) -> str:
 
 class TestDefaultsOfTheServer:
     @pytest.mark.parametrize("variable", ["default_storage_engine", "default_tmp_storage_engine"])
-    def test_tables_are_in_innodb_whatever_its_default(self, place: MySqlPlace, source: Applier, variable: str) -> None:
+    def test_tables_are_in_innodb_whatever_its_default(
+        self, place: MySqlPlace, empty_target: Applier, variable: str
+    ) -> None:
         with setting(place, variable, "MyISAM"):
             applier = Applier(place.open())
             applier.sql(CREATE_SWAPPED)
@@ -60,7 +62,7 @@ class TestDefaultsOfTheServer:
             applier.rows(net(SWAPPED, changed=[({"u": 2}, (1,)), ({"u": 1}, (2,))]))
         assert place.read(SWAPPED) == [(1, 2, "a"), (2, 1, "b")]
 
-    def test_timestamp_without_null_is_what_the_source_says(self, place: MySqlPlace, source: Applier) -> None:
+    def test_timestamp_without_null_is_what_the_source_says(self, place: MySqlPlace, empty_target: Applier) -> None:
         times = layout("shop.times", ["id int", "at timestamp"], ["id"])
         wider = layout("shop.times", ["id int", "at timestamp", "seen timestamp"], ["id"])
         with setting(place, "explicit_defaults_for_timestamp", "OFF"):
@@ -70,35 +72,37 @@ class TestDefaultsOfTheServer:
             applier.sql("ALTER TABLE times ADD seen TIMESTAMP", explicit_defaults_for_timestamp="1")
         assert place.read(wider) == [(1, None, None)]
 
-    def test_utf8mb4_without_a_collation_is_that_of_an_older_source(self, place: MySqlPlace, source: Applier) -> None:
+    def test_utf8mb4_without_a_collation_is_that_of_an_older_source(
+        self, place: MySqlPlace, empty_target: Applier
+    ) -> None:
         """Its definitions do not name utf8mb4_general_ci, in which two letters of German are no third one."""
         create = (
             "CREATE TABLE `named` (`name` varchar(20) NOT NULL, `n` int, PRIMARY KEY (`name`)) DEFAULT CHARSET=utf8mb4"
         )
-        begin(source, create, of=NAMED)
-        source.rows(net(NAMED, updates=[("ss", 1), ("ß", 2)]))
-        end(source, of=NAMED)
+        begin(empty_target, create, of=NAMED)
+        empty_target.rows(net(NAMED, updates=[("ss", 1), ("ß", 2)]))
+        end(empty_target, of=NAMED)
         assert place.read(NAMED) == [("ss", 1), ("ß", 2)]
 
     def test_default_collation_of_one_statement_is_not_that_of_the_next(
-        self, place: MySqlPlace, source: Applier
+        self, place: MySqlPlace, empty_target: Applier
     ) -> None:
         create = "CREATE TABLE {} (name VARCHAR(9) PRIMARY KEY) CHARSET utf8mb4"
-        before = "general" if source.target._db.mariadb else "utf8mb4_0900_ai_ci"  # type: ignore[attr-defined]
-        source.sql(create.format("a"), default_collation_for_utf8mb4="45")
-        source.sql(create.format("b"), default_collation_for_utf8mb4="255")
+        before = "general" if empty_target.target._db.mariadb else "utf8mb4_0900_ai_ci"  # type: ignore[attr-defined]
+        empty_target.sql(create.format("a"), default_collation_for_utf8mb4="45")
+        empty_target.sql(create.format("b"), default_collation_for_utf8mb4="255")
         assert "0900" not in created(place, "a")
         assert before in created(place, "b")
 
-    def test_collation_of_a_database_is_changed(self, place: MySqlPlace, source: Applier) -> None:
+    def test_collation_of_a_database_is_changed(self, place: MySqlPlace, empty_target: Applier) -> None:
         words = layout("shop.words", ["name varchar(9)"], ["name"])
-        source.sql("ALTER DATABASE shop CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
-        source.sql("CREATE TABLE words (name VARCHAR(9) PRIMARY KEY)")
-        source.rows(net(words, inserts=[("a",), ("A",)]))
-        source.sql("ALTER DATABASE absent COLLATE utf8mb4_bin")
+        empty_target.sql("ALTER DATABASE shop CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+        empty_target.sql("CREATE TABLE words (name VARCHAR(9) PRIMARY KEY)")
+        empty_target.rows(net(words, inserts=[("a",), ("A",)]))
+        empty_target.sql("ALTER DATABASE absent COLLATE utf8mb4_bin")
         assert place.read(words) == [("A",), ("a",)]
 
-    def test_no_transaction_begins_after_a_commit(self, place: MySqlPlace, source: Applier) -> None:
+    def test_no_transaction_begins_after_a_commit(self, place: MySqlPlace, empty_target: Applier) -> None:
         with setting(place, "completion_type", "CHAIN"):
             applier = Applier(place.open())
             applier.sql(CREATE_SWAPPED)
@@ -106,7 +110,7 @@ class TestDefaultsOfTheServer:
             applier.sql("ALTER TABLE swapped ADD n INT")
         assert place.query("SELECT * FROM shop.swapped") == [(1, 1, "a", None)]
 
-    def test_table_without_a_key_gets_none(self, place: MySqlPlace, source: Applier) -> None:
+    def test_table_without_a_key_gets_none(self, place: MySqlPlace, empty_target: Applier) -> None:
         if not place.query("SHOW VARIABLES LIKE 'sql_generate_invisible_primary_key'"):
             pytest.skip("a MariaDB makes no invisible keys")
         with setting(place, "sql_generate_invisible_primary_key", "ON"):
@@ -116,30 +120,32 @@ class TestDefaultsOfTheServer:
 
 
 class TestLoads:
-    def test_unique_values_are_swapped_while_the_table_is_loaded(self, place: MySqlPlace, source: Applier) -> None:
-        begin(source, CREATE_SWAPPED, of=SWAPPED)
-        source.rows(net(SWAPPED, updates=[(1, 1, "one"), (2, 2, "two")]))
-        source.rows(net(SWAPPED, updates=[(1, 2, "one"), (2, 1, "two")]))
-        source.rows(net(SWAPPED, updates=[(3, 2, "three"), (1, 9, "one")]))  # the load has not brought it yet
+    def test_unique_values_are_swapped_while_the_table_is_loaded(
+        self, place: MySqlPlace, empty_target: Applier
+    ) -> None:
+        begin(empty_target, CREATE_SWAPPED, of=SWAPPED)
+        empty_target.rows(net(SWAPPED, updates=[(1, 1, "one"), (2, 2, "two")]))
+        empty_target.rows(net(SWAPPED, updates=[(1, 2, "one"), (2, 1, "two")]))
+        empty_target.rows(net(SWAPPED, updates=[(3, 2, "three"), (1, 9, "one")]))  # the load has not brought it yet
         assert place.read(SWAPPED) == [(1, 9, "one"), (2, 1, "two"), (3, 2, "three")]
-        end(source, of=SWAPPED)
+        end(empty_target, of=SWAPPED)
         assert place.read(SWAPPED) == [(1, 9, "one"), (2, 1, "two"), (3, 2, "three")]
 
-    def test_key_gets_the_bytes_of_the_source(self, place: MySqlPlace, source: Applier) -> None:
-        source.sql(CREATE_NAMED)
-        source.rows(net(NAMED, inserts=[("ABC", 1), ("other", 2)]))
+    def test_key_gets_the_bytes_of_the_source(self, place: MySqlPlace, empty_target: Applier) -> None:
+        empty_target.sql(CREATE_NAMED)
+        empty_target.rows(net(NAMED, inserts=[("ABC", 1), ("other", 2)]))
         place.run("UPDATE named SET name = 'abc' WHERE n = 1")
-        begin(source, CREATE_NAMED, of=NAMED)
-        source.rows(net(NAMED, updates=[("ABC", 1), ("other", 2)]))
-        end(source, of=NAMED)
+        begin(empty_target, CREATE_NAMED, of=NAMED)
+        empty_target.rows(net(NAMED, updates=[("ABC", 1), ("other", 2)]))
+        end(empty_target, of=NAMED)
         assert place.read(NAMED) == [("ABC", 1), ("other", 2)]
 
-    def test_long_keys_that_begin_alike_are_kept(self, place: MySqlPlace, source: Applier) -> None:
+    def test_long_keys_that_begin_alike_are_kept(self, place: MySqlPlace, empty_target: Applier) -> None:
         rows = [("a" * 300 + end, n) for n, end in enumerate("xyz")]
-        source.sql(CREATE_LONG)
-        source.rows(net(LONG, inserts=rows))
-        begin(source, CREATE_LONG, of=LONG)
-        source.rows(net(LONG, updates=rows[:2]))
-        source.rows(net(LONG, updates=rows[:1]))
-        end(source, of=LONG)
+        empty_target.sql(CREATE_LONG)
+        empty_target.rows(net(LONG, inserts=rows))
+        begin(empty_target, CREATE_LONG, of=LONG)
+        empty_target.rows(net(LONG, updates=rows[:2]))
+        empty_target.rows(net(LONG, updates=rows[:1]))
+        end(empty_target, of=LONG)
         assert place.read(LONG) == rows[:2]

@@ -147,7 +147,7 @@ class ServerSession:
         self.restore()
         self.query(_ISOLATION)
         # Setting them needs a privilege, also to the value that they have.
-        for (name,) in self.rows(f"SHOW VARIABLES WHERE value = 'ON' AND variable_name IN ({_OF_KEYS})"):
+        for name, _ in self.rows(f"SHOW VARIABLES WHERE value = 'ON' AND variable_name IN ({_OF_KEYS})"):
             self.query(f"SET SESSION {name} = OFF")
         if self.logs and not binary_log:
             self.query("SET SESSION sql_log_bin = 0")
