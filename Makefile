@@ -80,7 +80,7 @@ bench-peers: fetch ## What others reach beside ours in the same run (15 minutes)
 sinks: fetch ## Debezium's JDBC sink fed by rows.py, on Kafka Connect; fetches both the first time (4 minutes)
 	$(BIN)/python -m pytest tests/sinks/*.py $(ARGS)
 
-# Locally with one partition on both targets; on a Spark cluster of this machine with three, on PostgreSQL.
+# Locally with one partition on each kind of target; on a Spark cluster of this machine with three, on PostgreSQL.
 faults: fetch ## The broker's network and the clocks; then kill things, many times, locally and on a cluster (KILLS=60 each)
 	$(BIN)/python -m pytest -m 'long and faults'
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)

@@ -33,9 +33,9 @@ def applier(place: MySqlPlace) -> Applier:
     return made
 
 
-def run(place: MySqlPlace, definitions: str, **environ: str) -> int:
+def run(place: MySqlPlace, definitions: str, *options: str, **environ: str) -> int:
     """Run the program that applies the history; return its exit code."""
-    command = [sys.executable, "-m", "tests.support.mysql_applier", place.url, definitions]
+    command = [sys.executable, "-m", "tests.support.mysql_applier", place.url, definitions, *options]
     done = subprocess.run(command, cwd=REPOSITORY, env={**os.environ, **environ}, capture_output=True, check=False)
     if done.returncode > 0:
         raise AssertionError(done.stderr.decode()[-2000:])
@@ -116,17 +116,25 @@ class TestExactlyOnce:
         assert state(place) == wanted
 
     @pytest.mark.parametrize(
-        "point",
+        ("point", "options"),
         [
-            "target.after_ddl:4",
-            *(pytest.param(one, marks=pytest.mark.long) for one in ("target.before_ddl:4", "target.after_ddl:6")),
+            ("target.after_ddl:4", []),
+            *(
+                pytest.param(*one, marks=pytest.mark.long)
+                for one in (
+                    ("target.before_ddl:4", []),
+                    ("target.after_ddl:6", []),
+                    ("target.after_ddl:4", ["unlogged"]),
+                    ("target.before_ddl:6", ["unlogged"]),
+                )
+            ),
         ],
     )
     def test_ddl_is_executed_once_when_the_server_is_killed(
-        self, place: MySqlPlace, expected: dict[str, dict[str, object]], point: str
+        self, place: MySqlPlace, expected: dict[str, dict[str, object]], point: str, options: list[str]
     ) -> None:
         wanted = uninterrupted(place, expected, "source")
-        command = [sys.executable, "-m", "tests.support.mysql_applier", place.url, "source"]
+        command = [sys.executable, "-m", "tests.support.mysql_applier", place.url, "source", *options]
         with subprocess.Popen(
             command, cwd=REPOSITORY, env={**os.environ, "THL_STOP_POINT": point}, stderr=subprocess.DEVNULL
         ) as applier:
@@ -136,7 +144,7 @@ class TestExactlyOnce:
             applier.send_signal(signal.SIGCONT)
             assert applier.wait(PATIENCE) != 0
         place.reader = place.connect()
-        assert run(place, "source") == 0
+        assert run(place, "source", *options) == 0
         assert state(place) == wanted
 
     def test_older_applier_that_stood_still_before_its_ddl_executes_nothing(self, place: MySqlPlace) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pymysql
 import pytest
 
-from connector.errors import TargetDiffers
+from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.targets.mysql.rows import FEW
 from tests.contract.mysql_place import MySqlPlace
 from tests.contract.target_load import begin, end
@@ -18,6 +18,16 @@ from tests.support.net import Row, layout, net
 MANY = range(5000)  # more than a statement has
 ITEMS = layout("shop.items", ["id int", "v varchar(20)", "f double", "e enum('a','b')"], ["id"])
 CREATE_ITEMS = "CREATE TABLE items (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(20), f DOUBLE, e ENUM('a','b'))"
+
+TOUCHED = layout(
+    "shop.touched",
+    ["id int", "v varchar(20) not null", "f double", "j json", "seen datetime", "w int"],
+    ["id"],
+)
+CREATE_TOUCHED = (
+    "CREATE TABLE touched (id INT PRIMARY KEY, v VARCHAR(20) NOT NULL, f DOUBLE, j JSON, "
+    "seen DATETIME ON UPDATE CURRENT_TIMESTAMP, w INT AS (id * 2) STORED)"
+)
 
 
 @pytest.fixture
@@ -37,6 +47,10 @@ def item(number: int, text: str = "old") -> Row:
 
 def user(number: int, shift: int = 0) -> Row:
     return (number, "ann", f"{(number + shift) % len(MANY)}")
+
+
+def touched(number: int) -> Row:
+    return (number, f"old {number}", 0.5, '{"a": 1}', "2024-02-29 01:02:03", number * 2)
 
 
 def deletes_are_refused(place: MySqlPlace, table: str) -> None:
@@ -132,3 +146,50 @@ class TestManyRowsOfALoad:
         applier.rows(net(ITEMS, updates=after))
         end(applier, of=ITEMS)
         assert place.read(ITEMS) == after
+
+
+class TestManyPartialRows:
+    @pytest.fixture
+    def partial(self, place: MySqlPlace, applier: Applier) -> Applier:
+        applier.sql(CREATE_TOUCHED)
+        applier.rows(net(TOUCHED, inserts=map(touched, MANY)))
+        return applier
+
+    def test_only_the_columns_that_the_log_has_change(self, place: MySqlPlace, partial: Applier) -> None:
+        some: list[Row] = []
+        changes = []
+        for number in MANY:
+            _, v, f, j, seen, w = touched(number)
+            match number % 3:
+                case 0:
+                    v, f = f"é{number}", -0.0
+                    changes.append(({"v": v, "f": f}, (number,)))
+                case 1:
+                    j, seen = '{"b": 1.10}', None
+                    changes.append(({"j": j, "seen": seen}, (number,)))
+                case _:
+                    changes.append(({"id": number}, (number,)))
+            some.append((number, v, f, j, seen, w))
+        partial.rows(net(TOUCHED, changed=changes))
+        assert list(map(repr, place.read(TOUCHED) or [])) == list(map(repr, some))
+
+    def test_missing_row_stops_with_its_key(self, place: MySqlPlace, partial: Applier) -> None:
+        place.run("DELETE FROM shop.touched WHERE id = 4321")
+        with pytest.raises(TargetDiffers, match="is missing") as stopped:
+            partial.rows(net(TOUCHED, changed=[({"v": "new"}, (number,)) for number in MANY]))
+        assert stopped.value.where["rows"] == "id=4321"
+        assert place.query("SELECT count(*) FROM shop.touched WHERE v = 'new'") == [(0,)]
+
+    def test_missing_row_stays_missing_in_a_replay(self, place: MySqlPlace, partial: Applier) -> None:
+        place.run("DELETE FROM shop.touched WHERE id = 4321")
+        changes = net(TOUCHED, changed=[({"v": "new"}, (number,)) for number in MANY])
+        changes.again = True
+        partial.rows(changes)
+        assert place.query("SELECT count(*) FROM shop.touched WHERE v = 'new'") == [(len(MANY) - 1,)]
+
+    def test_value_that_a_column_does_not_have_is_named(self, place: MySqlPlace, partial: Applier) -> None:
+        rows = [({"f": "text" if number == 99 else 1.0}, (number,)) for number in MANY]
+        with pytest.raises(ValueNotRepresentable) as stopped:
+            partial.rows(net(TOUCHED, changed=rows))
+        assert stopped.value.where["column"] == "f"
+        assert "id=99" in str(stopped.value.where["row"])

@@ -41,6 +41,25 @@ def flood(connect: Connect) -> None:
         connection.commit()
 
 
+def define(connect: Connect) -> None:
+    """Creates a table and changes it, each statement an event of its own; a ring of renames among them."""
+    name = f"defined{next(_numbers)}"
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"USE {SCHEMA}")
+        for statement in (
+            f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(20), UNIQUE KEY (v))",
+            f"CREATE TABLE {name}_b LIKE {name}",
+            f"INSERT INTO {name} VALUES (1, 'one'), (2, 'two')",
+            f"RENAME TABLE {name} TO {name}_c, {name}_b TO {name}, {name}_c TO {name}_b",
+            f"ALTER TABLE {name}_b ADD n INT NOT NULL DEFAULT 7, ADD KEY (n)",
+            f"TRUNCATE TABLE {name}_b",
+            f"INSERT INTO {name}_b VALUES (3, 'three', 3)",
+            f"DROP TABLE {name}",
+        ):
+            cursor.execute(statement)
+            connection.commit()
+
+
 def prepare(connect: Connect) -> None:
     """Inserts rows in XA transactions: two are committed, one between them is rolled back."""
     with connect() as connection, connection.cursor() as cursor:

@@ -29,13 +29,14 @@ ONCE: Final = frozenset(
         "target.after_claim",
     )
 )
-ONLY_POSTGRES: Final = frozenset(("target.before_merge",))  # SQLite's staging is the transaction itself
+ONLY_POSTGRES: Final = frozenset(("target.before_merge",))  # elsewhere staging is the transaction itself
 SNAPSHOT: Final = (*(point for point in faults.PRODUCE if "snapshot" in point), *faults.LOADS)
 
 
 def points(target: str) -> list[str]:
     """Every failpoint that a process passes with this target."""
-    return [point for point in faults.POINTS if target == "postgres" or point not in ONLY_POSTGRES]
+    passed = [point for point in faults.POINTS if target == "postgres" or point not in ONLY_POSTGRES]
+    return [*passed, *(faults.DDL if target == "mysql" else ())]
 
 
 def command(point: str) -> str:
@@ -60,6 +61,8 @@ def arm(rig: Rig, point: str, passage: int = 1) -> Worker:
     fresh.start()
     if "mid_event" in point or "stage" in point:
         rig.flood()
+    if point in faults.DDL:
+        rig.define()
     if "prepared" in point:
         rig.prepare()  # not part of the load, as an initial load waits for each of them
     return fresh
@@ -182,6 +185,19 @@ def backend(rig: Rig) -> None:
     rig.until(serves, "a session of the applier")
     os.kill(found[0], signal.SIGKILL)
     rig.count("PostgreSQL's backend")
+
+
+def session(rig: Rig) -> None:
+    """End the applier's session with a MySQL that is the target: it opens another one."""
+    found: list[int] = []
+
+    def serves() -> bool:
+        found[:] = rig.witness.sessions()
+        return bool(found)
+
+    rig.until(serves, "a session of the applier")
+    rig.witness.end_session(found[0])
+    rig.count("session with the target")
 
 
 def family(worker: Worker, word: str) -> list[psutil.Process]:

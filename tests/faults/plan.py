@@ -11,7 +11,11 @@ from tests.faults import killing
 
 PRODUCER_AT_RANDOM: Final = ("producer", "broker", "MySQL")
 APPLIER_AT_RANDOM: Final = ("driver", "JVM")
-POSTGRES_AT_RANDOM: Final = ("PostgreSQL", "PostgreSQL's backend")
+TARGET_AT_RANDOM: Final = {
+    "sqlite": (),
+    "postgres": ("PostgreSQL", "PostgreSQL's backend"),
+    "mysql": ("target's MySQL", "session with the target"),
+}
 CLUSTER_AT_RANDOM: Final = ("executor", "worker", "master")
 
 
@@ -59,7 +63,7 @@ def rounds(target: str, seed: int, number: int, *, producer_rounds: int, cluster
     """A number of rounds, in each of which every process and server is killed once.
 
     Args:
-        target: `sqlite` or `postgres`.
+        target: one of `rig.TARGETS`.
         seed: equal seeds give equal rounds.
         number: number of rounds.
         producer_rounds: in so many of them, the producer's named points are among it.
@@ -71,7 +75,7 @@ def rounds(target: str, seed: int, number: int, *, producer_rounds: int, cluster
         produce = [point for point in named if killing.command(point) == "produce" and point not in killing.SNAPSHOT]
         first = [*(produce if at < producer_rounds else ()), *PRODUCER_AT_RANDOM]
         second = [point for point in named if killing.command(point) == "apply"]
-        second += APPLIER_AT_RANDOM + (POSTGRES_AT_RANDOM if target == "postgres" else ())
+        second += APPLIER_AT_RANDOM + TARGET_AT_RANDOM[target]
         second += CLUSTER_AT_RANDOM if cluster else ()
         random.shuffle(first)
         random.shuffle(second)

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any, Final
+from urllib.parse import quote
 
 import psutil
 import psycopg
@@ -44,6 +45,7 @@ CLOCK = SystemClock()
 WORKERS: Final = 4
 RATE: Final = 15.0
 ORPHAN_SECONDS: Final = 30.0
+TARGETS: Final = ("sqlite", "postgres", "mysql")
 
 # Small, so that a flood is many fragments, Kafka transactions and batches, and several connections load.
 SMALL: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -64,7 +66,8 @@ class Rig:
 
     Args:
         folder: everything lies here.
-        mysql, kafka, postgres: running.
+        mysql, kafka: running.
+        target: running; None: the target is a SQLite file.
         seed: seed of the rows and of the workload.
         cluster: running; the applier's Spark. None: Spark's local mode.
         partitions: partitions of the log.
@@ -75,7 +78,7 @@ class Rig:
         folder: Path,
         mysql: MySqlServer,
         kafka: KafkaBroker,
-        postgres: PostgresServer | None,
+        target: PostgresServer | MySqlServer | None,
         seed: int,
         *,
         cluster: SparkCluster | None = None,
@@ -84,7 +87,7 @@ class Rig:
         self.folder = folder
         self.mysql = mysql
         self.kafka = kafka
-        self.postgres = postgres
+        self.target = target
         self.cluster = cluster
         self._partitions = partitions
         self.random = Random(seed)
@@ -104,12 +107,7 @@ class Rig:
         """Switch to a new service with its own target on the same servers; nothing of it is started yet."""
         self._services += 1
         name = f"{SERVICE}{self._services}"
-        if self.postgres:
-            with psycopg.connect(self.postgres.dsn, autocommit=True) as connection:
-                connection.execute(f"CREATE DATABASE {name}".encode())
-            self.url = self.postgres.dsn.rpartition("/")[0] + f"/{name}"
-        else:
-            self.url = f"sqlite:///{self.folder / name}.db"
+        self.url = self._fresh_target(name)
         values = configuration(self.mysql, self.kafka, self.url) | {"service": name}
         for section, changes in SMALL.items():
             values[section] = {**values.get(section, {}), **changes}
@@ -130,6 +128,19 @@ class Rig:
         self.witness = Witness(self.url)
         self.producer = self.worker("produce")
         self.applier = self.worker("apply")
+
+    def _fresh_target(self, name: str) -> str:
+        """The URL of a target in which nothing is."""
+        match self.target:
+            case PostgresServer():
+                with psycopg.connect(self.target.dsn, autocommit=True) as connection:
+                    connection.execute(f"CREATE DATABASE {name}".encode())
+                return self.target.dsn.rpartition("/")[0] + f"/{name}"
+            case MySqlServer():  # its databases have the source's names
+                self.target.run_sql("DROP DATABASE IF EXISTS shop; DROP DATABASE IF EXISTS thl")
+                return f"mysql://{self.target.user}:{quote(self.target.password)}@{self.target.host}:{self.target.port}"
+            case _:
+                return f"sqlite:///{self.folder / name}.db"
 
     def worker(self, command: str, environ: Mapping[str, str] | None = None, *, cluster: bool = False) -> Worker:
         """A `thl` command that is not started yet."""
@@ -175,6 +186,10 @@ class Rig:
     def flood(self) -> None:
         """Insert one large transaction."""
         journal.flood(self.connect)
+
+    def define(self) -> None:
+        """Run some DDL."""
+        journal.define(self.connect)
 
     def prepare(self) -> None:
         """Run some XA transactions."""
@@ -287,37 +302,42 @@ class Rig:
         try:
             self.pause()
         finally:
-            for server in (self.kafka, self.mysql, self.postgres):
+            for server in (self.kafka, self.mysql, self.target):
                 if server:
                     server.kill()
 
 
 @contextmanager
 def rig(folder: Path, target: str, *, seed: int = 1, on_cluster: bool = False, partitions: int = 1) -> Iterator[Rig]:
-    """Starts the servers and fills the source; `target` is `sqlite` or `postgres`. No worker is started yet."""
+    """Starts the servers and fills the source; `target` is one of `TARGETS`. No worker is started yet."""
     mysql = MySqlServer(folder / "mysql", die_with_parent=True)
     kafka = KafkaBroker(folder / "kafka", die_with_parent=True)
-    settings = {"autovacuum_naptime": "1s"}
-    postgres = PostgresServer(folder / "postgres", settings=settings, die_with_parent=True)
+    used = _server(folder, target)
     cluster = SparkCluster(folder / "spark") if on_cluster else None
+    servers = [server for server in (mysql, kafka, used) if server]
     try:
-        mysql.start()
-        kafka.start()
-        if target == "postgres":
-            postgres.start()
-        if cluster:
-            cluster.start()
-        used = postgres if target == "postgres" else None
+        for server in (*servers, *([cluster] if cluster else [])):
+            server.start()
         made = Rig(folder, mysql, kafka, used, seed, cluster=cluster, partitions=partitions)
         try:
             yield made
         finally:
             made.close()
     finally:
-        for server in (kafka, mysql, postgres):
+        for server in servers:
             server.kill()
         if cluster:
             cluster.stop()
+
+
+def _server(folder: Path, target: str) -> PostgresServer | MySqlServer | None:
+    match target:
+        case "postgres":
+            return PostgresServer(folder / "postgres", settings={"autovacuum_naptime": "1s"}, die_with_parent=True)
+        case "mysql":
+            return MySqlServer(folder / "target", settings={"server_id": "3"}, die_with_parent=True)
+        case _:
+            return None
 
 
 def signalled(worker: Worker, number: signal.Signals) -> None:

@@ -1,9 +1,9 @@
 """`python -m tests.faults.soak`: kill everything many times under load, then compare source and target.
 
 Every named point of `connector.failpoints` is met three times at least, and producer, driver, JVM, executor, broker,
-MySQL and PostgreSQL die at random moments; with `--cluster` also the master and the workers of a Spark cluster. A seed
-fixes what dies and in which order; the load and the clock remain what they are. Exit code 1 when source and target are
-not equal at the end of a round, or anything is left behind.
+MySQL and the target's server die at random moments; with `--cluster` also the master and the workers of a Spark
+cluster. A seed fixes what dies and in which order; the load and the clock remain what they are. Exit code 1 when source
+and target are not equal at the end of a round, or anything is left behind.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from typing import Final
 
 from connector.verify import Report
 from tests.faults import killing, plan
-from tests.faults.rig import CLOCK, Rig, rig
+from tests.faults.rig import CLOCK, TARGETS, Rig, rig
 
 LEAST_ROUNDS: Final = 3
-TARGETS: Final = ("sqlite", "postgres")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,13 +31,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--kills", type=int, default=60, help="at least so many; never fewer than three at each point")
     parser.add_argument("--rounds", type=int, help="exactly so many rounds for each target, instead")
     parser.add_argument("--minutes", type=float, default=inf, help="after so long compare each target at once")
-    parser.add_argument("--target", choices=(*TARGETS, "both"), default="both")
+    parser.add_argument("--target", choices=(*TARGETS, "all"), default="all")
     parser.add_argument("--cluster", action="store_true", help="apply on a Spark cluster of this machine: two workers")
     parser.add_argument("--partitions", type=int, default=1, help="partitions of the log")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where servers and logs live; default: a new one in /tmp")
     options = parser.parse_args(arguments)
-    targets = TARGETS if options.target == "both" else (options.target,)
+    targets = TARGETS if options.target == "all" else (options.target,)
     folder = options.folder or Path(mkdtemp(prefix="thl-soak-"))
     spark = "a Spark cluster" if options.cluster else "local Spark"
     print(f"seed {options.seed}, {spark}, {options.partitions} partition(s), everything lies in {folder}", flush=True)
@@ -144,9 +143,11 @@ def _at_random(made: Rig, name: str) -> None:
             killing.server(made, made.kafka, name)
         case "MySQL":
             killing.server(made, made.mysql, name)
-        case "PostgreSQL":
-            assert made.postgres
-            killing.server(made, made.postgres, name)
+        case "PostgreSQL" | "target's MySQL":
+            assert made.target
+            killing.server(made, made.target, name)
+        case "session with the target":
+            killing.session(made)
         case "executor":
             killing.executor(made)
         case "worker":

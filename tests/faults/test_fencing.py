@@ -91,7 +91,7 @@ def _taken_over(made: Rig, newer: Worker, *, locked: bool) -> None:
     goal = made.witness.look().seqno + 5
 
     def waits() -> bool:
-        return made.postgres is None and "waiting for another applier" in newer.log_tail()
+        return made.target is None and "waiting for another applier" in newer.log_tail()
 
     made.until(lambda: waits() or (not locked and made.witness.look().seqno >= goal), "the newer one takes over")
 

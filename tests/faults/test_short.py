@@ -36,7 +36,7 @@ def test_mysql_to_sqlite_is_equal_after_any_kill(tmp_path: Path) -> None:
 
 def test_mysql_to_postgres_is_equal_after_any_kill(tmp_path: Path) -> None:
     with rig(tmp_path, "postgres") as made:
-        assert made.postgres
+        assert made.target
         made.start()
         driver = killing.arm(made, "target.mid_stage", 5)
         killing.crash(made, "produce.after_commit:3", "produce.mid_event_before_commit:2")
@@ -47,7 +47,7 @@ def test_mysql_to_postgres_is_equal_after_any_kill(tmp_path: Path) -> None:
         killing.again(made, "apply")
         killing.server(made, made.mysql, "MySQL")
         made.progress()
-        killing.server(made, made.postgres, "PostgreSQL")
+        killing.server(made, made.target, "PostgreSQL")
         made.progress()
         killing.backend(made)
         made.progress()
@@ -55,3 +55,28 @@ def test_mysql_to_postgres_is_equal_after_any_kill(tmp_path: Path) -> None:
         made.progress()
         made.finish()
         assert made.kills.total() == 9
+
+
+@pytest.mark.long
+def test_mysql_to_mysql_is_equal_after_any_kill(tmp_path: Path) -> None:
+    with rig(tmp_path, "mysql") as made:
+        assert made.target
+        made.start()
+        driver = killing.arm(made, "target.mid_stage", 5)
+        killing.crash(made, "produce.after_commit:3", "produce.mid_event_before_commit:2")
+        killing.crashed(made, driver, "target.mid_stage")
+        driver = killing.arm(made, "target.before_commit", 3)
+        killing.server(made, made.kafka, "broker")
+        killing.crashed(made, driver, "target.before_commit")
+        for point, passage in (("target.before_ddl", 2), ("target.after_ddl", 3), ("target.after_commit", 4)):
+            killing.crashed(made, killing.arm(made, point, passage), point)
+        killing.again(made, "apply")
+        made.define()
+        killing.server(made, made.target, "target's MySQL")
+        made.progress()
+        killing.session(made)
+        made.progress()
+        killing.jvm(made)
+        made.progress()
+        made.finish()
+        assert made.kills.total() == 10

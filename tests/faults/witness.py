@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pymysql
 
+from connector.config.target_url import mysql_address
 from connector.demo.probe import TargetProbe
 
 NOTHING = TargetProbe(-1, False, "", 0)
+_ABSENT = {1049, 1146, 1053, 2003, 2006, 2013}  # no such database or table, or the server is down
 
 
 class Witness:
@@ -20,6 +23,7 @@ class Witness:
     def __init__(self, url: str) -> None:
         self._url = url
         self._sqlite = url.startswith("sqlite")
+        self._mysql = url.startswith("mysql")
         prefix = "" if self._sqlite else "thl."
         self._position, self._applied = f"{prefix}thl_position", f"{prefix}thl_applied"
 
@@ -51,12 +55,23 @@ class Witness:
         """The staging tables that exist; call it when no applier runs."""
         if self._sqlite:
             return [name for (name,) in self._query("SELECT name FROM sqlite_master WHERE name LIKE '%stag%'")]
+        if self._mysql:  # temporary tables end with their session
+            marks = "table_schema = 'thl' AND table_name LIKE 'thl\\_marks%'"
+            return [name for (name,) in self._query(f"SELECT table_name FROM information_schema.tables WHERE {marks}")]
         return [name for (name,) in self._query("SELECT relname FROM pg_class WHERE relname LIKE '%thl\\_stag%'")]
 
     def sessions(self) -> list[int]:
-        """Process ids of PostgreSQL's backends that serve an applier."""
-        found = self._query("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'thl%'")
-        return [pid for (pid,) in found]
+        """Process ids of PostgreSQL's backends that serve an applier, or the numbers of its sessions with MySQL."""
+        found = self._query(
+            "SELECT id FROM information_schema.processlist WHERE db = 'thl'"
+            if self._mysql
+            else "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'thl%'"
+        )
+        return [number for (number,) in found]
+
+    def end_session(self, number: int) -> None:
+        """End a session with MySQL."""
+        self._query(f"KILL {number}")
 
     def _query(self, sql: str) -> list[tuple[Any, ...]]:
         if self._sqlite:
@@ -70,8 +85,28 @@ class Witness:
                     if "no such table" in str(error):
                         return []
                     raise
+        if self._mysql:
+            return self._query_mysql(sql)
         try:
             with psycopg.connect(self._url, autocommit=True, application_name="witness") as connection:
                 return connection.execute(sql.encode()).fetchall()
         except (psycopg.errors.UndefinedTable, psycopg.OperationalError):
             return []  # not there yet, or just killed
+
+    def _query_mysql(self, sql: str) -> list[tuple[Any, ...]]:
+        to = mysql_address(self._url)
+        try:
+            connection = pymysql.connect(host=to.host, port=to.port, user=to.user, password=to.password)
+        except pymysql.MySQLError:  # just killed
+            return []
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(sql)
+                return list(cursor.fetchall())
+        except pymysql.MySQLError as error:
+            if error.args[0] not in _ABSENT:
+                raise
+            return []
+        finally:
+            if connection.open:
+                connection.close()

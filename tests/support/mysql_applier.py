@@ -1,6 +1,8 @@
 """Applies a history with much DDL to a MySQL target, from the target's position on: a program that tests kill.
 
-python -m tests.support.mysql_applier URL DEFINITIONS
+python -m tests.support.mysql_applier URL DEFINITIONS [unlogged]
+
+unlogged: nothing of it is in the target's binary log.
 """
 
 from __future__ import annotations
@@ -65,5 +67,6 @@ def apply(target: MySqlTarget) -> None:
 
 
 if __name__ == "__main__":
-    url, definitions = sys.argv[1:]
-    apply(MySqlTarget(url, SystemClock(), audit=True, definitions=cast(Literal["source", "plain"], definitions)))
+    url, definitions, *unlogged = sys.argv[1:]
+    kind = cast(Literal["source", "plain"], definitions)
+    apply(MySqlTarget(url, SystemClock(), audit=True, definitions=kind, binary_log=not unlogged))

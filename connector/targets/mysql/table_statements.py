@@ -15,7 +15,7 @@ from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.errors import code_of
 from connector.targets.mysql.literals import shown, value_literal
 from connector.targets.mysql.names import quoted, table_name
-from connector.targets.mysql.sql_values import NotALiteral, value_rows
+from connector.targets.mysql.sql_values import Kind, NotALiteral, value_rows
 from connector.targets.mysql.table_facts import TableFacts
 from connector.targets.mysql.types import literal_kinds
 from connector.targets.operations import Value
@@ -64,22 +64,25 @@ class TableStatements:
         self.limit = max(1024, min(CHUNK_BYTES, session.max_packet // 4))
         self._kinds = literal_kinds(layout, mariadb=session.mariadb)
 
-    def chunks(self, images: Images, order: Sequence[int]) -> Iterator[tuple[bytes, int, int]]:
+    def chunks(self, images: Images, order: Sequence[int], *, of_key: bool = False) -> Iterator[tuple[bytes, int, int]]:
         """Yield lists of literals of some images' values, with the first image and the one after the last.
 
         Args:
-            images: whole images.
+            images: whole images, or partial ones.
             order: the indexes of the values to write.
+            of_key: they are partial ones, which end with their columns' bits and the current key.
 
         Raises:
             ValueNotRepresentable: a value that its column's type does not have.
         """
-        done = 0
+        kinds, done = self._kinds, 0
+        if of_key:
+            kinds = bytes([*kinds, Kind.BYTES, *(kinds[index] for index in self.key)])
         while done < len(images):
             try:
-                text, end = value_rows(images.data, images.ends, done, self._kinds, list(order), self.limit, CHUNK_ROWS)
+                text, end = value_rows(images.data, images.ends, done, kinds, list(order), self.limit, CHUNK_ROWS)
             except NotALiteral as error:
-                raise self._no_literal(images, error) from error
+                raise self._no_literal(images, error, len(kinds)) from error
             yield text, done, end
             done = end
 
@@ -195,12 +198,13 @@ class TableStatements:
         what = f"{count} rows of {self.table.name} were {done}, and the log has {expected}"
         return TargetDiffers(what, table=self.table.name, rows=rows or None)
 
-    def _no_literal(self, images: Images, error: NotALiteral) -> ValueNotRepresentable:
-        row = decoded(images.data, images.ends, len(self.columns))[error.image]
-        column = self.layout.columns[error.column]
+    def _no_literal(self, images: Images, error: NotALiteral, width: int) -> ValueNotRepresentable:
+        row = decoded(images.data, images.ends, width)[error.image]
+        at = error.column
+        column = self.layout.columns[at if at < len(self.columns) else self.key[at - len(self.columns) - 1]]
         shown_columns = self.key or range(len(self.columns))
         return ValueNotRepresentable(
-            f"a column of type {column.type} has the value {row[error.column]!r:.200}, which its type does not have",
+            f"a column of type {column.type} has the value {row[at]!r:.200}, which its type does not have",
             hint=go_on_without(self.table.name),
             table=self.table.name,
             column=column.name,

@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import pymysql
 import pytest
-import yaml
 from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.config.apply import Target
 from connector.config.model import Config
-from connector.fetching.jars import spark_kafka_jars
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
 from connector.targets.open import check_target, open_target
 from connector.verify import verify
-from tests.support.apply_process import THL, Process
 from tests.support.loading import EVERYTHING, a_database, load_into, run
-from tests.support.producing import Bench, until
+from tests.support.mysql_copies import applying, checksums, definitions, has_table, query, url_of
+from tests.support.producing import Bench
 from tests.support.servers.environment import Broker, SqlServer
 from tests.support.written_tables import TABLES, fill, writing
 
@@ -35,33 +31,6 @@ def second(servers_folder: Path) -> Iterator[SqlServer]:
     settings = {**MYSQL_FAST, "server_id": "3"}
     with MySqlServer(servers_folder / "second", settings=settings, die_with_parent=True) as server:
         yield server
-
-
-def url_of(server: SqlServer) -> str:
-    return f"mysql://{server.user}:{quote(server.password)}@{server.host}:{server.port}"
-
-
-def query(server: SqlServer, sql: str) -> list[tuple[Any, ...]]:
-    connection = pymysql.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, charset="utf8mb4"
-    )
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
-            return list(cursor.fetchall())
-    finally:
-        connection.close()
-
-
-def checksums(server: SqlServer, database: str) -> dict[str, object]:
-    """MySQL's own checksum of each table, which does not depend on the order of rows."""
-    tables = [name for (name,) in query(server, f"SHOW TABLES FROM {database}")]
-    return {name: query(server, f"CHECKSUM TABLE {database}.{name}")[0][1] for name in tables}
-
-
-def definitions(server: SqlServer, database: str) -> dict[str, str]:
-    tables = [name for (name,) in query(server, f"SHOW TABLES FROM {database}")]
-    return {name: str(query(server, f"SHOW CREATE TABLE {database}.{name}")[0][1]) for name in tables}
 
 
 @pytest.mark.parametrize("kept", ["source", "plain"])
@@ -87,27 +56,9 @@ def test_tables_under_load_with_ddl_become_equal(
     bench = Bench(mysql_server, kafka_broker, tmp_path, settings=SETTINGS)
     name, tables = bench.service, list(TABLES)
     fill(bench, tables)
-    file = tmp_path / "target.yaml"
-    document = {
-        "service": name,
-        "kafka": {"bootstrap": kafka_broker.bootstrap},
-        "apply": {
-            "checkpoint_dir": str(tmp_path / "spark"),
-            "heap": "512m",
-            "spark": {"spark.jars": ",".join(map(str, spark_kafka_jars()))},
-        },
-        "target": {"url": url_of(second), "audit": True},
-    }
-    file.write_text(yaml.safe_dump(document))
-
-    def applied(table: str) -> bool:
-        where = f"table_schema = '{name}' AND table_name = '{table}'"
-        return bool(query(second, f"SELECT 1 FROM information_schema.tables WHERE {where}"))
-
     with bench.start() as producing:
         producing.loaded()
-        process = Process([THL, "apply", "--config", str(file)], tmp_path)
-        try:
+        with applying(tmp_path, name, kafka_broker.bootstrap, url_of(second)) as applier:
             with writing(bench, tables):
                 for sql in (
                     "CREATE TABLE items (id INT AUTO_INCREMENT PRIMARY KEY, v CHAR(20) UNIQUE, w INT AS (length(v)))",
@@ -123,17 +74,10 @@ def test_tables_under_load_with_ddl_become_equal(
                     "INSERT INTO gone (v) VALUES ('2')",
                 ):
                     bench.sql(f"USE {name}; {sql}")
-                until(lambda: applied("gone") or process.popen.poll() is not None)
-                process.popen.kill()  # in the middle of it
-                process.end()
-                process = Process([THL, "apply", "--config", str(file)], tmp_path)
+                applier.until(lambda: has_table(second, name, "gone"))
+                applier.kill()  # in the middle of it
             bench.sql(f"CREATE TABLE {name}.last_one (id INT PRIMARY KEY)")
-            until(lambda: applied("last_one") or process.popen.poll() is not None)
-            assert process.popen.poll() is None, process.log.read_text()[-3000:]
-        finally:
-            process.popen.terminate()
-            process.wait()
-            process.end()
+            applier.until(lambda: has_table(second, name, "last_one"))
         assert producing.stop() == 0, producing.text
     assert checksums(second, name) == checksums(mysql_server, name)
     made, wanted = definitions(second, name), definitions(mysql_server, name)
