@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -65,6 +64,7 @@ def support_bundle(settings: Settings, out: Path, logs: tuple[Path, ...]) -> Non
     Secrets of the configuration are hidden in every file, and no rows of tables are included; names of hosts, schemas
     and tables are. A server that does not answer is described by its error. Nothing is changed anywhere.
     """
+    from connector.clock import SystemClock
     from connector.errors import ConfigError, ConnectorError, escaped
     from connector.private_files import open_new
     from connector.redaction import redacted
@@ -81,7 +81,7 @@ def support_bundle(settings: Settings, out: Path, logs: tuple[Path, ...]) -> Non
                     text = f"{error.located}\n{error.hint}\n"
                 content = redacted(text).encode("utf-8", "backslashreplace")
                 entry = tarfile.TarInfo(f"{FOLDER}/{name}")
-                entry.size, entry.mode, entry.mtime = len(content), 0o600, int(time.time())
+                entry.size, entry.mode, entry.mtime = len(content), 0o600, SystemClock().now() // 1_000_000
                 archive.addfile(entry, io.BytesIO(content))
                 click.echo(escaped(f"{name}: {len(content)} bytes"))
     except OSError as error:

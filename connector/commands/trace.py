@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -48,17 +48,16 @@ def _traced(config: Config, seqno: int) -> EventTrace:
     from connector.kafka.log_reader import LogReader
     from connector.status.trace import ClockOf, EventTrace, Instant
 
-    attempt = _whole(config, seqno)
-    ending = attempt.ending or {}
-    place = f"{config.topic}-{attempt.partition}"
+    attempt, ending = _whole(config, seqno)
+    messages, published = [], []
     with LogReader(config, point_lookup=True) as reader:
         log = reader.control().log
-        first, last = (reader.published_at(attempt.partition, offset) for offset in (attempt.first, attempt.last))
-    published = [
-        Instant(time.at, ClockOf.BROKER if time.by_broker else ClockOf.PRODUCER, f"of {place}@{offset}")
-        for time, offset in ((first, attempt.first), (last, attempt.last))
-    ]
-    committed = ending.get("commit_time")
+        for offset in (attempt.first, attempt.last):
+            time = reader.published_at(attempt.partition, offset)
+            messages.append(f"{config.topic}-{attempt.partition}@{offset}")
+            clock = ClockOf.BROKER if time.by_broker else ClockOf.PRODUCER
+            published.append(Instant(time.at, clock, f"of {messages[-1]}"))
+    committed = ending["commit_time"]
     applied, why_not = _applied(config, log.log_id if log else "", seqno)
     return EventTrace(
         seqno=seqno,
@@ -66,7 +65,7 @@ def _traced(config: Config, seqno: int) -> EventTrace:
         event_id=ending["event_id"],
         gtid=ending["gtid"],
         shard=ending["shard"],
-        messages=(f"{place}@{attempt.first}", f"{place}@{attempt.last}"),
+        messages=(messages[0], messages[1]),
         committed=None if committed is None else Instant(committed, ClockOf.SOURCE, "of its binary log"),
         first_published=published[0],
         published=published[1],
@@ -75,8 +74,8 @@ def _traced(config: Config, seqno: int) -> EventTrace:
     )
 
 
-def _whole(config: Config, seqno: int) -> Attempt:
-    """The finished attempt at an event.
+def _whole(config: Config, seqno: int) -> tuple[Attempt, dict[str, Any]]:
+    """The finished attempt at an event, with its last fragment's header.
 
     Raises:
         ConfigError: the log does not have it, or its epoch left it out.
@@ -86,8 +85,8 @@ def _whole(config: Config, seqno: int) -> Attempt:
     from connector.inspect.thl_events.log import LogList
 
     for attempt in LogList(config).attempts(Choice(low=seqno, high=seqno)):
-        if attempt.seqno == seqno and not attempt.voided:
-            return attempt
+        if attempt.seqno == seqno and attempt.ending is not None and not attempt.trapped:
+            return attempt, attempt.ending
     raise ConfigError(
         "the log has no finished event with this seqno",
         hint="thl info shows the log's seqnos; thl list --voided what was given up, or is trapped",

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
 from confluent_kafka import (
-    TIMESTAMP_NOT_AVAILABLE,
+    TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     KafkaError,
     KafkaException,
@@ -32,13 +32,23 @@ _MISSING: Final = frozenset((KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OU
 
 
 class KafkaMessage(NamedTuple):
-    """A message as Kafka returns it; `value` is None for a tombstone, `timestamp` is (type, ms since 1970 UTC)."""
+    """A message as Kafka returns it; `value` is None for a tombstone."""
 
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
-    timestamp: tuple[int, int] = (TIMESTAMP_NOT_AVAILABLE, 0)
+
+
+class MessageTime(NamedTuple):
+    """The time of a message, µs since 1970 UTC.
+
+    It is the broker's, of the time when it appended the message, where the topic has `message.timestamp.type`
+    LogAppendTime; else the producer's, of the time when it sent it.
+    """
+
+    at: int
+    by_broker: bool
 
 
 class PartitionEnd(NamedTuple):
@@ -148,6 +158,30 @@ class KafkaConsumer:
         except KafkaException as error:
             raise self._failure(error, "the log cannot be read") from error
         return None if received is None else self._converted(received)
+
+    def message_time(self, topic: str, partition: int, offset: int, timeout: float = PATIENCE) -> MessageTime:
+        """The time of one message, whose partition is assigned for that in place of others.
+
+        Not a field of `KafkaMessage`: to ask librdkafka for it costs most of what a message costs otherwise.
+
+        Raises:
+            BrokerUnavailable: the message does not come in time.
+            OffsetMissing: there is no such message.
+        """
+        self.assign(topic, {partition: offset})
+        try:
+            received = self._consumer.poll(timeout)
+        except KafkaException as error:
+            raise self._failure(error, "the log cannot be read") from error
+        finally:
+            self.unassign()
+        found = None if received is None else self._converted(received)
+        if received is None or found is None:
+            raise self.silent("that of an offset", at=f"{topic}-{partition}@{offset}")
+        if not isinstance(found, KafkaMessage) or found.offset != offset:
+            raise OffsetMissing("there is no message", topic=topic, partition=partition, begin=offset)
+        kind, milliseconds = received.timestamp()
+        return MessageTime(milliseconds * 1000, by_broker=kind == TIMESTAMP_LOG_APPEND_TIME)
 
     def drain(self, timeout: float, most: int = AT_ONCE) -> list[KafkaMessage | PartitionEnd]:
         """The messages and partition ends that have arrived; at least one, unless none arrives in time.
@@ -260,7 +294,7 @@ class KafkaConsumer:
     def _converted(self, received: Message) -> KafkaMessage | PartitionEnd | None:
         partition, offset, error = received.partition() or 0, received.offset() or 0, received.error()
         if error is None:
-            return KafkaMessage(partition, offset, received.key(), received.value(), received.timestamp())
+            return KafkaMessage(partition, offset, received.key(), received.value())
         if error.code() == KafkaError._PARTITION_EOF:
             return PartitionEnd(partition, offset)
         if error.retriable():

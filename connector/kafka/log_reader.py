@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from types import TracebackType
-from typing import Final, NamedTuple, Self
-
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+from typing import Final, Self
 
 from connector.config.model import Config
 from connector.errors import LogDamaged
-from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
+from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, MessageTime
 from connector.kafka.prepared_records import PreparedReader, PreparedState, message_key
 from connector.kafka.records import control_state, position_record
 from connector.log.epochs.control import ControlState
@@ -26,17 +24,6 @@ from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound
 
 PROBE_BYTES: Final = 64 << 10  # of a fetch; a broker always sends at least one batch
-
-
-class MessageTime(NamedTuple):
-    """The time of a message, µs since 1970 UTC.
-
-    It is the broker's, of the time when it appended the message, where the topic has `message.timestamp.type`
-    LogAppendTime; else the producer's, of the time when it sent it.
-    """
-
-    at: int
-    by_broker: bool
 
 
 class LogReader:
@@ -185,11 +172,7 @@ class LogReader:
 
     def published_at(self, partition: int, offset: int) -> MessageTime:
         """The time of a message of the event topic."""
-        with closing(self._between(self._config.topic, partition, offset, offset + 1)) as messages:
-            for message in messages:
-                kind, milliseconds = message.timestamp
-                return MessageTime(milliseconds * 1000, by_broker=kind == TIMESTAMP_LOG_APPEND_TIME)
-        raise LogDamaged("there is no message", topic=self._config.topic, partition=partition, offset=offset)
+        return self._consumer.message_time(self._config.topic, partition, offset, self._patience)
 
     def first(self, partition: int, start: int, end: int) -> tuple[int, bytes] | None:
         """The first of `fragments`; None if there is none."""

@@ -77,7 +77,13 @@ class EventTrace:
         gtid = f", GTID {self.gtid}" if self.gtid else ""
         yield f"event {self.seqno} of epoch {self.epoch}, {self.event_id}{gtid}, shard {self.shard}"
         before: Instant | None = None
-        for name, instant in self._steps():
+        steps = {
+            "committed": self.committed,
+            "published from": self.first_published,
+            "published": self.published,
+            "applied": self.applied,
+        }
+        for name, instant in steps.items():
             if instant is None:
                 yield f"{name:<16} {self.target if name == 'applied' else 'unknown'}"
                 continue
@@ -96,22 +102,12 @@ class EventTrace:
             "shard": self.shard,
             "firstMessage": self.messages[0],
             "lastMessage": self.messages[1],
-            **{_key(name): instant and instant.as_object() for name, instant in self._steps()},
+            "committed": self.committed and self.committed.as_object(),
+            "publishedFrom": self.first_published.as_object(),
+            "published": self.published.as_object(),
+            "applied": self.applied and self.applied.as_object(),
             "target": self.target,
         }
-
-    def _steps(self) -> tuple[tuple[str, Instant | None], ...]:
-        return (
-            ("committed", self.committed),
-            ("published from", self.first_published),
-            ("published", self.published),
-            ("applied", self.applied),
-        )
-
-
-def _key(name: str) -> str:
-    first, *others = name.split()
-    return first + "".join(map(str.title, others))
 
 
 def _shown(microseconds: int) -> str:
