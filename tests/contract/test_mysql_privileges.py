@@ -59,3 +59,18 @@ def test_check_asks_for_references_where_a_foreign_key_needs_it(place: MySqlPlac
     place.run(refused.value.hint.rstrip(";"))
     assert check_target(source)
     assert creates_a_foreign_key(place)
+
+
+def test_check_counts_the_privileges_of_active_roles(place: MySqlPlace) -> None:
+    place.run("CREATE USER by_role IDENTIFIED BY 'secret'")
+    place.run("CREATE ROLE applier")
+    place.run(f"GRANT {', '.join((*NEEDED, 'REFERENCES'))} ON *.* TO applier")
+    place.run("GRANT applier TO by_role")
+    plain = Target(url=SecretStr(f"mysql://by_role:secret@{place.server.host}:{place.server.port}"))
+    with pytest.raises(MissingPrivilege, match="CREATE, ALTER, DROP"):
+        check_target(plain)
+    ((version,),) = place.query("SELECT @@version")
+    place.run(f"SET DEFAULT ROLE applier {'FOR' if 'MariaDB' in version else 'TO'} by_role")
+    assert check_target(plain)
+    place.run("DROP USER by_role")
+    place.run("DROP ROLE applier")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from connector.clock import Clock
 from connector.config.apply import Target as Options
 from connector.config.target_url import mysql_address
@@ -17,6 +19,7 @@ __all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_posit
 
 CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
 NEEDED = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE TEMPORARY TABLES")
+_EVERYWHERE = re.compile(r"GRANT (.+?) ON \*\.\* TO ", re.DOTALL)
 REFERENCES = "REFERENCES"  # MySQL asks for it at each foreign key, whatever foreign_key_checks is; MariaDB does not
 
 
@@ -48,21 +51,29 @@ def check(options: Options) -> str:
         where = {**error.where, "server": f"{address.host}:{address.port}"}
         raise TargetUnavailable(error.message, hint=error.hint or hint, **where) from error
     try:
-        found = session.run("SELECT privilege_type FROM information_schema.user_privileges", ())
-        granted = {str(name) for (name,) in found}
+        granted = _granted(session)
         product, mariadb = session.session.product, session.session.mariadb
         ddl, triggers = _ddl(session.session), _triggers(session)
     finally:
         session.close()
     foreign_keys = options.definitions == "source" and not mariadb
     needed = (*NEEDED, REFERENCES) if foreign_keys else NEEDED
-    if lacking := [name for name in needed if name not in granted]:
+    if lacking := [name for name in needed if not granted & {name, "ALL PRIVILEGES"}]:
         raise MissingPrivilege(
             f"the user {address.user} lacks privileges on the target: {', '.join(lacking)}",
             hint=f"GRANT {', '.join(lacking)} ON *.* TO '{address.user}'@'%';",
         )
     fired = f"; triggers that act on what is applied: {', '.join(triggers)}" if triggers else ""
     return f"{product}, {address.host}:{address.port}, user {address.user}, DDL once by {ddl}{fired}"
+
+
+def _granted(session: MySqlSession) -> set[str]:
+    """The privileges on `*.*` of the session's user and its active roles.
+
+    `information_schema.user_privileges` knows no roles, and shows who may read `mysql` everybody's privileges.
+    """
+    lines = [_EVERYWHERE.match(str(line)) for (line,) in session.run("SHOW GRANTS", ())]
+    return {name.strip().upper() for line in lines if line for name in line[1].split(",")}
 
 
 def _ddl(session: ServerSession) -> str:
