@@ -13,6 +13,7 @@
 - `consume/`: the log for Python programs: a public interface.
 - `inspect/`: prints events of the log and of binary log files.
 - `status/`: how far a service is.
+- `serve/`: how far services are, as a page, JSON and metrics.
 - `verify/`: compares source and target.
 - `repair/`: mends rows that differ, through the log.
 - `check/`: checks that everything configured is there and set up.

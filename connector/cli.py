@@ -21,6 +21,7 @@ GROUPS: Final = {  # by what one wants to do
     },
     "Look": {
         "status": ("connector.commands.status:status", "Print how far producer and applier are."),
+        "serve": ("connector.commands.serve:serve", "Serve a page, an API and metrics about services."),
         "list": ("connector.commands.list:list_log", "Print events of the log."),
         "tail": ("connector.commands.tail:tail", "Print events as they arrive in the log."),
         "info": ("connector.commands.info:info", "Print what the log contains."),

@@ -5,8 +5,13 @@ docs/metrics.md is generated from these declarations: `python -m connector.metri
 
 from __future__ import annotations
 
+import math
+import platform
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, start_http_server
@@ -61,8 +66,26 @@ def _histogram(command: str, name: str, meaning: str, buckets: tuple[float, ...]
     return Histogram(name, meaning, ["service"], buckets=buckets)
 
 
-_P, _A, _V = "thl produce", "thl apply", "thl verify --every"
+def _fact(name: str, meaning: str, *labels: str) -> Declared:
+    """Declare a gauge that `thl serve` computes from its newest readings when it is asked."""
+    DECLARED.append(Declared(_S, name, "gauge", ("service", *labels), meaning))
+    return DECLARED[-1]
 
+
+def _info(command: str, name: str, meaning: str, *labels: str) -> Gauge:
+    DECLARED.append(Declared(command, name, "gauge", labels, meaning))
+    return Gauge(name, meaning, labels)
+
+
+_P, _A, _V, _S = "thl produce", "thl apply", "thl verify --every", "thl serve"
+
+build_info = _info(
+    f"{_P}, {_A}, {_V}, {_S}",
+    "thl_build_info",
+    "1, with the versions of this program and of Python",
+    "version",
+    "python",
+)
 published_events = _counter(_P, "thl_published_events", "Events whose last fragment is committed to Kafka")
 published_rows = _counter(_P, "thl_published_rows", "Row changes of published events")
 published_bytes = _counter(_P, "thl_published_bytes", "Encoded bytes of published fragments")
@@ -131,6 +154,19 @@ catch_up_seconds = _gauge(
     "thl_catch_up_seconds",
     "Estimated seconds until the target has caught up, from the rates of the last 30 seconds; NaN: unknown or never",
 )
+applied_table_rows = _counter(
+    _A,
+    "thl_applied_table_rows",
+    "Row changes of committed events by table, by its name in the log; of tables beyond metrics.tables, with empty "
+    "names, together",
+    "schema",
+    "table",
+)
+applied_table_bytes = _counter(
+    _A, "thl_applied_table_bytes", "Bytes of the net row images of the same, before their conversion", "schema", "table"
+)
+relay_free = _gauge(_A, "thl_relay_free_bytes", "With relay.dir: bytes that the applier may still write to its disk")
+relay_size = _gauge(_A, "thl_relay_size_bytes", "With relay.dir: size of that disk in bytes")
 ignored_ddl = _counter(_A, "thl_ignored_ddl", "DDL statements without effect on rows, not applied", "command")
 verified_at = _gauge(_V, "thl_verified_seconds", "Unix time of the last comparison; 0: none yet")
 verified_tables = _gauge(_V, "thl_verified_tables", "Tables in the last comparison")
@@ -139,6 +175,166 @@ verified_different = _gauge(_V, "thl_verified_different_tables", "Tables that di
 verified_not_compared = _gauge(
     _V, "thl_verified_not_compared_tables", "Captured tables that the last comparison could not compare"
 )
+
+service_read_at = _fact("thl_service_read_seconds", "Unix time of the newest reading of the service")
+service_read_took = _fact("thl_service_read_took_seconds", "Seconds that the newest reading took")
+service_problems = _fact("thl_service_problems", "Problems in the newest reading, as `thl status` prints them")
+service_producer_up = _fact(
+    "thl_service_producer_up", "1 while a producer reads the source's binary log, 0 while none does; NaN: unknown"
+)
+service_producer_state = _fact(
+    "thl_service_producer_state", "1 for the producer's state, as `thl status` names it; 0 for others", "state"
+)
+service_epoch = _fact("thl_service_epoch", "Newest epoch of the log")
+service_producer_restarts = _fact(
+    "thl_service_producer_restarts", "Times that a producer went online, or read an event again, after the first"
+)
+service_first_seqno = _fact("thl_service_first_seqno", "Seqno of the first event that Kafka still has; -1: none")
+service_published_seqno = _fact("thl_service_published_seqno", "Seqno of the log's last finished event; -1: none")
+service_producer_lag_events = _fact(
+    "thl_service_producer_lag_events", "Transactions of the source that are not in the log; NaN: unknown"
+)
+service_producer_lag = _fact(
+    "thl_service_producer_lag_seconds",
+    "Age of the log's last finished event while the source has transactions that the log lacks, else 0; NaN: unknown",
+)
+service_purge = _fact(
+    "thl_service_seconds_until_purge",
+    "Least seconds until the source purges the binary log file that is needed next; +Inf: never, or unknown",
+)
+service_prepared = _fact("thl_service_prepared_transactions", "XA transactions that are prepared and undecided")
+service_prepared_since = _fact(
+    "thl_service_prepared_since_seconds", "Unix time at which the oldest of them was prepared; 0: none, or unknown"
+)
+service_trapped = _fact("thl_service_trapped_events", "Events of the log that the source does not have")
+service_loads = _fact("thl_service_loads_under_way", "Loads of tables that were asked for and have not ended")
+service_load_paused = _fact(
+    "thl_service_load_paused", "1 while no round of a load begins, by cause; the cause behind is no problem", "cause"
+)
+service_semi_sync = _fact(
+    "thl_service_semi_sync_on", "With source.semi_sync: 1 while commits on the source wait until Kafka has them, else 0"
+)
+service_applier_up = _fact(
+    "thl_service_applier_up",
+    "1 while an applier has a session with the target, 0 while none has or nothing was applied; NaN: unknown, as for "
+    "SQLite",
+    "target",
+)
+service_applier_state = _fact(
+    "thl_service_applier_state", "1 for the applier's state, as `thl status` names it; 0 for others", "target", "state"
+)
+service_applied_seqno = _fact("thl_service_applied_seqno", "Seqno of the last event on the target; -1: none", "target")
+service_applier_restarts = _fact(
+    "thl_service_applier_restarts", "Times that an applier claimed the target after the first", "target"
+)
+service_applier_lag_events = _fact(
+    "thl_service_applier_lag_events", "Events of the log that are not applied yet; NaN: unknown", "target"
+)
+service_applier_lag = _fact(
+    "thl_service_applier_lag_seconds",
+    "Seconds since the commit on the source of the last applied event while events are missing, else 0; NaN: unknown",
+    "target",
+)
+service_applied_latency = _fact(
+    "thl_service_applied_latency_seconds",
+    "Seconds from the last applied event's commit on the source to its commit on the target; NaN: unknown",
+    "target",
+)
+service_applied_rate = _fact(
+    "thl_service_applied_events_per_second",
+    "Events applied per second, over the last 30 seconds; NaN: unknown",
+    "target",
+)
+service_catch_up = _fact(
+    "thl_service_catch_up_seconds",
+    "Estimated seconds until every event is applied, from the rates of the last 30 seconds; NaN: unknown or never",
+    "target",
+)
+service_consistent = _fact(
+    "thl_service_consistent", "1 if the target shows the source's state at its seqno, else 0; NaN: unknown", "target"
+)
+service_inconsistent_because = _fact(
+    "thl_service_inconsistent_because",
+    "1 for each reason for which readers of the target may see what the source never showed: channels, load, rewind, "
+    "quarantine, skipped",
+    "target",
+    "cause",
+)
+service_tables = _fact(
+    "thl_service_tables",
+    "Tables of the target that are quarantined or excluded, may differ, or are being loaded, by state: excluded, "
+    "inconsistent, loading",
+    "target",
+    "state",
+)
+service_channel_seqno = _fact(
+    "thl_service_channel_seqno", "Seqno that each of several writers has committed; -1: none", "target", "channel"
+)
+service_compared_at = _fact(
+    "thl_service_compared_seconds", "Unix time of the last comparison by `thl serve`; absent: none", "target"
+)
+service_compared_different = _fact(
+    "thl_service_compared_different", "1 if the last comparison by `thl serve` found differences, else 0", "target"
+)
+
+
+class TableCounts:
+    """Counts rows and bytes by table, of a bounded number of tables: those that come first; all others together.
+
+    Args:
+        service: name of the service.
+        most: number of tables with names; 0: nothing is counted. None: as `metrics.tables` of `serve` says.
+    """
+
+    def __init__(self, service: str, most: int | None = None) -> None:
+        self._service = service
+        self._most = most
+        self._counters: dict[tuple[str, str], tuple[Counter, Counter]] = {}
+
+    def add(self, schema: str, table: str, rows: int, size: int) -> None:
+        """Count row changes of a table, and the bytes of their images."""
+        most = _served.tables if self._most is None else self._most
+        if not most:
+            return
+        name = (schema, table)
+        found = self._counters.get(name)
+        if found is None:
+            name = name if len(self._counters) < most else ("", "")
+            labels = (self._service, *name)
+            found = applied_table_rows.labels(*labels), applied_table_bytes.labels(*labels)
+            if name != ("", ""):
+                self._counters[name] = found
+        found[0].inc(rows)
+        found[1].inc(size)
+
+
+@dataclass(slots=True)
+class _Served:
+    """The settings of the metrics server; without one no table is counted."""
+
+    tables: int = 0
+
+
+_served: Final = _Served()
+
+
+def set_build_info() -> None:
+    """Set the versions of this program and of Python."""
+    build_info.labels(version("thl-connector"), platform.python_version()).set(1)
+
+
+def watch_relay(service: str, folder: Path) -> None:
+    """Let the metrics of the relay's disk be read whenever they are asked for."""
+    relay_free.labels(service).set_function(lambda: _disk(folder, free=True))
+    relay_size.labels(service).set_function(lambda: _disk(folder, free=False))
+
+
+def _disk(folder: Path, *, free: bool) -> float:
+    try:
+        found = shutil.disk_usage(folder)
+    except OSError:
+        return math.nan  # the applier itself finds the folder away
+    return found.free if free else found.total
 
 
 class OldNames(Collector):
@@ -171,6 +367,8 @@ def serve(metrics: Metrics) -> None:
     """
     if not metrics.port:
         return
+    _served.tables = metrics.tables
+    set_build_info()
     if metrics.old_names:
         REGISTRY.register(OldNames())
     try:
@@ -194,6 +392,9 @@ def reference() -> str:
         "process needs a port of its own. It listens on `metrics.host` (default: loopback only), without TLS or",
         "authentication. A histogram has the samples `_bucket`, `_count` and `_sum`. `metrics.old_names: true` also",
         "serves renamed metrics under their old names.",
+        "",
+        "`thl serve` has an endpoint of its own, `/metrics` ([serving](serving.md)). It reads services from outside,",
+        "so its metrics are there also while producer or applier is dead.",
     ]
     for command in dict.fromkeys(one.command for one in DECLARED):
         lines += ["", f"## {command}", "", "| Metric | Type | Labels | Meaning | Old name |", "|---|---|---|---|---|"]

@@ -18,6 +18,7 @@ from threading import Event
 from typing import Final
 
 from connector import failpoints as faults
+from connector import metrics
 from connector.applier.core import ApplyCore
 from connector.applier.opening import open_core, warn_of_intent
 from connector.applier.quarantine import Quarantine
@@ -143,6 +144,7 @@ class Applier:
             raise ConfigError(
                 "relay.dir: on a cluster there is no relay", hint="set apply.master: local[N], or remove relay.dir"
             )
+        metrics.watch_relay(self._config.service, relay.dir)
         return RelayWriter(relay.dir, max_file_bytes=relay.max_file_bytes, retention=relay.retention, clock=self._clock)
 
     def _retry(self, call: Callable[[], None], passing: type[ConnectorError], retries: int) -> None:

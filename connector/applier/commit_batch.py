@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Final
 
-from connector.log.compact.net_changes import AppliedEvent
+from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
 from connector.log.format.header import FragmentHeader
+from connector.log.transaction.layout import TableName
 
 OBSERVED: Final = 32  # number of evenly spaced events per commit whose latencies are observed
 
@@ -21,6 +22,7 @@ class CommitBatch:
         self.count = 0
         self.rows = 0
         self.last: FragmentHeader | None = None
+        self.by_table: dict[TableName, tuple[int, int]] = {}  # row changes, and bytes of their net images
         self._parts: list[FragmentHeader | list[Segment] | tuple[Messages, int, int]] = []
 
     def __iter__(self) -> Iterator[AppliedEvent]:
@@ -34,6 +36,13 @@ class CommitBatch:
                 messages, first, end = part
                 for index in range(first, end):
                     yield AppliedEvent.of(messages.header(index))
+
+    def count_tables(self, changes: Iterable[NetChanges]) -> None:
+        """Count staged changes by table."""
+        for net in changes:
+            rows, size = self.by_table.get(net.layout.name, (0, 0))
+            images = sum(len(one.data) for one in (net.inserts, net.updates, net.deletes))
+            self.by_table[net.layout.name] = rows + net.changes, size + images
 
     def add(self, header: FragmentHeader) -> None:
         """Add an event by the header of its last fragment."""

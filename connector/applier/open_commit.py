@@ -169,6 +169,7 @@ class OpenCommit:
             return
         if self._position.rewound_from != NO_SEQNO:
             changes = [once_more(net) for net in changes]
+        self.events.count_tables(changes)
         faults.point("apply.before_stage")
         with self.located():
             self._target.stage(changes, last=last)

@@ -12,6 +12,7 @@
 - `heartbeat`: writes a heartbeat on the source.
 - `undo`: takes a target back to an earlier event.
 - `status`: prints how far producer and applier are.
+- `serve`: serves a page, an API and metrics.
 - `verify`: compares source and target.
 - `support_bundle`: writes an archive for who helps.
 - `list`: prints events of the log.

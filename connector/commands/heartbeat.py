@@ -32,8 +32,8 @@ def heartbeat(config: Config, name: str, until_applied: bool, timeout: float | N
     from connector.commands.grammar.unverified import warn_of_unverified
     from connector.errors import ConfigError
     from connector.mysql.server.heartbeat_table import write_heartbeat
-    from connector.status.target import read_target
     from connector.status.waiting import EventReached, wait_for
+    from connector.targets.open import read_position
 
     if until_applied:
         warn_of_unverified(config, "target")
@@ -46,5 +46,5 @@ def heartbeat(config: Config, name: str, until_applied: bool, timeout: float | N
             hint="thl wait --to-heartbeat NAME --from-time TIME",
         )
     url = config.target.url.get_secret_value()
-    row = wait_for(EventReached.parse(gtids), lambda: read_target(url, config.service), SystemClock(), timeout)
+    row = wait_for(EventReached.parse(gtids), lambda: read_position(url, config.service), SystemClock(), timeout)
     click.echo(f"applied {row.seqno} ({row.event_id})", err=True)

@@ -96,11 +96,10 @@ def _whole(config: Config, seqno: int) -> tuple[Attempt, dict[str, Any]]:
 
 def _applied(config: Config, log_id: str, seqno: int) -> tuple[Instant | None, str]:
     """The time at which the target got an event; without one, the reason."""
-    from connector.status.target import read_target
     from connector.status.trace import ClockOf, Instant
-    from connector.targets.open import open_signal_table
+    from connector.targets.open import open_signal_table, read_position
 
-    position = read_target(config.target.url.get_secret_value(), config.service)
+    position = read_position(config.target.url.get_secret_value(), config.service)
     if position is None:
         return None, "nothing was applied to this target yet"
     if position.log_id != log_id:

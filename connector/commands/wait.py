@@ -113,11 +113,11 @@ def wait(
 
 def _in_target(config: Config, condition: Condition, timeout: float | None) -> ReachedPosition:
     from connector.clock import SystemClock
-    from connector.status.target import read_target
     from connector.status.waiting import wait_for
+    from connector.targets.open import read_position
 
     url = config.target.url.get_secret_value()
-    return wait_for(condition, lambda: read_target(url, config.service), SystemClock(), timeout)
+    return wait_for(condition, lambda: read_position(url, config.service), SystemClock(), timeout)
 
 
 def _in_log(config: Config, condition: Condition, timeout: float | None) -> ReachedPosition:

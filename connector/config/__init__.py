@@ -10,6 +10,7 @@
 - `publish`: the section `publish`.
 - `apply`: the sections `target` and `apply`.
 - `relay`: the section `relay`.
+- `serve`: the section `serve`.
 - `target_url`: checks and reads `target.url`.
 - `loading`: reads file, environment and `--set`, and remembers the origin of each value.
 - `yaml_text`: parses YAML.

@@ -16,6 +16,7 @@ from connector.config.kafka import Kafka, Registry
 from connector.config.publish import Publish
 from connector.config.relay import Relay
 from connector.config.section import Name, Section
+from connector.config.serve import Serve
 from connector.config.source import Source
 from connector.redaction import remember, secrets_of
 
@@ -36,6 +37,12 @@ class Metrics(Section):
         description="Address on which the metrics server listens; 0.0.0.0 or ::, all interfaces. It has neither TLS "
         "nor authentication.",
     )
+    tables: int = Field(
+        100,
+        ge=0,
+        le=10_000,
+        description="Tables that have metrics of their own; of later ones there is the sum. 0: no metrics of tables.",
+    )
     old_names: bool = Field(
         False, description="Also serve renamed metrics under their old names, which docs/metrics.md lists."
     )
@@ -53,6 +60,7 @@ class Config(Section):
     target: Target = Field(default_factory=Target)
     relay: Relay = Field(default_factory=Relay)
     metrics: Metrics = Field(default_factory=Metrics)
+    serve: Serve = Field(default_factory=Serve)
 
     @model_validator(mode="after")
     def _a_relay_needs_a_local_master(self) -> Config:

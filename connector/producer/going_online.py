@@ -44,7 +44,7 @@ from connector.producer.sources.source import EventSource
 from connector.schema import Framing
 
 if TYPE_CHECKING:  # a producer without a record store needs nothing of it
-    from connector.producer.records.completion import Completion
+    from connector.producer.records.completion import EventCompleter
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Online:
     ownership: EpochOwnership
     control: ControlState
     control_end: int
-    completion: Completion | None = None
+    completion: EventCompleter | None = None
 
     def begin(self, plan: OnlinePlan) -> None:
         """Begin another epoch, and continue numbering in it."""
@@ -274,7 +274,7 @@ class GoingOnline:
             sharding=_sharding(self.config, plan),
         )
 
-    def _completion(self, plan: OnlinePlan, opened: ExitStack) -> Completion | None:
+    def _completion(self, plan: OnlinePlan, opened: ExitStack) -> EventCompleter | None:
         if self.config.source.records.dir is None:
             return None
         from connector.producer.records.opening import open_completion  # noqa: PLC0415

@@ -49,13 +49,13 @@ from connector.log.transaction.xa import Decided, Prepared
 from connector.log.writing.online import go_back, recheck_source
 from connector.producer.going_online import GoingOnline, Online
 from connector.producer.heartbeats import HeartbeatLabels
-from connector.producer.initial_load import begin_initial_load
+from connector.producer.loads.initial import begin_initial_load
+from connector.producer.loads.loads import TableLoads
 from connector.producer.ownership import EpochOwnership
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaGate, ReplicaLagging
 from connector.producer.sources.source import EventSource
 from connector.producer.states import ProducerState
-from connector.producer.table_loads import TableLoads
 from connector.retrying import Stopped, retry
 from connector.schema import fragment_schema, framing, load_schema
 
@@ -238,7 +238,7 @@ class Producer:
         try:
             while not self._done(online):
                 self._table_loads.advance(online)
-                items, later = self._table_loads.take(online.stream.read(online.publisher.committed))
+                items, later = self._table_loads.split_at_position(online.stream.read(online.publisher.committed))
                 self._put(online, items)
                 if later:
                     online.stream.push_back(later)

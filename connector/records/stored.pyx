@@ -1,18 +1,52 @@
 """The bytes of a version, and of the versions that an event replaced.
 
-    version    the event's seqno (8 bytes, big-endian), the row's definition (4 bytes), the content
+    version    a header (`stored.pxd`), the content
     replaced   for each key: the key's length, the key, the length of the version before plus one (0: none), that version
 
 Lengths are Avro's longs. The versions that an event replaced are cut into parts of about `PART` bytes.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from connector.log.format.avro_reader cimport Reader, read_long, skip
 from connector.log.format.varint cimport LONGEST, write_varint
 
 PART = 1 << 20
-HEADER = 12
+
+
+def make_version(int64_t seqno, uint32_t definition, bytes content not None):
+    """Make a version.
+
+    Args:
+        seqno: the event.
+        definition: the number of the row's definition.
+        content: the values, or what else is versioned.
+    """
+    cdef uint8_t[HEADER] header
+    write_header(header, seqno, definition)
+    return PyBytes_FromStringAndSize(<char*>header, HEADER) + content
+
+
+def seqno_of(bytes version not None):
+    """Return the event that wrote a version. ValueError: it is none."""
+    return read_seqno(_header(version))
+
+
+def definition_of(bytes version not None):
+    """Return the number of a version's definition. ValueError: it is none."""
+    return read_definition(_header(version))
+
+
+def content_of(bytes version not None):
+    """Return the content of a version."""
+    return version[HEADER:]
+
+
+cdef const uint8_t* _header(bytes version) except NULL:
+    if len(version) < HEADER:
+        raise ValueError("a version without a header")
+    return <const uint8_t*><char*>version
 
 
 def replaced(dict changed not None, dict known not None, set dirty not None):

@@ -36,7 +36,7 @@ Version = bytes | None
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StoreState:
     """What a store has.
 
     Args:
@@ -56,13 +56,13 @@ class State:
         at = bisect_right(self.epochs, seqno, key=lambda one: one[0])
         return self.epochs[at - 1][1] if at else NO_EPOCH
 
-    def after(self, seqno: Seqno, epoch: Epoch) -> State:
+    def after(self, seqno: Seqno, epoch: Epoch) -> StoreState:
         """The state after the next event."""
         if self.epochs and self.epochs[-1][1] == epoch:
             return replace(self, seqno=seqno)
         return replace(self, seqno=seqno, epochs=(*self.epochs, (seqno, epoch)))
 
-    def back_to(self, seqno: Seqno) -> State:
+    def back_to(self, seqno: Seqno) -> StoreState:
         """The state after an earlier event."""
         return replace(self, seqno=seqno, epochs=tuple(one for one in self.epochs if one[0] <= seqno))
 
@@ -79,7 +79,7 @@ class State:
         ).encode()
 
     @classmethod
-    def from_json(cls, text: bytes) -> State:
+    def from_json(cls, text: bytes) -> StoreState:
         """The state that `to_json` wrote.
 
         Raises:
@@ -126,21 +126,21 @@ class Versions:
         self._closed = False
         self.forgot = 0  # how often `known` was emptied
         stored = database.get(STATE)
-        self._state = State(log_id) if stored is None else State.from_json(stored)
+        self._state = StoreState(log_id) if stored is None else StoreState.from_json(stored)
         self._seqno = self._state.seqno  # newer than the state's after events of its last epoch
         self._epoch = self._state.epoch_of(self._seqno)
         if stored is not None:
             self._undo(self.state.seqno)  # an event that was open has no end
 
     @property
-    def state(self) -> State:
+    def state(self) -> StoreState:
         """What the store has."""
         if self._state.seqno != self._seqno:
             self._state = replace(self._state, seqno=self._seqno)
         return self._state
 
     @state.setter
-    def state(self, state: State) -> None:
+    def state(self, state: StoreState) -> None:
         self._state, self._seqno = state, state.seqno
         self._epoch = state.epoch_of(state.seqno)
 
@@ -328,11 +328,6 @@ class Versions:
 def _list_backwards(database: Database, first: bytes) -> Iterator[tuple[bytes, bytes]]:
     """What events replaced, the newest first, from a key on."""
     return database.items(first, _replaced_key(Seqno(2**63 - 1)), backwards=True)
-
-
-def seqno_of(version: bytes) -> Seqno:
-    """The event that wrote a version."""
-    return Seqno(int.from_bytes(version[:8], "big"))
 
 
 def _replaced_key(seqno: Seqno, part: int = 0) -> bytes:

@@ -4,7 +4,6 @@
 - `collect`: reads all numbers, Kafka's included.
 - `loads`: the newest load of each table, and why loads pause, for `thl load --status`.
 - `source`: reads the source's numbers.
-- `target`: reads the target's numbers.
 - `trace`: the times of one event, for `thl trace`.
 - `trepctl`: the numbers under the names of Tungsten's `trepctl status`.
 - `waiting`: waits until target or log have an event or a heartbeat.

@@ -29,8 +29,8 @@ from connector.mysql.server.semi_sync import semi_sync_problem
 from connector.status.catch_up import CatchUp, Sample
 from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, Status, problems_of
 from connector.status.source import SourceView, read_source
-from connector.status.target import TargetRow, read_target
-from connector.targets.open import open_signal_table
+from connector.targets.open import open_signal_table, read_position
+from connector.targets.position import TargetRow
 from connector.targets.signal_table import Inconsistent, Request
 from connector.targets.target_schema import Excluded, LoadContent, Loading
 
@@ -45,6 +45,7 @@ class _Found:
     """The answers of the servers, and the problems of those that did not answer."""
 
     problems: list[str] = field(default_factory=list)
+    remedies: dict[str, str] = field(default_factory=dict)
     control: ControlState | None = None
     position: PositionRecord | None = None
     stored: LogEnds = field(default_factory=LogEnds)
@@ -63,6 +64,27 @@ class _Found:
             yield
         except ConnectorError as error:
             self.problems.append(error.located)
+            if error.hint:
+                self.remedies[error.located] = error.hint
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A status with what it was computed from.
+
+    Args:
+        status: the status.
+        control, position, target: the answers of Kafka and of the target; None: none, or nothing was applied.
+        ends: the ends of the log.
+        remedies: problem of the status → its remedy, where the server's error has one.
+    """
+
+    status: Status
+    control: ControlState | None
+    position: PositionRecord | None
+    ends: LogEnds
+    target: TargetRow | None
+    remedies: Mapping[str, str]
 
 
 def collect(
@@ -78,6 +100,23 @@ def collect(
 
     Returns:
         The status; a server that does not answer is a problem in it.
+    """
+    return observe(config, limits, clock, ends=ends).status
+
+
+def observe(
+    config: Config,
+    limits: LagLimits,
+    clock: Clock | None = None,
+    *,
+    ends: frozenset[End] = frozenset(End),
+    measure: bool = True,
+) -> Observation:
+    """Read the status of a service, and keep what it was computed from.
+
+    Args:
+        config, limits, clock, ends: as of `collect`.
+        measure: watch a target that lags for up to `PATIENCE` seconds to estimate when it has caught up.
     """
     clock = clock or SystemClock()
     now = clock.now()
@@ -98,10 +137,11 @@ def collect(
         loads=_newest_loads(found.control),
         trapped=found.control.trapped if found.control else (),
     )
-    if applier.events_behind and found.target is not None:
+    if measure and applier.events_behind and found.target is not None:
         applier = replace(applier, catch_up_seconds=_catch_up(config, found.target, found.stored, clock))
     problems = (*found.problems, *problems_of(producer, applier, limits))
-    return Status(config.service, producer, applier, problems, ends)
+    status = Status(config.service, producer, applier, problems, ends)
+    return Observation(status, found.control, found.position, found.stored, found.target, found.remedies)
 
 
 def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
@@ -119,7 +159,7 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
             found.source = read_source(config.source)
     if End.TARGET in ends:
         with found.asking():
-            found.target = read_target(config.target.url.get_secret_value(), config.service)
+            found.target = read_position(config.target.url.get_secret_value(), config.service)
             found.target_known = True
             if found.target is not None:
                 found.target = _without_passing_intent(config, found.target, clock)
@@ -137,7 +177,7 @@ def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> 
     if target.intent is None:
         return target
     clock.sleep(FINISH_SECONDS)
-    later = read_target(config.target.url.get_secret_value(), config.service)
+    later = read_position(config.target.url.get_secret_value(), config.service)
     if later is None or later.intent is None or later.intent.last == target.intent.last:
         return later or target
     causes = tuple(word for word in later.because if word != "channels")
@@ -318,7 +358,7 @@ def _catch_up(config: Config, target: TargetRow, ends: LogEnds, clock: Clock) ->
     try:
         while catch_up.span < WATCHED and clock.monotonic() - started < PATIENCE:
             clock.sleep(POLL_SECONDS)
-            row = read_target(config.target.url.get_secret_value(), config.service)
+            row = read_position(config.target.url.get_secret_value(), config.service)
             if row is not None and row.seqno != target.seqno:
                 target = row
                 catch_up.add(Sample(row.applied_at / 1e6, row.seqno, log_ends(config).newest))

@@ -19,6 +19,8 @@
 - `unique_key_index`: indexes for tables whose rows are found by a unique key.
 - `add_metadata_columns`: metadata columns for tables that were created without them.
 - `bookkeeping`: the columns of the `thl_*` tables.
+- `position`: the position of a service, for those that look from outside.
+- `commit_statements`: the statements of a commit that write them.
 - `signal_table`: requests to an applier, and the marks on tables.
 - `values`: row images as Python values; compiled.
 - `mysql/`: MySQL and MariaDB.

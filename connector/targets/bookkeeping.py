@@ -20,16 +20,17 @@ above `SCHEMA_VERSION`, its own, and so an older version does not harm what it w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from connector.errors import ConfigError
+from connector.errors import ConfigError, Fenced
 from connector.log.compact.net_changes import AppliedEvent, LeftOut
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets.operations import Value
-from connector.targets.target_schema import Excluded, LoadContent, Loading
+from connector.targets.target_schema import Excluded, LoadContent, Loading, TargetSchema
 
 POSITION: Final = (
     "log_id",
@@ -81,6 +82,11 @@ def check_schema_version(service: str, version: int) -> None:
             schema_version=version,
             known=SCHEMA_VERSION,
         )
+
+
+def fenced(service: str, token: int) -> Fenced:
+    """The error of an applier whose target a newer one has claimed."""
+    return Fenced("a newer `thl apply` or `thl undo` has claimed the target", service=service, token=token)
 
 
 def position_values(position: TargetPosition) -> tuple[Value, ...]:
@@ -239,6 +245,16 @@ def loading_from(rows: Iterable[Sequence[object]]) -> dict[TableName, Loading]:
         )
         for schema, table, load, since, at, state, marks, consistent in rows
     }
+
+
+def with_loads(
+    schema: TargetSchema, position: TargetPosition, loads: Mapping[TableName, Loading]
+) -> tuple[TargetSchema, TargetPosition]:
+    """The schema with the tables that are being loaded, and the position as it is but for their loads."""
+    for name, entry in loads.items():
+        schema = schema.with_loading(name, entry)
+        position = replace(position, consistent=entry.consistent)
+    return schema, position
 
 
 EXCLUDED: Final = "schema_name, table_name, since_seqno, excluded_at, excluded_by, because, changes"

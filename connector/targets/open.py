@@ -9,6 +9,8 @@ from connector.clock import Clock
 from connector.config.apply import Target as Options
 from connector.config.target_url import target_kind
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
+from connector.log.transaction.layout import TableName
+from connector.targets.position import TargetRow
 from connector.targets.signal_table import SignalSession, SignalTable
 from connector.targets.target import TargetDatabase
 
@@ -25,8 +27,16 @@ class TargetKind(Protocol):
         """Open a session for the signal tables; claims nothing."""
 
     @staticmethod
-    def check(url: str) -> str:
+    def check(options: Options) -> str:
         """Check that the target can be opened and written to, without writing; return a description of it."""
+
+    @staticmethod
+    def read_position(url: str, service: str) -> TargetRow | None:
+        """Read the position of a service, with a session that claims nothing; None: nothing was applied yet."""
+
+    @staticmethod
+    def read_heartbeat(url: str, service: str, table: TableName, name: str) -> str | None:
+        """Read the time of the newest heartbeat of a name, as the target's text; None: there is none."""
 
     @staticmethod
     def unverified(url: str) -> str:
@@ -65,7 +75,7 @@ def check_target(options: Options) -> str:
     """Check that an applier could open the target and write to it; write nothing.
 
     Args:
-        options: the URL.
+        options: the URL, and what decides which privileges are needed.
 
     Returns:
         The target's kind, version and location.
@@ -75,7 +85,38 @@ def check_target(options: Options) -> str:
         PreflightError: the server refuses the user, or the user lacks a privilege.
         TargetUnavailable: the server does not answer.
     """
-    return _kind(options).check(options.url.get_secret_value())
+    return _kind(options).check(options)
+
+
+def read_position(url: str, service: str) -> TargetRow | None:
+    """Read the position of a service, with a session that claims nothing.
+
+    Returns:
+        None if nothing was applied yet.
+
+    Raises:
+        TargetUnavailable: the target does not answer.
+        ConfigError: the URL has an unknown scheme, or libpq refuses it.
+    """
+    return _kind_of(url).read_position(url, service)
+
+
+def read_heartbeat(url: str, service: str, table: TableName, name: str) -> str | None:
+    """Read a heartbeat from the target's copy of the heartbeat table.
+
+    Args:
+        url: the target's URL.
+        service: the service.
+        table: the heartbeat table; some sources keep its name in lower case.
+        name: the name of the heartbeat.
+
+    Returns:
+        The time of the newest one, by the source's clock, as the target's text; None: there is none.
+
+    Raises:
+        As `read_position`.
+    """
+    return _kind_of(url).read_heartbeat(url, service, table, name)
 
 
 def unverified(options: Options) -> str:
@@ -88,5 +129,8 @@ def unverified(options: Options) -> str:
 
 
 def _kind(options: Options) -> TargetKind:
-    folder = target_kind(options.url.get_secret_value())
-    return cast(TargetKind, import_module(f"connector.targets.{folder}.kind"))
+    return _kind_of(options.url.get_secret_value())
+
+
+def _kind_of(url: str) -> TargetKind:
+    return cast(TargetKind, import_module(f"connector.targets.{target_kind(url)}.kind"))

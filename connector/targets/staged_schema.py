@@ -16,6 +16,7 @@ from connector.errors import TargetDiffers
 from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import Column, TableName
+from connector.targets.operations import DropTable
 from connector.targets.table import Table
 from connector.targets.target_schema import (
     QUARANTINED,
@@ -103,9 +104,16 @@ class StagedSchema:
             self.tables = self._saved if same else self.tables.counted(self._counted)
             self._counted.clear()
 
-    def begin_snapshot(self, columns: tuple[Column, ...], first: Seqno) -> None:
-        """Change to the schema at the start of an initial load: see `TargetSchema.at_snapshot`."""
-        self.tables = self.tables.at_snapshot(columns, first)
+    def begin_snapshot(self, columns: tuple[Column, ...], first: Seqno) -> tuple[DropTable, ...]:
+        """Change to the schema at the start of an initial load (`TargetSchema.at_snapshot`).
+
+        Returns:
+            The drops of all tables of the applier; of an excluded one a user may have dropped it.
+        """
+        self.add_counts()
+        before = self.tables
+        self.tables = before.at_snapshot(columns, first)
+        return tuple(DropTable(table, optional=table.name in before.excluded) for table in before)
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
         """Exclude tables. An older exclusion stays, unless the target refuses the load of its table, too."""

@@ -27,7 +27,7 @@ from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
-from connector.producer.records.completion import Completion
+from connector.producer.records.completion import EventCompleter
 from connector.records.database import Database
 from connector.records.versions import Versions
 from tests.bench.records import memory, written_bytes
@@ -62,7 +62,7 @@ def main(rows: int, changes: int, cache: int, folder: Path | None) -> None:
         versions = Versions(
             Database(place, cache_bytes=cache << 20), LogId("0" * 32), horizon=1_000_000, cache_bytes=cache << 20
         )
-        made = encoder(Completion(versions))
+        made = encoder(EventCompleter(versions))
         measured("load", place, made, loads(rows), rows)
         for name, keys in cases.items():
             measured(f"{name}, whole", place, made, updates(rng, keys, changes, whole=True), changes)
@@ -72,7 +72,7 @@ def main(rows: int, changes: int, cache: int, folder: Path | None) -> None:
         shutil.rmtree(place)
 
 
-def encoder(completion: Completion | None) -> Encoder:
+def encoder(completion: EventCompleter | None) -> Encoder:
     """An encoder, with a store or without."""
     made = Encoder(
         service="s", source_id="db:3306", partitions=1, limits=Limits(fragment=1 << 16, shard=1 << 22, message=1 << 20)

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.targets sqlite|postgresql [rows a batch …]`: write rates of targets.
+"""`python -m tests.bench.targets sqlite|postgresql|mysql|mariadb [rows a batch …]`: write rates of targets.
 
 Ten columns, about 220 bytes a row, a key. Bulk: inserts only. Mixed: half inserts, 40 % updates, 10 % deletes.
 Encoding the images is not in the figures.
@@ -13,13 +13,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 from connector.clock import SystemClock
 from connector.log.compact.net_changes import Ddl, NetChanges
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import TargetPosition
+from connector.sandbox.mariadb import MariaDbServer
+from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.postgres import PostgresServer
+from connector.sandbox.settings import MYSQL_FAST
+from connector.targets.mysql.target import MySqlTarget
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.sqlite.target import SqliteTarget
 from connector.targets.target import TargetDatabase
@@ -113,6 +118,11 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if kind == "sqlite":
             make: Callable[[], TargetDatabase] = lambda: SqliteTarget(folder / "bench.db", SystemClock())  # noqa: E731
+        elif kind in ("mysql", "mariadb"):
+            of_kind = MySqlServer if kind == "mysql" else MariaDbServer
+            database = stack.enter_context(of_kind(folder, settings=MYSQL_FAST, die_with_parent=True))
+            address = f"mysql://{database.user}:{quote(database.password)}@{database.host}:{database.port}"
+            make = lambda: MySqlTarget(address, SystemClock())  # noqa: E731
         else:
             server = stack.enter_context(PostgresServer(folder, die_with_parent=True))
             url = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/postgres"

@@ -13,7 +13,7 @@ import click
 from connector.config.loading import load as load_config
 from connector.config.model import Config
 from connector.demo.stage import Worker
-from connector.status.target import read_target
+from connector.targets.open import read_position
 from tests.bench import workload
 from tests.bench.proof import differs, fingerprint
 from tests.bench.site import CLOCK, site
@@ -33,7 +33,7 @@ def applied(config: Config, *workers: Worker) -> tuple[int, str]:
         CLOCK.sleep(LOOK)
         for worker in workers:
             worker.check()
-        if read_target(config.target.url.get_secret_value(), config.service) is not None and not differs(config):
+        if read_position(config.target.url.get_secret_value(), config.service) is not None and not differs(config):
             break
         if CLOCK.monotonic() > give_up:
             raise SystemExit(f"after {PATIENCE:.0f} s: {differs(config)}")
@@ -42,7 +42,7 @@ def applied(config: Config, *workers: Worker) -> tuple[int, str]:
 
 def seqno_of(config: Config) -> int:
     """The target's seqno."""
-    found = read_target(config.target.url.get_secret_value(), config.service)
+    found = read_position(config.target.url.get_secret_value(), config.service)
     return -1 if found is None else found.seqno
 
 

@@ -19,6 +19,7 @@ from connector.targets.mysql.once import DdlOnce
 from tests.contract.mysql_place import SYSTEM, MySqlPlace
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_transactions import ALL, metadata, wide
+from tests.contract.target_ways_out import exclude
 from tests.support.clock import PATIENCE
 from tests.support.mysql_applier import HISTORY
 from tests.support.net import layout, net
@@ -57,12 +58,6 @@ def state(place: MySqlPlace) -> dict[str, object]:
     return found
 
 
-def fresh(place: MySqlPlace) -> None:
-    for (name,) in place.query("SHOW DATABASES"):
-        if name not in SYSTEM:
-            place.run(f"DROP DATABASE `{name}`")
-
-
 @pytest.fixture(scope="module")
 def expected() -> dict[str, dict[str, object]]:
     """What the history leaves without a kill, by definitions."""
@@ -73,7 +68,7 @@ def uninterrupted(place: MySqlPlace, expected: dict[str, dict[str, object]], def
     if definitions not in expected:
         assert run(place, definitions) == 0
         expected[definitions] = state(place)
-        fresh(place)
+        place.drop_all()
     return expected[definitions]
 
 
@@ -200,6 +195,39 @@ class TestExactlyOnce:
         with pytest.raises(TargetDiffers, match="event 8 comes") as stopped:
             again.commit()
         assert "DROP TABLE" in str(stopped.value.where["sql"])
+
+    def test_ddl_is_executed_after_the_target_was_restored(self, place: MySqlPlace, applier: Applier) -> None:
+        """The server's GTIDs have later numbers than the restored database: it passes over a statement under one."""
+        place.run("UPDATE thl.thl_ddl SET number = 0")
+        applier.target.close()
+        again = Applier(place.open())
+        again.sql("DROP TABLE loose")
+        again.sql("CREATE TABLE loose (n INT)")
+        assert place.query("SELECT count(*) FROM shop.loose") == [(0,)]
+        assert place.query("SHOW COLUMNS FROM shop.loose")[0][0] == "n"
+
+    @pytest.mark.parametrize("definitions", ["source", "plain"])
+    def test_renaming_of_an_excluded_table_is_executed_once(
+        self, place: MySqlPlace, applier: Applier, monkeypatch: pytest.MonkeyPatch, definitions: str
+    ) -> None:
+        exclude(applier, "loose")
+        applier.target.close()
+        place.definitions = "plain" if definitions == "plain" else "source"
+        applier = Applier(place.open())
+
+        def died(point: str) -> None:
+            if point == "target.after_ddl":
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr("connector.targets.mysql.once.faults.point", died)
+            with pytest.raises(KeyboardInterrupt):
+                applier.sql("RENAME TABLE loose TO apart")
+        applier.target.close()
+        again = Applier(place.open())
+        again.sql("RENAME TABLE loose TO apart")
+        assert place.query("SELECT count(*) FROM shop.apart") == [(0,)]
+        assert place.query("SELECT seqno FROM thl.thl_ddl") == [(None,)]
 
     def test_refused_statement_leaves_nothing_begun(self, place: MySqlPlace, applier: Applier) -> None:
         place.run("CREATE TABLE shop.taken (n INT)")

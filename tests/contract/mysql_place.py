@@ -37,6 +37,9 @@ class MySqlPlace:
         self.url = f"mysql://{server.user}:{quote(server.password)}@{server.host}:{server.port}"
         self.opened: list[MySqlTarget] = []
         self.reader = self.connect()
+        self.drop_all()
+
+    def drop_all(self) -> None:
         for (name,) in self.query("SHOW DATABASES"):
             if name not in SYSTEM:
                 self.run(f"DROP DATABASE `{name}`")

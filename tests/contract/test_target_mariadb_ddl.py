@@ -8,6 +8,7 @@ import pytest
 
 from tests.contract.mysql_ddl import *  # noqa: F403
 from tests.contract.mysql_place import MySqlPlace
+from tests.contract.mysql_source_tables import *  # noqa: F403
 from tests.support.servers.environment import SqlServer
 
 

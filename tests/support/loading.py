@@ -21,7 +21,7 @@ from connector.log.transaction.position import TargetPosition
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import connect, query
 from connector.mysql.server.source_facts import SourceFacts
-from connector.mysql.snapshot.load_round import LoadRound, Wanted
+from connector.mysql.snapshot.load_round import LoadRound, RoundTable
 from connector.mysql.snapshot.snapshot import read_snapshot
 from connector.mysql.transforms.filters import Filter
 from connector.targets.target import TargetDatabase
@@ -101,7 +101,7 @@ def read_rows(source: Source, filter: Filter, names: Iterable[TableName]) -> Ite
     """Reads tables in as many rounds with a brief lock as it takes."""
     after: dict[TableName, tuple[str, ...] | None] = dict.fromkeys(names)
     while after:
-        reading = LoadRound(source, filter, [Wanted(*one) for one in after.items()], SystemClock(), brief=True)
+        reading = LoadRound(source, filter, [RoundTable(*one) for one in after.items()], SystemClock(), brief=True)
         try:
             reading.open(None)
             yield from reading.rows(after)

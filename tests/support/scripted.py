@@ -106,7 +106,7 @@ class ScriptedRound:
     """The table's rows before its first transaction, in one round."""
 
     source: ScriptedSource
-    wanted: Collection[TableName]
+    names: Collection[TableName]
     brief: bool = True
     position: SourcePosition = START
     time: int = 1

@@ -26,7 +26,8 @@ target: {url: "sqlite:///target.db"}
 """
 _SOURCES: Final = {".c", ".h", ".pyx", ".pxd"}
 _NEEDED: Final = ("spark_apps/apply.py", "connector/schemas/fragment.avsc", "connector/schemas/load.avsc",
-                  "connector/py.typed", "connector/fetching/checksums.txt")  # fmt: skip
+                  "connector/py.typed", "connector/fetching/checksums.txt",
+                  "connector/serve/templates/service.html", "connector/serve/static/style.css")  # fmt: skip
 
 
 class Unfit(Exception):

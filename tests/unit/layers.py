@@ -32,9 +32,8 @@ PURE_FOUNDATION = ("errors", "patterns")
 PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cython", "dataclasses", "datetime",
                   "enum", "functools", "itertools", "libc", "re", "struct", "typing", "zlib"))  # fmt: skip
 
-# Those that look at a running service from outside may use the drivers themselves: `verify`, `demo` and `sandbox` share
-# no target with it; `status` takes the connections and the signal table from `targets`.
-OUTSIDE = ("connector/verify/*", "connector/status/*", "connector/demo/*", "connector/sandbox/*")
+# Those that look at a running service from outside, and share no target with it, may use the drivers themselves.
+OUTSIDE = ("connector/verify/*", "connector/demo/*", "connector/sandbox/*")
 HOMES: dict[str, tuple[str, ...]] = {
     "confluent_kafka": ("connector/kafka/*",),
     "confluent_kafka.Consumer": ("connector/kafka/consumer.py",),
@@ -43,6 +42,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pyspark": ("connector/spark/*", "spark_apps/*"),
     "rocksdict": ("connector/records/*",),
     "psycopg": ("connector/targets/postgres/*", *OUTSIDE),
+    "werkzeug": ("connector/serve/*",),
+    "flask": ("connector/serve/*",),
+    "waitress": ("connector/serve/server.py",),
     "sqlite3": ("connector/targets/sqlite/*", *OUTSIDE),
 }
 ENVIRONMENT = ("connector/config/loading.py", "connector/cli.py", "connector/commands/*", "connector/failpoints.py",

@@ -101,7 +101,7 @@ def test_the_images_are_of_the_versions_that_the_sandbox_has(services: dict[str,
     assert versions.POSTGRES_VERSION.startswith(services["postgres"]["image"].removeprefix("postgres:"))
 
 
-@pytest.mark.parametrize("name", ["produce", "apply"])
+@pytest.mark.parametrize("name", ["produce", "apply", "serve"])
 def test_the_connector_is_pointed_at_the_servers_of_the_set(services: dict[str, Any], name: str) -> None:
     config = load(environ=services[name]["environment"])
     assert (config.source.host, config.source.user) == ("mysql", settings.MYSQL_ADMIN.user)
@@ -110,6 +110,24 @@ def test_the_connector_is_pointed_at_the_servers_of_the_set(services: dict[str, 
     admin = settings.POSTGRES_ADMIN
     expected = f"postgresql://{admin.user}:{admin.password}@postgres:5432/{settings.POSTGRES_DATABASE}"
     assert config.target.url.get_secret_value() == expected
+
+
+def test_prometheus_scrapes_the_processes_of_the_set(services: dict[str, Any]) -> None:
+    folder = compose.FILE.parent / "prometheus"
+    scraped = yaml.safe_load((folder / "prometheus.yaml").read_text())
+    (volume, _) = services["prometheus"]["volumes"]
+    assert (compose.FILE.parent / volume.split(":")[0]).resolve() == folder.resolve()
+    assert [(folder / name).is_file() for name in scraped["rule_files"]] == [True]
+    for job in scraped["scrape_configs"]:
+        (target,) = job["static_configs"][0]["targets"]
+        name, _, port = target.partition(":")
+        config = load(environ=services[name]["environment"])
+        assert services[name]["command"] == [name]
+        assert job["job_name"] == f"thl-{name}"
+        serves = name == "serve"
+        section = config.serve if serves else config.metrics
+        assert (section.port, section.host) == (int(port), "0.0.0.0")  # noqa: S104
+        assert not serves or name in config.serve.hosts
 
 
 def test_compose_stack_provides_its_servers_to_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

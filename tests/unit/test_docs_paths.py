@@ -25,7 +25,7 @@ GENERATED: Final = {"commands.md", "configuration.md", "command-line.md"}
 WRITTEN: Final = [page for page in DOCUMENTS if page.name not in GENERATED]
 
 ROOMS: Final = sorted(folder.name for folder in (ROOT / "connector").iterdir() if (folder / "__init__.py").is_file())
-SECTIONS: Final = ("source", "kafka", "registry", "publish", "target", "apply", "metrics")
+SECTIONS: Final = ("source", "kafka", "registry", "publish", "target", "apply", "metrics", "serve")
 NO_FIELDS: Final = {"source.filters", "source.file", "source.pos"}  # a section; fields of Debezium's envelope
 ANYTHING: Final = {
     "service": "shop",

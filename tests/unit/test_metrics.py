@@ -50,6 +50,7 @@ def test_metrics_page_equals_declarations() -> None:
 def test_every_metric_of_the_module_is_declared() -> None:
     kinds = (Counter, Gauge, Histogram)
     names = {next(iter(value.describe())).name for value in vars(metrics).values() if isinstance(value, kinds)}
+    names |= {value.name for value in vars(metrics).values() if isinstance(value, metrics.Declared)}
     assert names == {one.name.removesuffix("_total") for one in metrics.DECLARED}
 
 
@@ -72,6 +73,36 @@ def test_host_not_of_this_machine_is_refused(host: str, port: int) -> None:
     with pytest.raises(ConfigError) as raised:
         metrics.serve(Metrics(port=port, host=host))
     assert "metrics.host" in raised.value.fields
+
+
+def test_number_of_tables_with_names_is_bounded() -> None:
+    counts = metrics.TableCounts("bounded", most=2)
+    for table in ("a", "b", "c", "d", "a"):
+        counts.add("shop", table, 1, 10)
+    found = {
+        (sample.labels["schema"], sample.labels["table"]): sample.value
+        for family in metrics.applied_table_bytes.collect()
+        for sample in family.samples
+        if sample.name.endswith("_total") and sample.labels["service"] == "bounded"
+    }
+    assert found == {("shop", "a"): 20, ("shop", "b"): 10, ("", ""): 20}
+
+
+def test_build_info_has_the_versions(port: int) -> None:
+    metrics.serve(Metrics(port=port))
+    assert 'thl_build_info{python="3.' in scraped("127.0.0.1", port)
+
+
+def test_disk_of_the_relay_is_read_when_it_is_asked_for(port: int, tmp_path: Path) -> None:
+    metrics.watch_relay("with a relay", tmp_path)
+    metrics.watch_relay("without", tmp_path / "none")
+    metrics.serve(Metrics(port=port))
+    found = dict(
+        line.rsplit(" ", 1) for line in scraped("127.0.0.1", port).splitlines() if line.startswith("thl_relay")
+    )
+    free, size = (float(found[f'thl_relay_{what}_bytes{{service="with a relay"}}']) for what in ("free", "size"))
+    assert 0 < free < size
+    assert found['thl_relay_free_bytes{service="without"}'] == "NaN"
 
 
 def test_old_names_off_serves_new_names_only(port: int, registered: list[metrics.OldNames]) -> None:

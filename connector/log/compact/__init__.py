@@ -8,7 +8,7 @@
 - `join`: joins the net changes of several segments; compiled.
 - `key_order`: puts net changes in the order of their keys; compiled.
 - `row_keys`: the keys of rows; compiled.
-- `header_alone`: messages of loads for other targets without their rows.
+- `without_rows`: messages of loads for other targets without their rows.
 - `segment`: whole events of a partition, reduced to net changes by a task.
 - `net_changes`: the net changes, as a target gets them.
 - `metadata_columns`: columns of a target with the transaction that wrote a row.

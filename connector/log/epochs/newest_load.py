@@ -23,7 +23,7 @@ class NewestLoad:
         table: the table, by its name on the source.
         in_log: the table's name in the log.
         load: the ID of the load.
-        asked_at: when it was asked for, in µs since 1970 UTC; 0: nobody knows.
+        asked_at: when it was asked for, in µs since 1970 UTC; 0: unknown.
         targets: the IDs of the targets that it is for; none: all.
         state: a `LoadState`, or "waiting": it has not begun.
         keys: the number of keys that a repair is for; 0: it is of all rows.

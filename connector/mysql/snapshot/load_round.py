@@ -43,7 +43,7 @@ from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import end_position, gtid_executed
 from connector.mysql.snapshot.division import Division, rows_of_a_chunk
 from connector.mysql.snapshot.handover import Closed, Handover
-from connector.mysql.snapshot.information_schema import read_schemas, read_tables
+from connector.mysql.snapshot.information_schema import SourceTable, read_schemas, read_tables
 from connector.mysql.snapshot.key_ranges import Bound, KeyRange, Keys
 from connector.mysql.snapshot.opened_table import CHANGED, Opened, lock_definitions, opened
 from connector.mysql.snapshot.rows_by_key import Key, RowsByKey
@@ -59,7 +59,7 @@ NO_VALUES: Final = frozenset({1292, 1300, 1366, 1525})  # the server takes a lit
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RoundTable:
     """A table of a round.
 
     Args:
@@ -79,16 +79,18 @@ class LoadRound:
     Args:
         source: the source.
         filter: the captured tables.
-        wanted: the tables.
+        tables: the tables.
         clock: the clock.
         brief: true: with a brief lock if it is granted, so that no row can have changed since the round was opened.
             `open` sets it to whether the round has the lock, which it needs where a round without one is not possible.
     """
 
-    def __init__(self, source: Source, filter: Filter, wanted: Sequence[Wanted], clock: Clock, *, brief: bool) -> None:
+    def __init__(
+        self, source: Source, filter: Filter, tables: Sequence[RoundTable], clock: Clock, *, brief: bool
+    ) -> None:
         self._source = source
         self._filter = filter
-        self._asked = wanted
+        self._asked = tables
         self._clock = clock
         self._sessions: list[Connection] = []
         self._threads: list[Thread] = []
@@ -103,7 +105,7 @@ class LoadRound:
         self.time = 0
         self.server_id = 0
         self.server_uuid = ""
-        self.wanted = frozenset(one.name for one in wanted)
+        self.names = frozenset(one.name for one in tables)
         self.tables: dict[TableName, Opened] = {}
 
     def open(self, consumed: PositionRecord | None) -> None:
@@ -133,8 +135,8 @@ class LoadRound:
 
     def _connect(self) -> None:
         """Open the sessions; fewer, but one at least, if the source refuses more."""
-        wanted = self._source.snapshot.connections
-        while len(self._sessions) < wanted:
+        most = self._source.snapshot.connections
+        while len(self._sessions) < most:
             try:
                 session = connect(self._source)
             except ConnectorError as error:
@@ -155,7 +157,7 @@ class LoadRound:
         for session in self._sessions:
             query(session, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         for session in self._sessions:
-            lock_definitions(session, [wanted.name for wanted in self._asked])
+            lock_definitions(session, [one.name for one in self._asked])
         faults.point("load.before_position")
         first = self._sessions[0]
         self.position = end_position(first)
@@ -207,8 +209,8 @@ class LoadRound:
 
     def _describe(self) -> None:
         schemas = read_schemas(self._sessions[0], self._filter)
-        for wanted in self._asked:
-            for table in read_tables(self._sessions[0], self._filter, wanted.name):
+        for asked in self._asked:
+            for table in read_tables(self._sessions[0], self._filter, asked.name):
                 name = table.layout.name
                 if "insert" not in self._filter.actions(*name):
                     continue
@@ -224,11 +226,11 @@ class LoadRound:
             SourceUnavailable: the server is gone.
         """
         settings = self._source.snapshot
-        for wanted in self._asked:
-            if wanted.name in names and not wanted.keys:
-                table = self.tables[wanted.name].table
+        for asked in self._asked:
+            if asked.name in names and not asked.keys:
+                table = self.tables[asked.name].table
                 rows = rows_of_a_chunk(table, settings) if table.layout.key else None
-                self._divisions[wanted.name] = Division(table, rows, wanted.after)
+                self._divisions[asked.name] = Division(table, rows, asked.after)
         yield from self._rows_by_keys(names)
         if self._failed:
             return
@@ -247,12 +249,16 @@ class LoadRound:
         with speaking_to(self._source):
             for name, keys in ((one.name, one.keys) for one in self._asked if one.keys and one.name in names):
                 try:
-                    by_key = RowsByKey(self.tables[name].table, keys)
+                    table = self.tables[name].table
+                    by_key = RowsByKey(table, keys)
                     for within in by_key.sets:
-                        for rows in self._batches(session, name, within):
+                        for rows in self._batches(session, table.of_keys, within):
                             by_key.found(rows)
-                            yield name, self._published(name, rows)
+                    # First, for a target may take the key of a delete for that of a row: its collation decides.
                     yield from ((name, self._published(name, rows)) for rows in by_key.absent())
+                    for within in by_key.sets:
+                        for rows in self._batches(session, table, within):
+                            yield name, self._published(name, rows)
                 except SourceUnavailable:
                     raise
                 except ConnectorError as error:
@@ -272,7 +278,7 @@ class LoadRound:
                     self._divided += 1
                     chunk = division.next(session)
                     try:
-                        for rows in self._batches(session, name, chunk or KeyRange()):
+                        for rows in self._batches(session, self.tables[name].table, chunk or KeyRange()):
                             yield name, self._published(name, rows)
                     except SourceUnavailable:
                         raise
@@ -348,7 +354,7 @@ class LoadRound:
     ) -> bool:
         """Read a chunk; return False after an error of its table, with which the session is of no further use."""
         try:
-            for read in self._batches(session, name, chunk):
+            for read in self._batches(session, self.tables[name].table, chunk):
                 rows = self._published(name, read)
                 found.put((name, rows), len(rows.data))
         except Closed:
@@ -361,8 +367,7 @@ class LoadRound:
             self._failed[name] = error
         return name not in self._failed
 
-    def _batches(self, session: Connection, name: TableName, within: Keys) -> Iterator[Rows]:
-        table = self.tables[name].table
+    def _batches(self, session: Connection, table: SourceTable, within: Keys) -> Iterator[Rows]:
         event_bytes = max(1, self._source.batch_bytes // 2)
         for data, ends in table_rows(session, table, within, EVENT_ROWS, event_bytes):
             yield Rows(table.layout, Action.READ, data, ends)

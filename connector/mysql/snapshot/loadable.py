@@ -71,8 +71,8 @@ class LoadCandidate:
         return cls(table.layout.name, bool(table.layout.key), table.transactional)
 
 
-Group = Sequence[LoadCandidate]
-_Culprits = Callable[[Group, Filter], Iterable[LoadCandidate]]
+SameNameTables = Sequence[LoadCandidate]
+_Culprits = Callable[[SameNameTables, Filter], Iterable[LoadCandidate]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _without(action: str) -> _Culprits:
     return lambda group, filter: [one for one in group if action not in filter.actions(*one.name)]
 
 
-def _undefined(group: Group, filter: Filter) -> Iterable[LoadCandidate]:
+def _undefined(group: SameNameTables, filter: Filter) -> Iterable[LoadCandidate]:
     without = list(_without("ddl")(group, filter))
     return without if len(without) == len(group) else ()
 

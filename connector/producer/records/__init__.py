@@ -1,7 +1,7 @@
 """Completes the partial row images of a source (`binlog_row_image`) from a store of whole rows (`source.records.dir`).
 
 - `completion`: completes the changes of each event, between the source and the encoder.
-- `images`: rows and their versions; compiled.
+- `row_completer`: completes the rows of one table, and makes their versions; compiled.
 - `opening`: opens the store at the log's last event.
 - `catch_up`: reads events of the log into it.
 - `report`: what `thl records` shows and does.

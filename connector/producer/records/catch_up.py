@@ -28,12 +28,12 @@ from connector.log.transaction.batch import Rows, Statement, TransactionBatch, T
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import SourcePosition, TargetPosition
-from connector.producer.records.completion import Completion
+from connector.producer.records.completion import EventCompleter
 from connector.schema import read_change, read_fragment
 
 LOG: Final = logging.getLogger(__name__)
 NOWHERE: Final = SourcePosition("", 0)
-TOLD_EVENTS: Final = 100_000  # between two lines of the log
+LOG_EVERY_EVENTS: Final = 100_000  # between two lines of the log
 
 
 def first_event(config: Config, history: History) -> Seqno:
@@ -43,7 +43,7 @@ def first_event(config: Config, history: History) -> Seqno:
         return Seqno(log.incomplete_upto(spans, dict.fromkeys(spans, history.last_finished)) + 1)
 
 
-def read_events(config: Config, control: ControlState, completion: Completion, last: Seqno) -> int:
+def read_events(config: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> int:
     """Read the events after the store's last one.
 
     Args:
@@ -67,7 +67,7 @@ def read_events(config: Config, control: ControlState, completion: Completion, l
         follower.follow(release)
         if release.complete:
             count += 1
-            if count % TOLD_EVENTS == 0:
+            if count % LOG_EVERY_EVENTS == 0:
                 LOG.info(
                     "the record store reads the log",
                     extra={"service": config.service, "seqno": release.seqno, "last": last},
@@ -116,7 +116,7 @@ class _Follower:
         at: the topic, for errors.
     """
 
-    def __init__(self, completion: Completion, at: str) -> None:
+    def __init__(self, completion: EventCompleter, at: str) -> None:
         self._completion = completion
         self._at = at
         self._parts = DecodedParts(partial(read_change, at=at), at)

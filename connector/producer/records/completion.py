@@ -18,8 +18,8 @@ from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.patterns import table_pattern
 from connector.producer.records.conversion import split, value_of
-from connector.producer.records.images import KeyMissing, RowCompleter, UnknownDefault, UnknownRow
-from connector.producer.records.tables import Entry, PublishedTables
+from connector.producer.records.row_completer import KeyMissing, RowCompleter, UnknownDefault, UnknownRow
+from connector.producer.records.tables import PublishedTables, TableEntry
 from connector.records.database import REBUILD
 from connector.records.versions import Versions
 
@@ -29,7 +29,7 @@ PARTIAL: Final = "source.records.partial"
 Changes = list[Rows | Statement]
 
 
-class Completion:
+class EventCompleter:
     """Completes the events of one log, in their order.
 
     Args:
@@ -79,7 +79,7 @@ class Completion:
             self._kind = begin.kind
             self._load = LoadEvent.of(begin.metadata) if begin.kind is Kind.LOAD else None
             if begin.metadata.get("snapshot") == "begin":
-                self.tables.snapshot()
+                self.tables.forget_all()
         time = 0 if batch.ending is None else batch.ending.commit_time
         changes: Changes = []
         for change in batch.changes:
@@ -90,7 +90,7 @@ class Completion:
                 changes += self._rows(change, seqno)
         if self._load is not None and self._load.edge and begin is not None:
             statements = [one for one in batch.changes if isinstance(one, Statement)]
-            self.tables.load(self._load, statements, seqno, time)
+            self.tables.apply_load_event(self._load, statements, seqno, time)
         if batch.ending is not None:
             self.versions.finish(seqno, epoch)
         return TransactionBatch(begin, joined(changes), batch.ending)
@@ -107,11 +107,11 @@ class Completion:
             if not isinstance(item, TransactionBatch):
                 continue
             for change in item.changes:
-                images = self.tables.cached(change.layout) if isinstance(change, Rows) else None
-                if images is None or not isinstance(change, Rows):
+                completer = self.tables.cached(change.layout) if isinstance(change, Rows) else None
+                if completer is None or not isinstance(change, Rows):
                     continue
                 try:
-                    keys += images.keys(change)
+                    keys += completer.keys(change)
                 except ValueError:
                     return  # found again, and told, when it is completed
                 read[id(change)] = change
@@ -140,32 +140,32 @@ class Completion:
                 seqno=seqno,
                 sql=statement.sql[:500],
             )
-        self.tables.statement(statement, seqno, time)
+        self.tables.apply_statement(statement, seqno, time)
 
     def _rows(self, rows: Rows, seqno: Seqno) -> Iterable[Rows]:
         layout = rows.layout
         if not layout.key and (self._kind is Kind.LOAD or not (rows.before or rows.after)):
             return (rows,)
         versions = self.versions
-        images = self.tables.cached(layout)
-        entry = self.tables.entry_of(layout, seqno) if images is None else self.tables.entry(layout.name)
-        images = images or self.tables.images_of(layout, entry)
+        completer = self.tables.cached(layout)
+        entry = self.tables.entry_of(layout, seqno) if completer is None else self.tables.entry(layout.name)
+        completer = completer or self.tables.completer_of(layout, entry)
         try:
             if self._read[0] != versions.forgot or id(rows) not in self._read[1]:
-                versions.fetch(images.keys(rows))
+                versions.fetch(completer.keys(rows))
             if self._load is not None and (rows.before or rows.after):
-                self._deleted(images.keys(rows), seqno)
+                self._deleted(completer.keys(rows), seqno)
                 return (rows,)
-            completed, grown = images.complete(
+            completed, grown = completer.complete(
                 rows,
                 seqno,
                 versions.open,
                 versions.known,
-                lambda version: self.tables.current(version, images.definition),
+                lambda version: self.tables.current(version, completer.definition),
                 entry.loading or self._allows(layout.name),
             )
         except UnknownRow as error:
-            raise self._unknown_row(entry, images, error.key, seqno) from error
+            raise self._unknown_row(entry, completer, error.key, seqno) from error
         except UnknownDefault as error:
             if self._lenient:
                 self.tables.forget(layout.name, "the defaults of its columns are not known")
@@ -209,13 +209,13 @@ class Completion:
             found = self._allowed[name] = any(one.finds(*name) for one in self._patterns)
         return found
 
-    def _unknown_row(self, entry: Entry, images: RowCompleter, key: bytes, seqno: Seqno) -> Unsupported:
-        layout = images.layout
+    def _unknown_row(self, entry: TableEntry, completer: RowCompleter, key: bytes, seqno: Seqno) -> Unsupported:
+        layout = completer.layout
         values = split(key, len(layout.key))
         shown = ", ".join(
             f"{layout.columns[at].name}={value_of(one)!r}" for at, one in zip(layout.key, values, strict=True)
         )
-        why = f": {entry.why}" if entry.why else ""
+        why = f": {entry.reason}" if entry.reason else ""
         return Unsupported(
             f"an image of {layout.name} lacks columns, and the record store does not know the row{why}",
             hint=f"thl load {layout.name}, with {PARTIAL} naming it until the load has ended; or SET GLOBAL "

@@ -13,7 +13,6 @@ from typing import Any
 
 from connector.log.format import avro
 from connector.log.format.varint import read_long
-from connector.records.stored import HEADER
 from connector.targets.operations import ExistingColumn, KnownValue, UnknownValue, Value
 
 NULL, LONG, DOUBLE, STRING, BYTES = range(0, 10, 2)  # Avro's tags of a value
@@ -129,16 +128,6 @@ def value_of(encoded: bytes) -> Value:
         return number
     _, at = read_long(encoded, 1)
     return encoded[at:].decode() if tag == STRING else encoded[at:]
-
-
-def content_of(version: bytes) -> bytes:
-    """The values of a version."""
-    return version[HEADER:]
-
-
-def definition_of(version: bytes) -> int:
-    """The number of a version's definition."""
-    return int.from_bytes(version[8:HEADER], "big")
 
 
 def _padded(encoded: bytes, pad: str) -> bytes:

@@ -18,14 +18,14 @@ from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import History
 from connector.log.ids import NO_EPOCH, NO_SEQNO, LogId, Seqno
 from connector.producer.records.catch_up import first_event, read_events
-from connector.producer.records.completion import Completion
+from connector.producer.records.completion import EventCompleter
 from connector.records.database import OPTION, Database, remove
-from connector.records.versions import State, Versions
+from connector.records.versions import StoreState, Versions
 
 LOG: Final = logging.getLogger(__name__)
 
 
-def open_completion(config: Config, control: ControlState, last: Seqno) -> Completion | None:
+def open_completion(config: Config, control: ControlState, last: Seqno) -> EventCompleter | None:
     """Open the store of a configuration at the log's last event.
 
     Args:
@@ -56,7 +56,7 @@ def open_completion(config: Config, control: ControlState, last: Seqno) -> Compl
     return completion
 
 
-def open_store(settings: RecordStore, log_id: LogId) -> Completion:
+def open_store(settings: RecordStore, log_id: LogId) -> EventCompleter:
     """Open a store as it is.
 
     Args:
@@ -73,13 +73,13 @@ def open_store(settings: RecordStore, log_id: LogId) -> Completion:
     database = Database(settings.dir, cache_bytes=settings.cache_bytes)
     try:
         versions = Versions(database, log_id, horizon=settings.horizon, cache_bytes=settings.cache_bytes)
-        return Completion(versions, settings.partial)
+        return EventCompleter(versions, settings.partial)
     except BaseException:
         database.close()
         raise
 
 
-def _go_to(config: Config, completion: Completion, history: History) -> None:
+def _go_to(config: Config, completion: EventCompleter, history: History) -> None:
     """Go back to the last event that store and log have in common.
 
     Raises:
@@ -94,7 +94,7 @@ def _go_to(config: Config, completion: Completion, history: History) -> None:
         )
 
 
-def rebuild(config: Config, control: ControlState, last: Seqno) -> Completion:
+def rebuild(config: Config, control: ControlState, last: Seqno) -> EventCompleter:
     """Begin the store again, from the events that the log has.
 
     Raises:
@@ -107,14 +107,14 @@ def rebuild(config: Config, control: ControlState, last: Seqno) -> Completion:
     return completion
 
 
-def _read(config: Config, control: ControlState, completion: Completion, last: Seqno) -> None:
+def _read(config: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> None:
     count = read_events(config, control, completion, last) if completion.versions.state.seqno < last else 0
     if count:
         fields = {"service": config.service, "events": count, "seqno": last}
         LOG.info("the record store has read events of the log", extra=fields)
 
 
-def last_shared(state: State, history: History) -> Seqno:
+def last_shared(state: StoreState, history: History) -> Seqno:
     """The last event that the store and the log have in common.
 
     Raises:
@@ -138,7 +138,7 @@ def last_shared(state: State, history: History) -> Seqno:
     return seqno
 
 
-def _again(config: Config, history: History, why: RecordsDamaged | None) -> Completion:
+def _again(config: Config, history: History, why: RecordsDamaged | None) -> EventCompleter:
     """Begin the store again at the first event that the log has."""
     settings = config.source.records
     if why is not None:

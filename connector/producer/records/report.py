@@ -9,11 +9,11 @@ from connector.config.model import Config
 from connector.errors import ConfigError
 from connector.kafka.log_reader import LogReader
 from connector.log.ids import LogId, Seqno
-from connector.producer.records.completion import Completion
+from connector.producer.records.completion import EventCompleter
 from connector.producer.records.opening import open_store, rebuild
-from connector.producer.records.tables import Entry
+from connector.producer.records.tables import TableEntry
 from connector.records.database import OPTION
-from connector.records.versions import State
+from connector.records.versions import StoreState
 
 NO_LOG: Final = LogId("")  # of a store that is empty
 
@@ -27,7 +27,7 @@ class StoredTable:
         rows: its rows.
     """
 
-    entry: Entry
+    entry: TableEntry
     rows: int
 
     @property
@@ -35,7 +35,7 @@ class StoredTable:
         """The reason why rows may be missing; "": none are."""
         if self.entry.loading:
             return "it is being loaded"
-        return self.entry.why
+        return self.entry.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class StoreReport:
         tables: its tables, by name.
     """
 
-    state: State
+    state: StoreState
     size: int
     tables: tuple[StoredTable, ...]
 
@@ -136,7 +136,7 @@ def _folder(config: Config) -> None:
         raise ConfigError("there is no record store", hint=f"{OPTION} names its folder", option=OPTION)
 
 
-def _opened(config: Config) -> Completion:
+def _opened(config: Config) -> EventCompleter:
     _folder(config)
     settings = config.source.records
     if settings.dir is None or not settings.dir.is_dir():

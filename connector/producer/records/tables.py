@@ -21,10 +21,10 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.statement_options import SAVEPOINTS
-from connector.producer.records.conversion import DefinitionStep, content_of, converted, definition_of, step_of
-from connector.producer.records.images import RowCompleter
-from connector.records.stored import HEADER
-from connector.records.versions import ROW, Versions, seqno_of
+from connector.producer.records.conversion import DefinitionStep, converted, step_of
+from connector.producer.records.row_completer import RowCompleter
+from connector.records.stored import content_of, definition_of, make_version, seqno_of
+from connector.records.versions import ROW, Versions
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import AlterTable, CreateTable, DropTable, Operation, RenameTable, Truncate
 from connector.targets.table import Table, from_json, make_table, to_json
@@ -34,18 +34,19 @@ LOG: Final = logging.getLogger(__name__)
 TABLE: Final = b"d"
 DEFINITION: Final = b"e"
 NUMBERS: Final = b"c"
+NO_DEFINITION: Final = 0  # of what is no row
 SWEEP_KEYS: Final = 1000  # rows that are deleted at once at the end of a load
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TableEntry:
     """A table.
 
     Args:
         number: its rows' number.
         definition: the number of its definition.
         table: the definition.
-        why: the reason why the store may lack rows of it; "": it has all of them.
+        reason: why the store may lack rows of it; "": it has all of them.
         since: the event since which it is being loaded; NO_SEQNO: it is not.
         load: the ID of that load.
         keyed: the indexes of the columns that are its rows' keys, as its rows in the log say; None: none has come. They
@@ -55,7 +56,7 @@ class Entry:
     number: int
     definition: int
     table: Table
-    why: str = ""
+    reason: str = ""
     since: Seqno = NO_SEQNO
     load: str = ""
     keyed: tuple[int, ...] | None = None
@@ -78,7 +79,7 @@ class Entry:
                 "number": self.number,
                 "definition": self.definition,
                 "table": to_json(self.table),
-                "why": self.why,
+                "why": self.reason,
                 "since": self.since,
                 "load": self.load,
                 "keyed": self.keyed,
@@ -86,7 +87,7 @@ class Entry:
         ).encode()
 
     @classmethod
-    def from_json(cls, text: bytes) -> Entry:
+    def from_json(cls, text: bytes) -> TableEntry:
         """The entry that `to_json` wrote."""
         stored: dict[str, Any] = json.loads(text)
         table = from_json(TableName(*stored["name"]), stored["table"])
@@ -97,13 +98,13 @@ class Entry:
 
 
 @dataclass(slots=True)
-class TablesRead:
+class TableCache:
     """What is derived from the entries; made again when the store goes back."""
 
-    entries: dict[TableName, Entry] = field(default_factory=dict)
+    entries: dict[TableName, TableEntry] = field(default_factory=dict)
     schema: TargetSchema = field(default_factory=TargetSchema)
     steps: dict[int, DefinitionStep] = field(default_factory=dict)
-    images: dict[TableName, RowCompleter] = field(default_factory=dict)
+    completers: dict[TableName, RowCompleter] = field(default_factory=dict)
     numbers: tuple[int, int] = (0, 0)  # the last number of a table, and of a definition
 
 
@@ -116,40 +117,40 @@ class PublishedTables:
 
     def __init__(self, versions: Versions) -> None:
         self._versions = versions
-        self._known = TablesRead()
+        self._known = TableCache()
         self.read()
 
     def read(self) -> None:
         """Read everything from the store again."""
-        known = self._known = TablesRead()
+        known = self._known = TableCache()
         for _, version in self._versions.rows(TABLE):
-            entry = Entry.from_json(version[HEADER:])
+            entry = TableEntry.from_json(content_of(version))
             known.entries[entry.table.name] = entry
         for key, version in self._versions.rows(DEFINITION):
-            known.steps[int.from_bytes(key[1:], "big")] = DefinitionStep.from_json(version[HEADER:])
+            known.steps[int.from_bytes(key[1:], "big")] = DefinitionStep.from_json(content_of(version))
         numbers = self._versions.newest(NUMBERS)
         if numbers is not None:
-            table, definition = json.loads(numbers[HEADER:])
+            table, definition = json.loads(content_of(numbers))
             known.numbers = int(table), int(definition)
         known.schema = TargetSchema(entry.table for entry in known.entries.values())
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[TableEntry]:
         return iter(self._known.entries.values())
 
-    def find(self, name: TableName) -> Entry | None:
+    def find(self, name: TableName) -> TableEntry | None:
         """The table of this name."""
         return self._known.entries.get(name)
 
-    def entry(self, name: TableName) -> Entry:
+    def entry(self, name: TableName) -> TableEntry:
         """The table of this name, which is known."""
         return self._known.entries[name]
 
     def cached(self, layout: TableLayout) -> RowCompleter | None:
         """What completes rows of a layout that has come before, while the table's definition is the same."""
-        found = self._known.images.get(layout.name)
+        found = self._known.completers.get(layout.name)
         return found if found is not None and found.layout is layout else None
 
-    def entry_of(self, layout: TableLayout, seqno: Seqno) -> Entry:
+    def entry_of(self, layout: TableLayout, seqno: Seqno) -> TableEntry:
         """The table of rows; one that is not known, or has other columns than the log said, begins without rows."""
         entry = self._known.entries.get(layout.name)
         if entry is None:
@@ -172,13 +173,13 @@ class PublishedTables:
         begun = self._begin(make_table(layout.name, layout.columns, keys), seqno, why)
         return self._put(replace(begun, keyed=layout.key), seqno)
 
-    def images_of(self, layout: TableLayout, entry: Entry) -> RowCompleter:
+    def completer_of(self, layout: TableLayout, entry: TableEntry) -> RowCompleter:
         """What completes rows of a layout."""
-        found = self._known.images.get(layout.name)
+        found = self._known.completers.get(layout.name)
         if found is None or found.layout is not layout or found.definition != entry.definition:
             known = entry.table.defaults_of()
             defaults = [avro.union(known[one.name]) if one.name in known else None for one in layout.columns]
-            found = self._known.images[layout.name] = RowCompleter(layout, entry.prefix, entry.definition, defaults)
+            found = self._known.completers[layout.name] = RowCompleter(layout, entry.prefix, entry.definition, defaults)
         return found
 
     def current(self, version: bytes, definition: int) -> bytes | None:
@@ -194,9 +195,9 @@ class PublishedTables:
         content: bytes | None = content_of(version)
         for step in reversed(steps):
             content = None if content is None else converted(content, step)
-        return None if content is None else version[:8] + definition.to_bytes(4, "big") + content
+        return None if content is None else make_version(seqno_of(version), definition, content)
 
-    def statement(self, statement: Statement, seqno: Seqno, commit_time: int) -> None:
+    def apply_statement(self, statement: Statement, seqno: Seqno, commit_time: int) -> None:
         """Follow a definition of the log. What is not understood makes its tables unknown, not the log wrong."""
         if statement.sql.startswith(SAVEPOINTS):
             return
@@ -208,19 +209,21 @@ class PublishedTables:
         for operation in found.operations:
             self._operate(operation, seqno)
 
-    def snapshot(self) -> None:
+    def forget_all(self) -> None:
         """Forget all tables: an initial load begins."""
         for name in list(self._known.entries):
             self._forget(name)
 
-    def load(self, event: LoadEvent, statements: Sequence[Statement], seqno: Seqno, commit_time: int) -> None:
+    def apply_load_event(
+        self, event: LoadEvent, statements: Sequence[Statement], seqno: Seqno, commit_time: int
+    ) -> None:
         """Follow an event of a table's load that is more than rows."""
         entry = self._known.entries.get(event.table)
         if event.part is Part.BEGIN:
             self._begin_load(event, statements, seqno, commit_time)
         elif event.part is Part.END and entry is not None and entry.load == event.load:
             self._sweep(entry, seqno)
-            self._put(replace(entry, why="", since=NO_SEQNO, load=""), seqno)
+            self._put(replace(entry, reason="", since=NO_SEQNO, load=""), seqno)
 
     def _begin_load(self, event: LoadEvent, statements: Sequence[Statement], seqno: Seqno, commit_time: int) -> None:
         name = event.table
@@ -242,7 +245,7 @@ class PublishedTables:
             entry = replace(entry, table=made)
         self._put(replace(entry, since=seqno, load=event.load), seqno)
 
-    def _sweep(self, entry: Entry, seqno: Seqno) -> None:
+    def _sweep(self, entry: TableEntry, seqno: Seqno) -> None:
         """Delete the rows that were not written since the load began: the source does not have them."""
         written = set(self._versions.open)
         gone = [
@@ -303,31 +306,31 @@ class PublishedTables:
             definition = self._number(1, seqno)
             step = step_of(entry.definition, [column.name for column in before.columns], operation.origins)
             self._known.steps[definition] = step
-            self._versions.put(_definition_key(definition), _version(seqno, step.to_json()))
+            self._versions.put(_definition_key(definition), make_version(seqno, NO_DEFINITION, step.to_json()))
         self._put(replace(entry, definition=definition, table=after, keyed=keyed), seqno)
 
-    def _begin(self, table: Table, seqno: Seqno, why: str) -> Entry:
+    def _begin(self, table: Table, seqno: Seqno, why: str) -> TableEntry:
         """Begin a table without rows."""
         number, definition = self._number(0, seqno), self._number(1, seqno)
         step = DefinitionStep(0, (), 0)
         self._known.steps[definition] = step
-        self._versions.put(_definition_key(definition), _version(seqno, step.to_json()))
-        return self._put(Entry(number, definition, table, why), seqno)
+        self._versions.put(_definition_key(definition), make_version(seqno, NO_DEFINITION, step.to_json()))
+        return self._put(TableEntry(number, definition, table, why), seqno)
 
-    def _put(self, entry: Entry, seqno: Seqno) -> Entry:
+    def _put(self, entry: TableEntry, seqno: Seqno) -> TableEntry:
         name = entry.table.name
         self._known.entries[name] = entry
         self._known.schema = self._known.schema.with_table(entry.table)
-        self._known.images.pop(name, None)
+        self._known.completers.pop(name, None)
         self._versions.fetch((_table_key(name),))
-        self._versions.put(_table_key(name), _version(seqno, entry.to_json()))
+        self._versions.put(_table_key(name), make_version(seqno, NO_DEFINITION, entry.to_json()))
         return entry
 
     def _forget(self, name: TableName) -> None:
         if self._known.entries.pop(name, None) is None:
             return
         self._known.schema = self._known.schema.without(name)
-        self._known.images.pop(name, None)
+        self._known.completers.pop(name, None)
         self._versions.fetch((_table_key(name),))
         self._versions.put(_table_key(name), None)
 
@@ -336,7 +339,7 @@ class PublishedTables:
         numbers[which] += 1
         self._known.numbers = numbers[0], numbers[1]
         self._versions.fetch((NUMBERS,))
-        self._versions.put(NUMBERS, _version(seqno, json.dumps(numbers).encode()))
+        self._versions.put(NUMBERS, make_version(seqno, NO_DEFINITION, json.dumps(numbers).encode()))
         return numbers[which]
 
 
@@ -348,10 +351,6 @@ def _same_keys(operation: AlterTable, keyed: tuple[int, ...] | None) -> tuple[in
     after = {column: at for at, column in enumerate(step.columns)}
     found = [after.get((at, "")) for at in keyed]
     return None if None in found else tuple(at for at in found if at is not None)
-
-
-def _version(seqno: Seqno, content: bytes) -> bytes:
-    return seqno.to_bytes(8, "big") + bytes(4) + content
 
 
 def _table_key(name: TableName) -> bytes:

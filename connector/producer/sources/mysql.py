@@ -30,7 +30,7 @@ from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.snapshot.estimate import LoadEstimate, estimate_load
 from connector.mysql.snapshot.information_schema import definitions_at_position
 from connector.mysql.snapshot.load_conditions import read_conditions
-from connector.mysql.snapshot.load_round import LoadRound, Wanted
+from connector.mysql.snapshot.load_round import LoadRound, RoundTable
 from connector.mysql.snapshot.loadable import Purpose
 from connector.mysql.snapshot.snapshot import Snapshot, read_snapshot
 from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
@@ -169,8 +169,8 @@ class MySqlSource:
         brief: bool,
     ) -> LoadRound:
         """A round of the loads of tables."""
-        wanted = [Wanted(name, key, keys.get(name, ())) for name, key in after.items()]
-        return LoadRound(self._source, self._capture(), wanted, self._clock, brief=brief)
+        tables = [RoundTable(name, key, keys.get(name, ())) for name, key in after.items()]
+        return LoadRound(self._source, self._capture(), tables, self._clock, brief=brief)
 
     def load_pause(self, position: PositionRecord, newest_commit: int | None) -> LoadPause | None:
         """Read lag and retention of the server."""

@@ -125,8 +125,8 @@ class Round(ReadOfSource, Protocol):
         """The position in the source's log at which the rows are published."""
 
     @property
-    def wanted(self) -> Collection[TableName]:
-        """The tables of the round."""
+    def names(self) -> Collection[TableName]:
+        """The tables that the round is for, whether they are there or not."""
 
     @property
     def tables(self) -> Mapping[TableName, OpenedTable]:

@@ -5,7 +5,7 @@
 - `micro_batches`: micro-batch mode: as many messages at once as fit, read by Python workers.
 - `range_task`: what a worker does: reads ranges of offsets, and reduces them.
 - `segment_builder`: reduces a partition's messages to segments.
-- `other_targets`: leaves the rows of loads for other targets out.
+- `foreign_loads`: leaves the rows of loads for other targets out.
 - `parts`: what is read: messages, or what a task has made of them.
 - `task_result`: parts as bytes, from a worker to the driver.
 - `python_workers`: starts workers before they are needed.

@@ -19,7 +19,7 @@ from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
 from connector.relay.spool import RecordSpool
 from connector.spark.stream import worker
-from connector.spark.stream.other_targets import OtherTargets
+from connector.spark.stream.foreign_loads import ForeignLoads
 from connector.spark.stream.parts import Part, end_of, size_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import FAILED, ResultPiece, failure_as_bytes, in_pieces, written
@@ -140,13 +140,13 @@ class RangeTask:
             ConfigError: the result cannot be stored.
         """
         target, before = self.compaction.shortens, 0
-        others = None if target is None else OtherTargets(target)
+        others = None if target is None else ForeignLoads(target)
         for number, content in enumerate(self._contents(task_range, reader, others)):
             left_out = 0 if others is None else others.left_out
             yield ResultPiece(task_range.partition, task_range.begin, number, content, left_out - before)
             before = left_out
 
-    def _contents(self, task_range: TaskRange, reader: RangeReader, others: OtherTargets | None) -> Iterable[bytes]:
+    def _contents(self, task_range: TaskRange, reader: RangeReader, others: ForeignLoads | None) -> Iterable[bytes]:
         """Return a result's pieces, or the path of its file."""
         if self.spool is None:
             return in_pieces(self._parts(task_range, reader, others))
@@ -166,7 +166,7 @@ class RangeTask:
         self,
         task_range: TaskRange,
         reader: RangeReader,
-        others: OtherTargets | None,
+        others: ForeignLoads | None,
         records: RecordSpool | None = None,
     ) -> Iterator[Part]:
         """Yield the parts of a range in the order of their offsets; errors as those of `pieces`."""
@@ -180,7 +180,7 @@ class RangeTask:
             yield Unread(task_range.partition, made, task_range.end, 0, 0)
 
     def _read(
-        self, task_range: TaskRange, reader: RangeReader, others: OtherTargets | None, records: RecordSpool | None
+        self, task_range: TaskRange, reader: RangeReader, others: ForeignLoads | None, records: RecordSpool | None
     ) -> Iterator[Part]:
         """Yield the parts of a range.
 

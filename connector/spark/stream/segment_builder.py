@@ -29,7 +29,7 @@ from connector.log.gtid.gtid_runs import GtidRun, joined
 from connector.log.ids import Kind
 from connector.log.reading.event_range import is_plain, joins, rows_alone
 from connector.relay.spool import RecordSpool
-from connector.spark.stream.other_targets import OtherTargets
+from connector.spark.stream.foreign_loads import ForeignLoads
 from connector.spark.stream.parts import Part
 
 LARGE_EVENT: Final = 16 << 20  # bytes from which on an event stays messages
@@ -130,7 +130,7 @@ class SegmentBuilder:
         records: RecordSpool | None = None,
         interval: int = 0,
         target: str | None = None,
-        others: OtherTargets | None = None,
+        others: ForeignLoads | None = None,
     ) -> None:
         self._topic = topic
         self._partition = partition

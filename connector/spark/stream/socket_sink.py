@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from connector.log.compact.header_alone import header_alone
+from connector.log.compact.without_rows import without_rows
 
 HEADER: Final = struct.Struct("<iqii")  # partition, offset, size of the value (ABSENT: null), bytes left out of it
 ABSENT: Final = -1
@@ -51,7 +51,7 @@ class SocketSink:
         if value is None:
             connection.sendall(HEADER.pack(partition, offset, ABSENT, 0))
             return True
-        short = None if self._target is None else header_alone(value, self._target)
+        short = None if self._target is None else without_rows(value, self._target)
         sent = value if short is None else short
         connection.sendall(HEADER.pack(partition, offset, len(sent), len(value) - len(sent)) + sent)
         return True

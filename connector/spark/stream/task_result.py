@@ -51,7 +51,7 @@ class ResultPiece(NamedTuple):
         partition, begin: the first offset of the task's range.
         number: 0, 1 … within the result; FAILED: the task has failed.
         content: bytes of the result, or the path of its file; where the task has failed `failure_as_bytes`.
-        left_out: bytes of messages that the task has left out since the piece before (`OtherTargets`).
+        left_out: bytes of messages that the task has left out since the piece before (`ForeignLoads`).
     """
 
     partition: int

@@ -1,6 +1,7 @@
 """DDL statements of the source, and the edges of loads, as operations on a target's tables.
 
 - `plan`: the operations of a statement.
+- `planned`: plans the statements of an event for a target.
 - `create`: CREATE TABLE.
 - `alter`: ALTER TABLE.
 - `session`: the session that ran a statement.

@@ -2,18 +2,27 @@
 
 - `kind`: opens and checks the target.
 - `target`: the target itself.
+- `claim`: the claim of a target.
 - `fence`: ends the session of an older applier.
+- `open_transaction`: the transaction of the next commit.
+- `pending_ddl`: the DDL of the next commit that is not executed yet.
 - `once`: executes DDL exactly once.
 - `ddl`: DDL operations as statements.
 - `source_ddl`: the statements of the source as it executed them.
 - `table_facts`: what a table does with rows by itself.
-- `rows`: applies row changes, and names the rows that a change does not find.
-- `partial_rows`: rows of which the log has only some columns.
+- `rows`: applies the row changes of a table.
+- `keyed_rows`: whole rows of tables with a key.
+- `keyless_rows`: rows of tables without a key.
+- `partial_updates`: rows of which the log has only some columns, changed in place.
+- `partial_rows`: the same in a temporary table, where unique values may swap.
+- `older_rows`: rows that a table had before its load began.
+- `table_statements`: runs statements about one table; its errors name rows.
 - `literals`: single values as literals.
 - `marks`: the keys that were written since a table's load began.
-- `commit_statements`: the statements of a commit that write the bookkeeping.
+- `auxiliary_ddl`: indexes by which rows are found, and tables of marks.
 - `bookkeeping`: the database `thl`.
 - `signal_table`: the session for the signal tables.
+- `progress`: reads the position and heartbeats from outside.
 - `dictionary`: the tables that the server has, for DDL by hand.
 - `unfit`: reads values, to find those that a narrower type would change.
 - `names`: names of databases, tables and columns.

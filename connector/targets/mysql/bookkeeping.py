@@ -16,6 +16,7 @@ import pymysql
 
 from connector.log.transaction.layout import TableName
 from connector.targets import bookkeeping
+from connector.targets.commit_statements import SqlDialect
 from connector.targets.mysql.connection import ServerSession, literal
 from connector.targets.mysql.errors import code_of
 from connector.targets.mysql.names import text_literal
@@ -23,6 +24,8 @@ from connector.targets.table import Table, from_json
 from connector.targets.target_schema import Excluded, Loading
 
 log = logging.getLogger(__name__)
+
+DIALECT: Final = SqlDialect(literal, "thl.", " ON DUPLICATE KEY UPDATE because = because")
 
 _NAME: Final = "VARCHAR(200) NOT NULL"
 _WORD: Final = "VARCHAR(64) NOT NULL"

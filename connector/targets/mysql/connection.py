@@ -34,9 +34,15 @@ SQL_MODE: Final = "STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO,N
 LENIENT_MODE: Final = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
 _SESSION: Final = (
     f"SET SESSION sql_mode = '{SQL_MODE}', time_zone = '+00:00', foreign_key_checks = 0, unique_checks = 1,"
-    " sql_big_selects = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT, group_concat_max_len = 1048576,"
+    " lc_messages = 'en_US', sql_big_selects = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT,"
+    " group_concat_max_len = 1048576, completion_type = NO_CHAIN, default_storage_engine = InnoDB,"
+    " default_tmp_storage_engine = InnoDB,"
     f" innodb_lock_wait_timeout = {LOCK_SECONDS}, lock_wait_timeout = {LOCK_SECONDS}, wait_timeout = 28800"
 )
+# The server's words on the rows of a statement, in the language that `_SESSION` asks for.
+_MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
+_DUPLICATES: Final = re.compile(rb"Records: \d+  Duplicates: (\d+)")
+_OF_KEYS: Final = "'sql_require_primary_key', 'sql_generate_invisible_primary_key'"
 _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 # Lists of thousands of keys are looked up in the index, however long they are.
 _OF_PRODUCT: Final = {
@@ -101,7 +107,7 @@ class ServerSession:
             autocommit=True,
             connect_timeout=patience,
             read_timeout=patience,
-            client_flag=CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
+            client_flag=CLIENT.MULTI_STATEMENTS,
             program_name=name,
             ssl=tls,
             ssl_disabled=tls is None,
@@ -112,8 +118,9 @@ class ServerSession:
         return connection
 
     def _read_facts(self) -> None:
-        ((version, packet, folds, log_bin),) = self.rows(
-            "SELECT @@version, @@max_allowed_packet, @@lower_case_table_names, @@log_bin"
+        ((version, packet, folds, log_bin, explicit),) = self.rows(
+            "SELECT @@version, @@max_allowed_packet, @@lower_case_table_names, @@log_bin, "
+            "@@explicit_defaults_for_timestamp"
         )
         self.version = str(version)
         self.mariadb = "mariadb" in self.version.lower()
@@ -129,13 +136,19 @@ class ServerSession:
         self.max_packet = int(str(packet))
         self.folds = bool(folds)
         self.logs = bool(log_bin)
+        self.explicit_timestamps = bool(explicit)
+        self.utf8mb4_collation: int | None = None  # the default collation of utf8mb4 where a session may have another
+        if not self.mariadb:
+            ((self.utf8mb4_collation,),) = self.rows(
+                "SELECT id FROM information_schema.collations WHERE collation_name = @@default_collation_for_utf8mb4"
+            )
 
     def _prepare(self, *, binary_log: bool) -> None:
         self.restore()
         self.query(_ISOLATION)
-        # Setting it needs a privilege, also to the value that it has.
-        if not self.mariadb and self.rows("SELECT @@sql_require_primary_key") == [(1,)]:
-            self.query("SET SESSION sql_require_primary_key = 0")
+        # Setting them needs a privilege, also to the value that they have.
+        for name, _ in self.rows(f"SHOW VARIABLES WHERE value = 'ON' AND variable_name IN ({_OF_KEYS})"):
+            self.query(f"SET SESSION {name} = OFF")
         if self.logs and not binary_log:
             self.query("SET SESSION sql_log_bin = 0")
         elif self.logs:
@@ -159,7 +172,22 @@ class ServerSession:
 
     def query(self, sql: str | bytes) -> int:
         """Run one statement; return the number of its rows: changed, found, or matched by an update."""
-        return int(self._db.query(sql))
+        return self._matched(self._db.query(sql))
+
+    def upsert(self, sql: bytes, rows: int) -> int:
+        """Run an INSERT … ON DUPLICATE KEY UPDATE; return the number of its rows that were not there.
+
+        Args:
+            sql: the statement.
+            rows: the number of rows that it has.
+        """
+        affected = int(self._db.query(sql))  # 1 for a new row, 2 for one that has changed, 0 for one that has not
+        if rows == 1:
+            return int(affected == 1)
+        found = _DUPLICATES.search(self._message())
+        if found is None:
+            raise RuntimeError("an INSERT of several rows without their counts")
+        return affected - 2 * int(found[1])
 
     def rows(self, sql: str | bytes) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows."""
@@ -173,10 +201,20 @@ class ServerSession:
         An error ends them: those before it have taken effect.
         """
         joined = b";".join(one.encode() if isinstance(one, str) else one for one in statements)
-        counts = [int(self._db.query(joined))]
+        counts = [self._matched(self._db.query(joined))]
         while self._db._result is not None and self._db._result.has_next:  # type: ignore[attr-defined]
-            counts.append(int(self._db.next_result()))
+            counts.append(self._matched(self._db.next_result()))
         return counts
+
+    def _matched(self, affected: int) -> int:
+        """The number of rows of the last statement: an UPDATE affects only those that it changes."""
+        found = _MATCHED.search(self._message())
+        return int(affected) if found is None else int(found[1])
+
+    def _message(self) -> bytes:
+        """What the server says of the last statement beside its count."""
+        result = self._db._result  # type: ignore[attr-defined]
+        return (result.message if result is not None else None) or b""
 
     def enter(self, settings: Sequence[str], database: str) -> None:
         """Make the session that of a statement of the source.
@@ -193,11 +231,13 @@ class ServerSession:
             self._db.select_db(BOOKKEEPING)
         self.query(f"SET SESSION {', '.join(settings)}")
 
-    def leave(self) -> None:
-        """Make it the applier's again."""
+    def leave(self, settings: Sequence[str]) -> None:
+        """Make it the applier's again, after `enter` with these settings."""
         self._db.select_db(BOOKKEEPING)
         self.query("SET NAMES utf8mb4")
-        self.query("SET SESSION timestamp = DEFAULT, collation_server = DEFAULT")
+        names = {setting.partition(" ")[0] for setting in settings} | {"timestamp", "collation_server"}
+        names -= {"character_set_client", "collation_connection"}  # of SET NAMES
+        self.query(f"SET SESSION {', '.join(f'{name} = DEFAULT' for name in sorted(names))}")
         self.restore()
 
     def is_alive(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from connector.errors import TargetDiffers
@@ -81,22 +82,31 @@ class DdlStep:
         return self.sql if isinstance(self.sql, str) else self.sql.decode(errors="replace")
 
 
-def steps_of(operations: Iterable[Operation], session: ServerSession) -> list[DdlStep]:
+def steps_of(
+    operations: Iterable[Operation], session: ServerSession, existed: Callable[[TableName], bool] | None = None
+) -> list[DdlStep]:
     """The statements of operations. Renames that follow each other are one statement: a ring has no moment between.
+
+    Args:
+        operations: in their order.
+        session: with the server.
+        existed: whether a table was there before the first of them, some of which may be executed (`DdlOnce.existed`);
+            None: none is.
 
     Raises:
         TargetDiffers: a table that is to be renamed, and may be missing, has a name that another owner's table has.
     """
     found: list[DdlStep] = []
     renames: list[RenameTable] = []
+    existed = existed or partial(exists, session)
     for operation in operations:
         if isinstance(operation, RenameTable):
             renames.append(operation)
             continue
-        found += _renamed(renames, session)
+        found += _renamed(renames, existed)
         renames.clear()
         found += _step(operation, session)
-    return [*found, *_renamed(renames, session)]
+    return [*found, *_renamed(renames, existed)]
 
 
 def _step(operation: Operation, session: ServerSession) -> list[DdlStep]:
@@ -199,14 +209,14 @@ def _create(table: Table, *, mariadb: bool) -> DdlStep:
     return DdlStep(sql, Effect.CREATE, (table.name,), lambda session: refuse_foreign(session, table.name))
 
 
-def _renamed(renames: Sequence[RenameTable], session: ServerSession) -> list[DdlStep]:
+def _renamed(renames: Sequence[RenameTable], existed: Callable[[TableName], bool]) -> list[DdlStep]:
     """One statement, without the tables that a user has dropped."""
     if not renames:
         return []
     gone: set[TableName] = set()
     left = []
     for one in renames:
-        if one.table.name in gone or (one.optional and not exists(session, one.table.name)):
+        if one.table.name in gone or (one.optional and not existed(one.table.name)):
             gone.discard(one.table.name)
             gone.add(one.name)
         else:

@@ -7,13 +7,16 @@ from being executed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import pymysql
 
-from connector.errors import MissingPrivilege, TargetUnavailable
-from connector.targets.mysql.connection import LOCK_SECONDS, ServerSession
-from connector.targets.mysql.errors import code_of
+from connector.errors import ConnectorError, MissingPrivilege, TargetUnavailable
+from connector.targets import bookkeeping
+from connector.targets.mysql.connection import LOCK_SECONDS, ServerSession, literal
+from connector.targets.mysql.errors import code_of, connector_error, is_lost
 from connector.targets.mysql.names import text_literal
 
 _NO_SUCH_THREAD: Final = 1094
@@ -65,3 +68,51 @@ def _end(session: ServerSession, number: int, service: str) -> None:
             ) from error
         if code_of(error) != _NO_SUCH_THREAD:
             raise
+
+
+@contextmanager
+def speaking(url: str, service: str, token: int) -> Iterator[None]:
+    """Raise what an applier's session raises as an error of `connector.errors`.
+
+    Args:
+        url: of the target.
+        service: the service.
+        token: of the applier's claim; 0: it has none yet.
+
+    Raises:
+        Fenced: the session has ended, and a newer applier has claimed the target.
+    """
+    try:
+        yield
+    except (pymysql.MySQLError, OSError) as error:
+        if is_lost(error) and _is_fenced(url, service, token):
+            raise bookkeeping.fenced(service, token) from error
+        raise connector_error(error) from error
+    except TargetUnavailable as error:
+        if is_lost(error.__cause__) and _is_fenced(url, service, token):
+            raise bookkeeping.fenced(service, token) from error
+        raise
+
+
+def check_token(session: ServerSession, service: str, token: int) -> None:
+    """Check that no newer applier has claimed the target.
+
+    Raises:
+        Fenced: one has.
+    """
+    if session.rows(f"SELECT token FROM thl.thl_position WHERE service = {literal(service)}") != [(token,)]:
+        raise bookkeeping.fenced(service, token)
+
+
+def _is_fenced(url: str, service: str, token: int) -> bool:
+    """Ask the server, in a new session, whether a newer applier has claimed the target; False if it does not answer."""
+    if not token:
+        return False
+    with suppress(ConnectorError, pymysql.MySQLError, OSError):
+        session = ServerSession(url, "thl")
+        try:
+            found = session.rows(f"SELECT token FROM thl.thl_position WHERE service = {literal(service)}")
+        finally:
+            session.close()
+        return found != [(token,)]
+    return False

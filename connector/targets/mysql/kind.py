@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from connector.clock import Clock
 from connector.config.apply import Target as Options
 from connector.config.target_url import mysql_address
@@ -9,13 +11,16 @@ from connector.errors import MissingPrivilege, TargetUnavailable
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.mysql.connection import ServerSession, unverified
 from connector.targets.mysql.once import DdlOnce
+from connector.targets.mysql.progress import read_heartbeat, read_position
 from connector.targets.mysql.signal_table import MySqlSession
 from connector.targets.mysql.target import MySqlTarget
 
-__all__ = ["check", "open_session", "open_target", "unverified"]
+__all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_position", "unverified"]
 
 CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
 NEEDED = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE TEMPORARY TABLES")
+_EVERYWHERE = re.compile(r"GRANT (.+?) ON \*\.\* TO ", re.DOTALL)
+REFERENCES = "REFERENCES"  # MySQL asks for it at each foreign key, whatever foreign_key_checks is; MariaDB does not
 
 
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> MySqlTarget:
@@ -35,8 +40,9 @@ def open_session(url: str) -> MySqlSession:
     return MySqlSession(url)
 
 
-def check(url: str) -> str:
+def check(options: Options) -> str:
     """Check that the server answers, can be a target, and gives the user what an applier needs."""
+    url = options.url.get_secret_value()
     address = mysql_address(url)
     try:
         session = MySqlSession(url, CHECK_PATIENCE)
@@ -45,18 +51,29 @@ def check(url: str) -> str:
         where = {**error.where, "server": f"{address.host}:{address.port}"}
         raise TargetUnavailable(error.message, hint=error.hint or hint, **where) from error
     try:
-        found = session.run("SELECT privilege_type FROM information_schema.user_privileges", ())
-        granted = {str(name) for (name,) in found}
-        product, ddl, triggers = session.session.product, _ddl(session.session), _triggers(session)
+        granted = _granted(session)
+        product, mariadb = session.session.product, session.session.mariadb
+        ddl, triggers = _ddl(session.session), _triggers(session)
     finally:
         session.close()
-    if lacking := [name for name in NEEDED if name not in granted]:
+    foreign_keys = options.definitions == "source" and not mariadb
+    needed = (*NEEDED, REFERENCES) if foreign_keys else NEEDED
+    if lacking := [name for name in needed if not granted & {name, "ALL PRIVILEGES"}]:
         raise MissingPrivilege(
             f"the user {address.user} lacks privileges on the target: {', '.join(lacking)}",
             hint=f"GRANT {', '.join(lacking)} ON *.* TO '{address.user}'@'%';",
         )
     fired = f"; triggers that act on what is applied: {', '.join(triggers)}" if triggers else ""
     return f"{product}, {address.host}:{address.port}, user {address.user}, DDL once by {ddl}{fired}"
+
+
+def _granted(session: MySqlSession) -> set[str]:
+    """The privileges on `*.*` of the session's user and its active roles.
+
+    `information_schema.user_privileges` knows no roles, and shows who may read `mysql` everybody's privileges.
+    """
+    lines = [_EVERYWHERE.match(str(line)) for (line,) in session.run("SHOW GRANTS", ())]
+    return {name.strip().upper() for line in lines if line for name in line[1].split(",")}
 
 
 def _ddl(session: ServerSession) -> str:

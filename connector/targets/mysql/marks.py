@@ -20,21 +20,39 @@ def create_marks(marks: str, table: Table, *, mariadb: bool) -> list[str]:
         column = table.columns[index]
         columns.append(f"k{place} {mysql_type(column, mariadb=mariadb)} NOT NULL")
         key.append(f"k{place}{index_part(column) if '(' not in column.type else ''}")
-    created = f"CREATE TABLE IF NOT EXISTS {own(marks)} ({', '.join(columns)}, PRIMARY KEY ({', '.join(key)}))"
+    indexes = [f"PRIMARY KEY ({', '.join(key)})"]
+    if any(part.endswith(")") for part in key):
+        # A key may be equal to another one in all that an index can hold of it.
+        parts = ", ".join(f"HEX(k{place})" for place in range(len(key)))
+        columns.append(f"thl_hash BINARY(32) AS (UNHEX(SHA2(CONCAT_WS(',', {parts}), 256))) STORED")
+        indexes = ["UNIQUE KEY (thl_hash)", f"KEY ({', '.join(key)})"]
+    created = f"CREATE TABLE IF NOT EXISTS {own(marks)} ({', '.join([*columns, *indexes])})"
     return [f"{created} ENGINE = InnoDB", f"DELETE FROM {own(marks)}"]
 
 
-def unique_indexes(session: ServerSession, name: TableName) -> list[list[str | None]]:
-    """The columns of each unique index of a table but its primary key; None for an expression."""
+def marked_columns(marks: Marks) -> str:
+    """The columns of marks into which keys are inserted, as a list."""
+    return ", ".join(f"k{place}" for place in range(len(marks.key)))
+
+
+def unique_key_parts(session: ServerSession, name: TableName) -> dict[str, list[tuple[str | None, int | None]]]:
+    """The parts of each unique index of a table: the column in lower case, None for an expression; and its prefix."""
     where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
     query = (
-        f"SELECT index_name, column_name FROM information_schema.statistics WHERE {where} AND NOT non_unique "
-        "AND index_name <> 'PRIMARY' ORDER BY index_name, seq_in_index"
+        f"SELECT index_name, column_name, sub_part FROM information_schema.statistics WHERE {where} AND NOT non_unique "
+        "ORDER BY index_name, seq_in_index"
     )
-    found: dict[str, list[str | None]] = {}
-    for index, column in session.rows(query):
-        found.setdefault(str(index), []).append(None if column is None else str(column))
-    return list(found.values())
+    found: dict[str, list[tuple[str | None, int | None]]] = {}
+    for index, column, prefix in session.rows(query):
+        part = (None if column is None else str(column).lower(), None if prefix is None else int(prefix))
+        found.setdefault(str(index), []).append(part)
+    return found
+
+
+def unique_indexes(session: ServerSession, name: TableName) -> list[list[str | None]]:
+    """The columns, in lower case, of each unique index of a table but its primary key; None for an expression."""
+    found = unique_key_parts(session, name)
+    return [[column for column, _ in parts] for index, parts in found.items() if index != "PRIMARY"]
 
 
 def marks_of(session: ServerSession, table: Table, name: str) -> Marks:
@@ -42,9 +60,9 @@ def marks_of(session: ServerSession, table: Table, name: str) -> Marks:
     places = {column.name.lower(): place for place, column in enumerate(table.columns)}
     indexes = unique_indexes(session, table.name)
     unique_keys = tuple(
-        tuple(places[str(column).lower()] for column in columns)
+        tuple(places[column] for column in columns if column is not None)
         for columns in indexes
-        if all(column is not None and column.lower() in places for column in columns)
+        if all(column in places for column in columns)
     )
     return Marks(name, table.layout.key, unique_keys, not indexes)
 

@@ -22,6 +22,7 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 from uuid import UUID, uuid5
 
@@ -31,7 +32,7 @@ from connector import failpoints as faults
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.connection import ServerSession, literal
-from connector.targets.mysql.ddl import DdlStep, Effect
+from connector.targets.mysql.ddl import DdlStep, Effect, exists
 from connector.targets.mysql.errors import code_of, is_lost
 from connector.targets.mysql.names import table_name, text_literal
 from connector.targets.operations import Value
@@ -44,12 +45,12 @@ _COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
 _LACKS_PRIVILEGE: Final = 1227
 _IDS: Final = {False: "innodb_tables", True: "innodb_sys_tables"}
 
-State = list[str] | None
+TableState = list[str] | None
 """What identifies a table, and its definition; None: there is no such table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RecordedStatement:
     """A statement that may have been executed.
 
     Args:
@@ -64,7 +65,7 @@ class Begun:
     seqno: int
     step: int
     statement: str
-    states: dict[str, State]
+    states: dict[str, TableState]
 
 
 class DdlOnce:
@@ -86,7 +87,7 @@ class DdlOnce:
         self._service = service
         self._uuid = uuid5(_NAMESPACE, identity)
         self._number = 0
-        self._begun: Begun | None = None
+        self._begun: RecordedStatement | None = None
         self._executed = False  # something since the last commit
         self.numbers = self._may_read_numbers()
         self.gtids = self._may_set_gtids()
@@ -101,7 +102,9 @@ class DdlOnce:
         number, seqno, step, statement, states = found[0]
         self._number = int(number)
         if seqno is not None:
-            self._begun = Begun(self._number, int(seqno), int(step), str(statement), json.loads(str(states)))
+            self._begun = RecordedStatement(
+                self._number, int(seqno), int(step), str(statement), json.loads(str(states))
+            )
 
     def run(self, seqno: int, steps: Sequence[DdlStep], done: list[DdlStep]) -> None:
         """Execute those statements of an event that are not executed yet.
@@ -158,6 +161,13 @@ class DdlOnce:
             )
         self._forget()
 
+    def existed(self, seqno: int, name: TableName) -> bool:
+        """True if a table was there before what may have been executed of an event: so its statements are the same."""
+        begun = self._begun
+        if begun is not None and begun.seqno == seqno and _key(name) in begun.states:
+            return begun.states[_key(name)] is not None
+        return exists(self._session, name)
+
     @property
     def unfinished(self) -> bool:
         """True if a statement of an event was executed, or may have been, that is not committed."""
@@ -174,8 +184,10 @@ class DdlOnce:
 
     def _begin(self, seqno: int, index: int, step: DdlStep) -> None:
         self._number += 1
+        if self.gtids:  # a target that was restored from a backup has a smaller number
+            self._number = max(self._number, self._newest_gtid() + 1)
         states = {_key(name): self._state(name) for name in dict.fromkeys(step.tables)}
-        begun = Begun(self._number, seqno, index, step.text, states)
+        begun = RecordedStatement(self._number, seqno, index, step.text, states)
         values: dict[str, Value] = {
             "number": begun.number,
             "seqno": seqno,
@@ -218,7 +230,7 @@ class DdlOnce:
             if self.gtids:
                 self._session.query("SET gtid_next = 'AUTOMATIC'")
             if step.settings:
-                self._session.leave()
+                self._session.leave(step.settings)
         except pymysql.MySQLError as error:
             if not is_lost(error):
                 raise
@@ -227,14 +239,25 @@ class DdlOnce:
         self._session.query(self.finish())
         self._begun = None
 
-    def _gtid(self, begun: Begun) -> str:
+    def _gtid(self, begun: RecordedStatement) -> str:
         return f"{self._uuid}:{begun.number}"
 
-    def _has_gtid(self, begun: Begun) -> bool:
+    def _has_gtid(self, begun: RecordedStatement) -> bool:
         query = f"SELECT GTID_SUBSET('{self._gtid(begun)}', @@GLOBAL.gtid_executed)"
         return bool(self._session.rows(query)[0][0])
 
-    def _was_executed(self, begun: Begun, step: DdlStep) -> bool:
+    def _newest_gtid(self) -> int:
+        """The greatest number whose GTID the server has executed; it would pass over a statement under such a one."""
+        ((executed,),) = self._session.rows("SELECT @@GLOBAL.gtid_executed")
+        ends = [0]
+        for one in str(executed).lower().split(","):
+            uuid, *parts = one.strip().split(":")
+            if uuid == str(self._uuid):
+                numbers = takewhile(lambda part: part[:1].isdecimal(), parts)  # those of tags follow
+                ends += [int(part.rpartition("-")[2]) for part in numbers]
+        return max(ends)
+
+    def _was_executed(self, begun: RecordedStatement, step: DdlStep) -> bool:
         now = self._states_of(begun)
         if self.gtids:
             if self._has_gtid(begun):
@@ -247,7 +270,9 @@ class DdlOnce:
             raise self._unknown(begun, step, "the tables do not tell", now)
         return found
 
-    def _unknown(self, begun: Begun, step: DdlStep, reason: str, now: dict[str, State] | None = None) -> TargetDiffers:
+    def _unknown(
+        self, begun: RecordedStatement, step: DdlStep, reason: str, now: dict[str, TableState] | None = None
+    ) -> TargetDiffers:
         now = self._states_of(begun) if now is None else now
         return TargetDiffers(
             f"whether the target has executed a DDL statement of event {begun.seqno} is not known: {reason}",
@@ -260,10 +285,10 @@ class DdlOnce:
             now=_shown(now),
         )
 
-    def _states_of(self, begun: Begun) -> dict[str, State]:
+    def _states_of(self, begun: RecordedStatement) -> dict[str, TableState]:
         return {name: self._state(TableName(*json.loads(name))) for name in begun.states}
 
-    def _state(self, name: TableName) -> State:
+    def _state(self, name: TableName) -> TableState:
         """What identifies the table, and its definition without the next number of AUTO_INCREMENT."""
         try:
             ((_, definition, *_),) = self._session.rows(f"SHOW CREATE TABLE {table_name(name)}")
@@ -314,7 +339,7 @@ def _key(name: TableName) -> str:
     return json.dumps(list(name), ensure_ascii=False)
 
 
-def _executed(step: DdlStep, before: dict[str, State], now: dict[str, State]) -> bool | None:
+def _executed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool | None:
     """Return whether a statement was executed, by the states of the tables; None: they do not tell."""
     if step.effect is Effect.REPEATABLE:
         return False
@@ -336,7 +361,7 @@ def _executed(step: DdlStep, before: dict[str, State], now: dict[str, State]) ->
             return True if all(there) else None
 
 
-def _renamed(step: DdlStep, before: dict[str, State], now: dict[str, State]) -> bool | None:
+def _renamed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool | None:
     """The same for a RENAME. The names of constraints follow their table's, so what identifies tables is compared."""
     was, there = ({name: state and state[0] for name, state in states.items()} for states in (before, now))
     after = dict(was)
@@ -348,7 +373,7 @@ def _renamed(step: DdlStep, before: dict[str, State], now: dict[str, State]) -> 
     return True if there == after else False if there == was else None
 
 
-def _shown(states: dict[str, State]) -> str:
+def _shown(states: dict[str, TableState]) -> str:
     return "; ".join(
         f"{'.'.join(json.loads(name))}: {'none' if state is None else ' '.join(state)}"
         for name, state in states.items()

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from connector.log.compact.net_changes import Images
-from connector.targets.mysql.marks import same_key
+from connector.targets.marks import Marks
+from connector.targets.mysql.marks import marked_columns, same_key
 from connector.targets.mysql.names import names, own, quoted
-
-if TYPE_CHECKING:
-    from connector.targets.mysql.rows import RowWriter
+from connector.targets.mysql.table_statements import TableStatements
 
 
 class PartialRows:
     """Rows of which the log has only some columns, in a temporary table, which no other session sees.
 
     Args:
-        writer: of the table.
+        statements: of the table.
         name: the temporary table's name.
         images: the rows.
+        marks: the table's; None: it has none.
     """
 
-    def __init__(self, writer: RowWriter, name: str, images: Images) -> None:
-        self._writer = writer
+    def __init__(self, statements: TableStatements, name: str, images: Images, marks: Marks | None) -> None:
+        self._on = statements
         self.name = own(name)
-        self._images = images
-        self._rows = list(writer.partial_rows(images))
+        self._rows = list(statements.partial_rows(images))
+        self._marks = marks if marks is not None and marks.name else None
+        self._listed = names(statements.columns[index] for index in statements.written)
 
     def take(self, *, must_exist: bool) -> None:
         """Move the rows out of the table, and set what the log has of them.
@@ -33,48 +32,42 @@ class PartialRows:
         Raises:
             TargetDiffers: a row is missing, and must exist; one that is older than the table's load does not count.
         """
-        writer, session = self._writer, self._writer.session
-        table, columns, _, written = writer.source
-        listed = names(columns[index] for index in written)
+        on, session, listed = self._on, self._on.session, self._listed
         session.query(f"DROP TEMPORARY TABLE IF EXISTS {self.name}")
-        session.query(f"CREATE TEMPORARY TABLE {self.name} AS SELECT {listed}, 0 AS thl_done FROM {table} WHERE FALSE")
-        marks = writer.marks
-        older = ""
-        if must_exist and marks is not None and marks.name:
-            older = (
-                f" AND EXISTS (SELECT 1 FROM {own(marks.name)} AS k WHERE {same_key(columns[i] for i in marks.key)})"
-            )
+        session.query(
+            f"CREATE TEMPORARY TABLE {self.name} AS SELECT {listed}, 0 AS thl_done FROM {on.name} WHERE FALSE"
+        )
+        newer = ""
+        if must_exist and self._marks is not None:
+            same = same_key(on.columns[index] for index in self._marks.key)
+            newer = f" AND EXISTS (SELECT 1 FROM {own(self._marks.name)} AS k WHERE {same})"
         for _, _, base in self._rows:
-            where = f"{writer.matches(base, 't.')}{older}"
-            found = session.query(f"INSERT INTO {self.name} SELECT {listed}, 0 FROM {table} AS t WHERE {where}")
+            where = f"{on.matches(base, 't.')}{newer}"
+            found = session.query(f"INSERT INTO {self.name} SELECT {listed}, 0 FROM {on.name} AS t WHERE {where}")
             if found != 1 and must_exist:
-                raise writer.missing(base)
-            session.query(f"DELETE FROM {table} WHERE {writer.matches(base)}")
+                raise on.missing(base)
+            session.query(f"DELETE FROM {on.name} WHERE {on.matches(base)}")
         for values, absent, base in self._rows:
-            given = [index for index in written if index not in absent]
-            assignments = ", ".join(
-                f"{quoted(columns[index])} = {writer.literal(index, values[index])}" for index in given
-            )
-            kept = (f"{quoted(columns[index])} = {quoted(columns[index])}" for index in writer.kept(absent))
-            assignments = ", ".join(part for part in (assignments, *kept, "thl_done = 1") if part)
-            writer.run(f"UPDATE {self.name} SET {assignments} WHERE {writer.matches(base)} AND thl_done = 0", "updated")
+            given = [index for index in on.written if index not in absent]
+            assignments = [f"{quoted(on.columns[index])} = {on.literal(index, values[index])}" for index in given]
+            kept = [quoted(on.columns[index]) for index in on.kept(absent)]
+            changes = ", ".join([*assignments, *(f"{name} = {name}" for name in kept), "thl_done = 1"])
+            on.run(f"UPDATE {self.name} SET {changes} WHERE {on.matches(base)} AND thl_done = 0", "updated")
 
     def delete_new_keys(self) -> None:
         """Delete what the table has under the rows' new keys."""
-        table, columns, key, _ = self._writer.source
-        same = " AND ".join(f"t.{quoted(columns[index])} = s.{quoted(columns[index])}" for index in key)
-        self._writer.run(f"DELETE t FROM {table} AS t JOIN {self.name} AS s ON {same}")
+        on = self._on
+        same = " AND ".join(f"t.{name} = s.{name}" for name in (quoted(on.columns[index]) for index in on.key))
+        on.run(f"DELETE t FROM {on.name} AS t JOIN {self.name} AS s ON {same}")
 
     def put_back(self) -> None:
         """Insert the rows into the table."""
-        writer = self._writer
-        table, columns, _, written = writer.source
-        listed = names(columns[index] for index in written)
-        writer.run(f"INSERT INTO {table} ({listed}) SELECT {listed} FROM {self.name}", "inserted")
+        statement = f"INSERT INTO {self._on.name} ({self._listed}) SELECT {self._listed} FROM {self.name}"
+        self._on.run(statement, "inserted")
 
     def mark(self) -> None:
-        """Mark the keys of the rows."""
-        marks, (_, columns, _, _) = self._writer.marks, self._writer.source
-        if marks is not None and marks.name:
-            keys = names(columns[index] for index in marks.key)
-            self._writer.run(f"INSERT IGNORE INTO {own(marks.name)} SELECT {keys} FROM {self.name}")
+        """Mark the keys of the rows, if the table has marks."""
+        if self._marks is not None:
+            keys = names(self._on.columns[index] for index in self._marks.key)
+            into = f"{own(self._marks.name)} ({marked_columns(self._marks)})"
+            self._on.run(f"INSERT IGNORE INTO {into} SELECT {keys} FROM {self.name}")

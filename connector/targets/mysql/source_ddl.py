@@ -8,19 +8,23 @@ tables take part in a commit, and START TRANSACTION, with which CREATE TABLE …
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from connector.ddl.mariadb import implicit_timestamps
 from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_table import LikeTable
 from connector.ddl.syntax.parse import parse
 from connector.ddl.syntax.tokens import Lexeme, Token
+from connector.log.compact.net_changes import Ddl
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.mysql.values.session_names import sql_mode_names
 from connector.targets.ddl.characters import encoded
+from connector.targets.ddl.plan import plan
 from connector.targets.ddl.session import zone_of
 from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.ddl import (
@@ -49,8 +53,10 @@ _MODES: Final = frozenset(
 )
 _COLLATIONS: Final = ("collation_connection", "collation_server")
 _UTF8MB4: Final = "default_collation_for_utf8mb4"
-_USUAL: Final = "255"  # of MySQL 8.0 and later; setting it needs a privilege, also to the value that it has
+_BEFORE_8: Final = "45"  # utf8mb4_general_ci
+_BARE_UTF8MB4: Final = re.compile(r"(?:CHARSET|CHARACTER SET)\s*=?\s*utf8mb4\b(?!\s*COLLATE)", re.IGNORECASE)
 _ENGINE: Final = "InnoDB"
+Needed = Callable[[ServerSession], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +76,47 @@ class PlannedDdl:
     commit_time: int = 0
 
 
-def source_steps(planned: PlannedDdl, session: ServerSession) -> list[DdlStep]:
-    """The statements to execute for a statement of the source."""
+def definition(name: TableName, ddl: Ddl, schema: TargetSchema) -> Iterator[PlannedDdl]:
+    """The statements that make a table whose load begins, each with its plan; one that is there is dropped.
+
+    Args:
+        name: the table.
+        ddl: the event with its definition.
+        schema: the tables before.
+    """
+    known = schema.find(name)
+    if known is not None:
+        yield PlannedDdl((DropTable(known, optional=True),), None, schema)
+    schema = schema.without(name).including(name)
+    for statement in ddl.statements:
+        found = plan(statement, schema, ddl.commit_time)
+        yield PlannedDdl(found.operations, statement, schema, ddl.commit_time)
+        schema = found.target_schema
+
+
+def source_steps(
+    planned: PlannedDdl, session: ServerSession, existed: Callable[[TableName], bool] | None = None
+) -> list[DdlStep]:
+    """The statements to execute for a statement of the source; `existed` as of `steps_of`."""
     statement = planned.statement
     if statement is None:
-        return steps_of(planned.operations, session)
+        return steps_of(planned.operations, session, existed)
     parsed = parse(statement)[0]
     match parsed.command:
         case ast.CreateTableStatement():
             return _create(parsed, planned, session)
         case ast.AlterTableStatement(table) | ast.CreateIndexStatement(table) | ast.DropIndexStatement(table):
             if table.name in planned.before.excluded or planned.before.find(table.name) is None:
-                return steps_of(planned.operations, session)
-            return [_alter(parsed.tokens, planned, statement, table.name)]
+                return steps_of(planned.operations, session, existed)
+            return [_alter(parsed.tokens, planned, statement, table.name, session)]
         case ast.CreateSchemaStatement(schema):
-            return [_create_schema(parsed.tokens, planned, statement, schema.text)]
+            name = schema.text  # the first of its tables may have brought it
+            return [_of_schema(parsed.tokens, planned, statement, session, lambda server: not has_schema(server, name))]
+        case ast.AlterSchemaStatement(schema, ast.SchemaOptions(charset)) if charset:
+            altered = statement.schema if schema is None else schema.text
+            return [_of_schema(parsed.tokens, planned, statement, session, lambda server: has_schema(server, altered))]
         case _:
-            return steps_of(planned.operations, session)
+            return steps_of(planned.operations, session, existed)
 
 
 def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSession) -> list[DdlStep]:
@@ -101,7 +131,7 @@ def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSes
         Effect.ALTER if replaced else Effect.CREATE,
         (name,),
         (lambda _: None) if replaced else (lambda server: refuse_foreign(server, name)),
-        settings=_settings(planned.statement, planned.commit_time),
+        settings=_settings(planned.statement, planned.commit_time, session),
         database=planned.statement.schema,
     )
     schemas = dict.fromkeys(schema for schema in (name.schema, planned.statement.schema) if schema)
@@ -115,29 +145,37 @@ def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSes
     return found
 
 
-def _alter(tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, name: TableName) -> DdlStep:
+def _alter(
+    tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, name: TableName, session: ServerSession
+) -> DdlStep:
     changes = [operation for operation in planned.operations if isinstance(operation, AlterTable)]
     renamed = [operation.name for operation in planned.operations if isinstance(operation, RenameTable)]
     effect = Effect.MOVE if renamed else effect_of(changes[0]) if changes else Effect.ALTER
 
-    def check(session: ServerSession) -> None:
+    def check(server: ServerSession) -> None:
         for change in changes:
-            check_values(session, change)
+            check_values(server, change)
 
     return DdlStep(
         _text(statement, tokens),
         effect,
         (name, *renamed),
         check,
-        settings=_settings(statement, planned.commit_time),
+        settings=_settings(statement, planned.commit_time, session),
         database=statement.schema,
     )
 
 
-def _create_schema(tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, schema: str) -> DdlStep:
-    """CREATE DATABASE, unless it is there: the first of its tables may have brought it."""
-    text, settings = _text(statement, tokens), _settings(statement, planned.commit_time)
-    return DdlStep(text, Effect.REPEATABLE, needed=lambda session: not has_schema(session, schema), settings=settings)
+def _of_schema(
+    tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, session: ServerSession, needed: Needed
+) -> DdlStep:
+    return DdlStep(
+        _text(statement, tokens),
+        Effect.REPEATABLE,
+        needed=needed,
+        settings=_settings(statement, planned.commit_time, session),
+        database=statement.schema,
+    )
 
 
 def _text(statement: Statement, tokens: Sequence[Token]) -> str | bytes:
@@ -166,7 +204,7 @@ def _as_table_of_innodb(sql: str, tokens: Sequence[Token]) -> str:
     return sql
 
 
-def _settings(statement: Statement, commit_time: int) -> tuple[str, ...]:
+def _settings(statement: Statement, commit_time: int, session: ServerSession) -> tuple[str, ...]:
     """The assignments that make a session that of the statement."""
     options = statement.options
     logged = options.get("sql_mode", "")
@@ -180,6 +218,17 @@ def _settings(statement: Statement, commit_time: int) -> tuple[str, ...]:
     charset = options.get(replay.CHARSET, "")
     if charset and isinstance(_text(statement, ()), bytes):
         found.append(f"character_set_client = {charset}")
-    collations = (*_COLLATIONS, *((_UTF8MB4,) if options.get(_UTF8MB4, _USUAL) != _USUAL else ()))
-    found += [f"{name} = {int(options[name])}" for name in collations if options.get(name, "").isdigit()]
-    return tuple(found)
+    found += [f"{name} = {int(options[name])}" for name in _COLLATIONS if options.get(name, "").isdigit()]
+    return (*found, *_of_target(statement, session))
+
+
+def _of_target(statement: Statement, session: ServerSession) -> Iterator[str]:
+    """Assignments that need a privilege, of what the target has otherwise and the statement depends on."""
+    explicit = not implicit_timestamps(statement)
+    if session.explicit_timestamps != explicit and "TIMESTAMP" in statement.sql.upper():
+        yield f"explicit_defaults_for_timestamp = {int(explicit)}"
+    collation = statement.options.get(_UTF8MB4, "")
+    if not collation.isdigit() and _BARE_UTF8MB4.search(statement.sql):
+        collation = _BEFORE_8  # later sources log the variable, and their definitions name each collation
+    if session.utf8mb4_collation is not None and collation.isdigit() and int(collation) != session.utf8mb4_collation:
+        yield f"{_UTF8MB4} = {int(collation)}"

@@ -28,5 +28,6 @@
 - `commit_steps`: the statements of a commit that write the bookkeeping.
 - `bookkeeping`: the schema `thl`.
 - `signal_table`: the session for the signal tables.
+- `progress`: reads the position and heartbeats from outside.
 - `errors`: PostgreSQL's errors as the connector's.
 """

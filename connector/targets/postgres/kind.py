@@ -7,10 +7,11 @@ from connector.config.apply import Target as Options
 from connector.errors import MissingPrivilege, PreflightError, TargetUnavailable
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres.connection import server_of, unverified
+from connector.targets.postgres.progress import read_heartbeat, read_position
 from connector.targets.postgres.signal_table import PostgresSession
 from connector.targets.postgres.target import PostgresTarget
 
-__all__ = ["check", "open_session", "open_target", "unverified"]
+__all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_position", "unverified"]
 
 CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
 # `to_regclass` fails for a user who may not use the schema: one of another user's applier, for example.
@@ -35,8 +36,9 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
     )
 
 
-def check(url: str) -> str:
+def check(options: Options) -> str:
     """Check that the database is in UTF-8 and that the user may create schemas in it."""
+    url = options.url.get_secret_value()
     try:
         session = PostgresSession(url, CHECK_PATIENCE)
     except TargetUnavailable as error:

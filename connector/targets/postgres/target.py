@@ -22,9 +22,8 @@ import psycopg
 from psycopg.errors import DeadlockDetected, LockNotAvailable, UniqueViolation
 
 from connector import failpoints as faults
-from connector import metrics
 from connector.clock import Clock
-from connector.errors import ConnectorError, Fenced, PreflightError, TargetDiffers
+from connector.errors import ConnectorError, PreflightError, TargetDiffers
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
@@ -37,11 +36,12 @@ from connector.targets import bookkeeping
 from connector.targets.add_metadata_columns import missing_columns
 from connector.targets.ddl.by_hand import done_by_hand
 from connector.targets.ddl.loads import plan_load, tolerant
-from connector.targets.ddl.plan import located, plan
+from connector.targets.ddl.plan import located
+from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.marks import Marks
 from connector.targets.names import check_names
-from connector.targets.operations import AllowNull, DropTable, Operation
+from connector.targets.operations import AllowNull, Operation
 from connector.targets.postgres.bookkeeping import (
     applied_tables,
     ensure_bookkeeping,
@@ -146,7 +146,7 @@ class PostgresTarget:
                 (service, previous_token),
             ).fetchone()
             if claimed is None:
-                raise _fenced(service, previous_token)
+                raise bookkeeping.fenced(service, previous_token)
             *row, self.token = claimed
             self.identity = identity(self._db, service, missing)
             self._service = service
@@ -161,9 +161,8 @@ class PostgresTarget:
                 position = replace(position, intent=found.intent, consistent=found.consistent)
             tables = applied_tables(self._db, service)
             schema = self._add_metadata_columns(tables, excluded_tables(self._db, service, missing))
-            for name, entry in loading_tables(self._db, service, missing).items():
-                schema = schema.with_loading(name, entry)
-                position = replace(position, consistent=entry.consistent)
+            loads = loading_tables(self._db, service, missing)
+            schema, position = bookkeeping.with_loads(schema, position, loads)
             self._position = position
             self._lacking = missing
             self._schema.claimed(schema)
@@ -238,16 +237,9 @@ class PostgresTarget:
             ) -> ConnectorError:
                 return located(error, ddl.seqno, at, before)
 
-            try:
-                found = plan(statement, self._schema.tables, ddl.commit_time)
-                if not found.operations:
-                    metrics.ignored_ddl.labels(self._service, found.command).inc()
-                check_names(NAMES, found.target_schema)
-            except ConnectorError as error:
-                raise locate(error) from error
-            for operation in found.operations:
-                self._pending.add(operation, locate)
-            self._schema.tables = found.target_schema
+            with planned(self._service, ddl, statement, self._schema, NAMES) as found:
+                for operation in found.operations:
+                    self._pending.add(operation, locate)
         self._pending.definitions_changed()
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
@@ -293,11 +285,8 @@ class PostgresTarget:
 
     def begin_snapshot(self) -> None:
         """Drop every table of the applier with the commit."""
-        self._schema.add_counts()
-        excluded = self._schema.tables.excluded
-        for table in self._schema.tables:
-            self._pending.add(DropTable(table, optional=table.name in excluded))
-        self._schema.begin_snapshot(self._columns, Seqno(self._position.seqno + 1))
+        for drop in self._schema.begin_snapshot(self._columns, Seqno(self._position.seqno + 1)):
+            self._pending.add(drop)
         self._pending.definitions_changed()
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
@@ -434,12 +423,7 @@ class PostgresTarget:
         steps = self._steps()
         shown = replace(position, consistent=self._schema.consistent(otherwise=position.consistent))
         yield from steps.position(self._position, shown)
-        yield from steps.tables(self._schema)
-        yield from steps.loads(self._schema)
-        yield from steps.exclusions(self._schema)
-        yield from steps.left_out(self._left_out)
-        if self._audit:
-            yield from steps.audit(events)
+        yield from steps.bookkeeping(self._schema, self._left_out, events if self._audit else ())
 
     def _work(self) -> Iterator[tuple[psycopg.Connection, Sequence[Staged | Operation]]]:
         """Yield each session that has a part of the commit, with that part."""
@@ -460,7 +444,7 @@ class PostgresTarget:
     def _check_token(self) -> None:
         token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()
         if token != (self.token,):
-            raise _fenced(self._service, self.token)
+            raise bookkeeping.fenced(self._service, self.token)
 
 
 def _named(name: TableName, error: ConnectorError) -> ConnectorError:
@@ -468,7 +452,3 @@ def _named(name: TableName, error: ConnectorError) -> ConnectorError:
     if is_refusal(error):
         error.tables = (name,)
     return error
-
-
-def _fenced(service: str, token: int) -> Fenced:
-    return Fenced("a newer `thl apply` or `thl undo` has claimed the target", service=service, token=token)

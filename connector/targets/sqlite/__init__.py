@@ -9,5 +9,6 @@
 - `types`: SQLite's types for MySQL's.
 - `bookkeeping`: the applier's tables.
 - `signal_table`: the session for the signal tables.
+- `progress`: reads the position and heartbeats from outside.
 - `errors`: SQLite's errors as the connector's.
 """

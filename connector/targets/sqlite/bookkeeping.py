@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from connector.targets.commit_statements import SqlDialect
+from connector.targets.operations import Value
+
 STATEMENTS: Final = (
     """CREATE TABLE IF NOT EXISTS thl_position (
   service TEXT PRIMARY KEY, log_id TEXT NOT NULL DEFAULT '', seqno INTEGER NOT NULL DEFAULT -1,
@@ -48,3 +51,18 @@ STATEMENTS: Final = (
 FROM thl_position""",
 )
 """Each statement creates one table or view if it is missing."""
+
+
+def _literal(value: Value) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if not isinstance(value, str):
+        return repr(int(value)) if isinstance(value, bool) else repr(value)
+    if "\0" in value:  # which would end the statement
+        return f"CAST(x'{value.encode().hex()}' AS TEXT)"
+    return "'" + value.replace("'", "''") + "'"
+
+
+DIALECT: Final = SqlDialect(_literal, "", " ON CONFLICT DO NOTHING")

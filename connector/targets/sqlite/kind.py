@@ -9,6 +9,9 @@ from connector.config.apply import Target as Options
 from connector.config.target_url import sqlite_file
 from connector.errors import ConfigError
 from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.transaction.layout import TableName
+from connector.targets.position import TargetRow
+from connector.targets.sqlite import progress
 from connector.targets.sqlite.signal_table import SqliteSession
 from connector.targets.sqlite.target import SqliteTarget
 
@@ -23,8 +26,9 @@ def open_session(url: str) -> SqliteSession:
     return SqliteSession(sqlite_file(url))
 
 
-def check(url: str) -> str:
+def check(options: Options) -> str:
     """Check that the file, or the folder in which it will be created, can be written to."""
+    url = options.url.get_secret_value()
     file = sqlite_file(url)
     folder = file.absolute().parent
     if not os.access(file if file.exists() else folder, os.W_OK):
@@ -42,6 +46,16 @@ def check(url: str) -> str:
     finally:
         session.close()
     return f"SQLite, {file}"
+
+
+def read_position(url: str, service: str) -> TargetRow | None:
+    """Read the position of a service."""
+    return progress.read_position(sqlite_file(url), service)
+
+
+def read_heartbeat(url: str, service: str, table: TableName, name: str) -> str | None:
+    """Read the time of a heartbeat."""
+    return progress.read_heartbeat(sqlite_file(url), service, table, name)
 
 
 def unverified(url: str) -> str:

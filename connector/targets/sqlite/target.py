@@ -19,25 +19,24 @@ from functools import partial
 from pathlib import Path
 
 from connector import failpoints as faults
-from connector import metrics
 from connector.clock import Clock
-from connector.errors import ConfigError, ConnectorError, Fenced, TargetUnavailable, Unsupported
+from connector.errors import ConfigError, TargetUnavailable, Unsupported
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
-from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.add_metadata_columns import missing_columns
+from connector.targets.commit_statements import CommitStatement, CommitStatements
 from connector.targets.ddl.by_hand import done_by_hand
 from connector.targets.ddl.loads import plan_load, tolerant
-from connector.targets.ddl.plan import located, plan
+from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.names import check_names
-from connector.targets.operations import DropTable
-from connector.targets.sqlite import bookkeeping as sqlite_bookkeeping
+from connector.targets.sqlite.bookkeeping import DIALECT, STATEMENTS
 from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, run
 from connector.targets.sqlite.errors import translated
 from connector.targets.sqlite.marks import check_deletes, create_marks, marks_of
@@ -107,7 +106,7 @@ class SqliteTarget:
         self._service = service
         with translated(self._path):
             self._run_waiting("BEGIN IMMEDIATE")
-            for statement in sqlite_bookkeeping.STATEMENTS:
+            for statement in STATEMENTS:
                 self._db.execute(statement)
             self._check_schema_version(service)
             columns = ", ".join(bookkeeping.POSITION)
@@ -118,7 +117,7 @@ class SqliteTarget:
             ).fetchone()
             if claimed is None:
                 self._db.execute("ROLLBACK")
-                raise self._fenced(previous_token)
+                raise bookkeeping.fenced(service, previous_token)
             *row, self.token = claimed
             self._db.execute(
                 "INSERT INTO thl_identity VALUES (?, lower(hex(randomblob(16)))) ON CONFLICT DO NOTHING", (service,)
@@ -138,9 +137,8 @@ class SqliteTarget:
             )
             schema = self._add_metadata_columns(tables, excluded)
             query = f"SELECT {bookkeeping.LOADING} FROM thl_loading WHERE service = ?"
-            for name, entry in bookkeeping.loading_from(self._db.execute(query, (service,))).items():
-                schema = schema.with_loading(name, entry)
-                position = replace(position, consistent=entry.consistent)
+            loads = bookkeeping.loading_from(self._db.execute(query, (service,)))
+            schema, position = bookkeeping.with_loads(schema, position, loads)
             self._position = position
             self._schema.claimed(schema)
             self._db.execute("COMMIT")
@@ -188,17 +186,9 @@ class SqliteTarget:
         with translated():
             self._begin()
             for statement in ddl.statements:
-                try:
-                    found = plan(statement, self._schema.tables, ddl.commit_time)
-                    if not found.operations:
-                        metrics.ignored_ddl.labels(self._service, found.command).inc()
-                    check_names(self._names, found.target_schema)
-                    with translated():
-                        for operation in found.operations:
-                            run(self._db, operation)
-                except ConnectorError as error:
-                    raise located(error, ddl.seqno, statement, self._schema.tables) from error
-                self._schema.tables = found.target_schema
+                with planned(self._service, ddl, statement, self._schema, self._names) as found, translated():
+                    for operation in found.operations:
+                        run(self._db, operation)
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Apply the operations in the open transaction."""
@@ -239,12 +229,10 @@ class SqliteTarget:
     def begin_snapshot(self) -> None:
         """Drop every table of the applier, in the open transaction."""
         self._unique_key_indexes.forget()
-        self._schema.add_counts()
         with translated():
             self._begin()
-            for table in self._schema.tables:
-                run(self._db, DropTable(table, optional=table.name in self._schema.tables.excluded))
-            self._schema.begin_snapshot(self._columns, Seqno(self._position.seqno + 1))
+            for drop in self._schema.begin_snapshot(self._columns, Seqno(self._position.seqno + 1)):
+                run(self._db, drop)
             self._written.clear()
 
     def done_by_hand(self, ddl: Ddl) -> tuple[TableName, ...]:
@@ -263,12 +251,10 @@ class SqliteTarget:
         self._schema.exclude(tables)
 
     def leave_out(self, event: LeftOut) -> None:
-        """Record it in the open transaction. An older mark of a table stays."""
+        """Record it in the open transaction."""
         with translated():
             self._begin()
-            skipped, inconsistent = bookkeeping.left_out_rows(self._service, event, self._clock.now())
-            self._db.execute("INSERT OR REPLACE INTO thl_skipped VALUES (?, ?, ?, ?, ?, ?, ?, ?)", skipped)
-            self._db.executemany("INSERT OR IGNORE INTO thl_inconsistent VALUES (?, ?, ?, ?, ?)", inconsistent)
+            self._write(self._statements().left_out([event]))
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Write the position under the token of `claim`, and commit."""
@@ -277,21 +263,16 @@ class SqliteTarget:
             faults.point("target.before_merge")  # rows were applied while staging; this is its end
             faults.point("target.before_position")
             shown = replace(position, consistent=self._schema.consistent(otherwise=position.consistent))
-            self._write_tables()
-            now = self._clock.now()
-            assignments = ", ".join(f"{column} = ?" for column in (*bookkeeping.POSITION, "applied_at"))
-            updated = self._db.execute(
-                f"UPDATE thl_position SET {assignments} WHERE service = ? AND token = ?",
-                (*bookkeeping.position_values(shown), now, self._service, self.token),
-            )
-            if updated.rowcount != 1:
-                raise self._fenced(self.token)
-            self._record_rewind(position)
+            statements = self._statements()
+            if self._db.execute(statements.position(shown).sql).rowcount != 1:
+                raise bookkeeping.fenced(self._service, self.token)
+            self._write(statements.rewind(self._position, position))
+            self._write(statements.tables(self._schema, self._names.table))
+            self._write(statements.loads(self._schema))
+            self._write(statements.exclusions(self._schema))
+            self._write_marks()
             if self._audit:
-                self._db.executemany(
-                    "INSERT INTO thl_applied VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    bookkeeping.applied_rows(self._service, events, now, self.token),
-                )
+                self._write(statements.audit(events))
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
             self._written.clear()
@@ -338,59 +319,21 @@ class SqliteTarget:
         self._run_waiting("BEGIN IMMEDIATE")
         row = self._db.execute("SELECT token FROM thl_position WHERE service = ?", (self._service,)).fetchone()
         if row != (self.token,):
-            raise self._fenced(self.token)
+            raise bookkeeping.fenced(self._service, self.token)
 
-    def _fenced(self, token: int) -> Fenced:
-        return Fenced("a newer `thl apply` or `thl undo` has claimed the target", service=self._service, token=token)
+    def _statements(self) -> CommitStatements:
+        return CommitStatements(DIALECT, self._service, self.token, self._clock.now())
 
-    def _record_rewind(self, position: TargetPosition) -> None:
-        """Update `thl_rewound` and `thl_applied` for a rewind, or for its end."""
-        if position.rewound_from != self._position.rewound_from:
-            self._db.execute("DELETE FROM thl_rewound WHERE service = ?", (self._service,))
-            if position.rewound_from != NO_SEQNO:
-                self._db.execute("INSERT INTO thl_rewound VALUES (?, ?)", (self._service, position.rewound_from))
-        if position.seqno < self._position.seqno:
-            later = (self._service, position.seqno)
-            self._db.execute("DELETE FROM thl_applied WHERE service = ? AND seqno > ?", later)
+    def _write(self, statements: Iterable[CommitStatement]) -> None:
+        for statement in statements:
+            self._db.execute(statement.sql)
 
-    def _write_tables(self) -> None:
-        gone, new = self._schema.changed_tables()
-        self._db.executemany(
-            "DELETE FROM thl_tables WHERE service = ? AND schema_name = ? AND table_name = ?",
-            ((self._service, *name) for name in gone),
-        )
-        self._db.executemany(
-            "INSERT INTO thl_tables VALUES (?, ?, ?, ?, ?)",
-            ((self._service, *table.name, *self._names.table(table.name), to_json(table)) for table in new),
-        )
-        where = "WHERE service = ? AND schema_name = ? AND table_name = ?"
-        included, excluded = self._schema.changed_exclusions()
-        self._db.executemany(f"DELETE FROM thl_excluded {where}", ((self._service, *name) for name in included))
-        self._db.executemany(
-            "INSERT INTO thl_excluded VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (bookkeeping.excluded_row(self._service, name, entry) for name, entry in excluded.items()),
-        )
-        self._db.executemany(
-            f"UPDATE thl_excluded SET changes = changes + ? {where}",
-            ((count, self._service, *name) for name, count in self._schema.uncounted.items()),
-        )
-
-        self._write_loads(where)
-
-    def _write_loads(self, where: str) -> None:
-        gone, new = self._schema.changed_loads()
-        self._db.executemany(f"DELETE FROM thl_loading {where}", ((self._service, *name) for name in gone))
-        self._db.executemany(
-            "INSERT INTO thl_loading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (bookkeeping.loading_row(self._service, name, entry) for name, entry in new.items()),
-        )
-        if self._schema.loads_changed:
-            version = bookkeeping.version_of(intent=False, loading=bool(self._schema.tables.loading))
-            self._db.execute("UPDATE thl_position SET schema_version = ? WHERE service = ?", (version, self._service))
-        old, marks = self._schema.changed_marks()
+    def _write_marks(self) -> None:
+        """Drop the tables of marks that no load needs any more, and create those that one needs."""
+        old, new = self._schema.changed_marks()
         for name in old:
             self._db.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
-        for name, table in marks:
+        for name, table in new:
             self._db.execute(create_marks(name, table))
 
     def _run_waiting(self, sql: str) -> None:

@@ -50,8 +50,7 @@ from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.stream import LogStream
 from connector.status.collect import applier_status
 from connector.status.report import LagLimits, ProducerStatus, ServiceState, problems_of
-from connector.status.target import read_target
-from connector.targets.open import open_signal_table, open_target
+from connector.targets.open import open_signal_table, open_target, read_position
 from connector.targets.signal_table import Request
 from tests.contract.target_again import random_records
 from tests.support.clock import PATIENCE
@@ -439,7 +438,7 @@ def test_offline_request_ends_this_applier_and_not_the_next(
     assert f"service {config.service} is offline after event 10" in capsys.readouterr().out
     assert applier.request is not None
     assert applier.request.reason == "an upgrade"
-    status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, request=request(config))
+    status = applier_status(read_position(url, config.service), LogEnds(), 0, known=True, request=request(config))
     assert (status.state, status.offline_reason) == (ServiceState.OFFLINE, "an upgrade")
     assert cli.run([*offline, "--timeout", "0.1"]) == TargetUnavailable.exit_code
     log.events(inserts(11, 5))
@@ -555,7 +554,7 @@ def test_skipped_event_is_left_out_once_and_recorded(config: Config, spark: Spar
         doubtful = signals.inconsistent(config.service)
     assert [(one.schema, one.table, one.since) for one in doubtful] == [("shop", "orders", 5)]
     url = config.target.url.get_secret_value()
-    status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, inconsistent=doubtful)
+    status = applier_status(read_position(url, config.service), LogEnds(), 0, known=True, inconsistent=doubtful)
     assert "orders since 5" in problems_of(ProducerStatus(state=ServiceState.ONLINE), status, LagLimits())[-1]
     with pytest.raises(ConfigError) as refused:
         applier(6).run()
@@ -629,7 +628,7 @@ def test_refused_ddl_is_done_by_hand_and_a_later_one_excludes_the_table(config: 
     with open_signal_table(config.target) as signals:
         excluded = signals.excluded(config.service)
     url = config.target.url.get_secret_value()
-    status = applier_status(read_target(url, config.service), LogEnds(), 0, known=True, excluded=excluded)
+    status = applier_status(read_position(url, config.service), LogEnds(), 0, known=True, excluded=excluded)
     assert problems_of(ProducerStatus(state=ServiceState.ONLINE), status, LagLimits())[-1] == (
         "table is not applied: shop.orders since 6, 1 row changes, by me@here (not wanted here)"
     )
@@ -667,7 +666,7 @@ def test_undo_of_many_transactions_and_replay_end_equal(
     assert "is at event 1200: binlog.000001:0000000000002200;7" in capsys.readouterr().out
     assert texts(config) == states[1200]
     assert set(written_by(config).values()) == {None}  # of each row there was a later transaction
-    there = read_target(url, config.service)
+    there = read_position(url, config.service)
     assert there is not None
     assert (there.gtid_set, there.consistent) == ("6f1c9a52-0000-11ee-8c99-0242ac120002:1-1201", True)
     assert applied(config) == list(range(1201))

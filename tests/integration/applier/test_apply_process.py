@@ -92,7 +92,7 @@ def test_jvm_ends_with_the_applier(scene: Scene) -> None:
     jvm.wait(PATIENCE)
 
 
-@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
+@pytest.mark.parametrize("point", [pytest.param("before_commit", marks=pytest.mark.long), "after_commit"])
 def test_applier_killed_at_a_failpoint_applies_each_event_once(scene: Scene, point: str) -> None:
     last = scene.insert(20)
     process = scene.start(THL_CRASH_POINT=f"apply.{point}:1")

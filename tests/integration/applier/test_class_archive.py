@@ -54,7 +54,12 @@ def test_jvm_maps_the_archive_and_the_driver_imports_no_pandas(archive: Path) ->
     assert started() == ("mapped 3", "False", "")
 
 
-@pytest.mark.parametrize("damage", ["not an archive", "missing", "of another class path"])
+LONG = {"marks": pytest.mark.long}
+
+
+@pytest.mark.parametrize(
+    "damage", ["not an archive", pytest.param("missing", **LONG), pytest.param("of another class path", **LONG)]
+)
 def test_jvm_starts_silently_without_an_archive_that_does_not_fit(archive: Path, tmp_path: Path, damage: str) -> None:
     file = tmp_path / "spark.jsa"
     match damage:

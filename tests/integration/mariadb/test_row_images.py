@@ -19,7 +19,7 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Rows
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import session
-from connector.producer.records.completion import Completion
+from connector.producer.records.completion import EventCompleter
 from connector.records.database import Database
 from connector.records.versions import Versions
 from connector.targets.open import open_target
@@ -141,7 +141,7 @@ def test_completed_images_have_all_columns_and_give_equal_rows(
     versions = Versions(
         Database(tmp_path / "records", cache_bytes=1 << 20), LogId("0" * 32), horizon=100_000, cache_bytes=1 << 20
     )
-    completion = Completion(versions, [f"{source.config.service}.n"])  # without a key
+    completion = EventCompleter(versions, [f"{source.config.service}.n"])  # without a key
     pieces, seqno, lacked = [], 0, 0
     for piece in source.pieces():
         lacked += sum(bool(change.after) for change in piece.changes if isinstance(change, Rows))

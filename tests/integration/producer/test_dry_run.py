@@ -118,19 +118,18 @@ def test_what_would_be_refused_or_stop_is_told_with_the_reason_that_the_load_has
             assert asked(bench, f"{bench.service}.{table}") == 3
             assert why[table].partition(" [")[0] in capsys.readouterr().err.replace("\n  hint", "")
         assert asked(bench, f"{bench.service}.bad_text") == 0
-        until(lambda: "has stopped" in producing.text)
+        until(lambda: load_of(bench, capsys, "bad_text")["state"] == "stopped")
         stops = {one["table"].partition(".")[2]: one["stops"] for one in told["tables"]}
-        assert stops["bad_text"].partition(" [")[0] in of_load(bench, capsys, "bad_text")
+        assert stops["bad_text"].partition(" [")[0] in load_of(bench, capsys, "bad_text")["why"]
         assert producing.stop() == 0, producing.text
 
 
-def of_load(bench: Bench, capsys: pytest.CaptureFixture[str], table: str) -> str:
-    """The reason for which the load of a table has stopped."""
+def load_of(bench: Bench, capsys: pytest.CaptureFixture[str], table: str) -> dict[str, Any]:
+    """The newest load of a table, as --status shows it."""
     capsys.readouterr()
     assert asked(bench, "--status", "--format", "json", f"{bench.service}.{table}") == 0
     (found,) = json.loads(capsys.readouterr().out)
-    assert found["state"] == "stopped"
-    return str(found["why"])
+    return dict(found)
 
 
 def test_dry_run_tells_of_a_load_under_way_and_replaces_it_by_nothing(

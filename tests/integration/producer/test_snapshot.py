@@ -25,7 +25,7 @@ from connector.mysql.server import snapshot_point as moment
 from connector.mysql.server.connection import Connection, connect, query
 from connector.mysql.server.snapshot_point import SnapshotPoint, await_decided, fix_snapshot_point
 from connector.mysql.server.source_state import gtid_executed, sessions
-from connector.mysql.snapshot.load_round import LoadRound, Wanted
+from connector.mysql.snapshot.load_round import LoadRound, RoundTable
 from connector.mysql.snapshot.opened_table import lock_definitions
 from connector.mysql.snapshot.snapshot import ATTEMPTS, Snapshot, read_snapshot
 from connector.mysql.transforms.filters import Filter
@@ -68,7 +68,7 @@ def snapshot_of(source: Source, clock: Clock | None = None) -> Snapshot:
 @contextmanager
 def a_round(source: Source, *names: TableName) -> Iterator[LoadRound]:
     """An open round with a brief lock."""
-    wanted = [Wanted(name) for name in names]
+    wanted = [RoundTable(name) for name in names]
     opened = LoadRound(source, Filter(source.filters), wanted, SystemClock(), brief=True)
     try:
         opened.open(None)
@@ -80,7 +80,7 @@ def a_round(source: Source, *names: TableName) -> Iterator[LoadRound]:
 def rows_of(opened: LoadRound) -> dict[str, list[list[Any]]]:
     """The rows of a round, by table."""
     found: dict[str, list[list[Any]]] = {}
-    for name, rows in opened.rows(opened.wanted):
+    for name, rows in opened.rows(opened.names):
         found.setdefault(name.table, []).extend(values(rows))
     return found
 
@@ -130,7 +130,7 @@ def test_snapshot_has_the_definitions_at_a_position(database: tuple[Source, str]
     with a_round(source, TableName(name, "a")) as opened:
         assert opened.position == snapshot.position
         assert opened.server_uuid == snapshot.server_uuid
-        ((_, rows),) = opened.rows(opened.wanted)
+        ((_, rows),) = opened.rows(opened.names)
     assert rows.action is Action.READ
     assert values(rows) == [[1], [2]]  # in the order of the key
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 
 from connector.fetching import fetch
 from connector.fetching.mariadb_programs import mariadb_folder
+from tests.support.servers.chromium import chromium_folder
 from tests.support.servers.mariadb_client import mariadb_binlog
 from tests.support.servers.mysql56 import mysql56_folder
+from tests.support.servers.prometheus import prometheus_folder
 from tests.support.servers.registry import registry_jar
 from tests.support.servers.settings import MARIADB_OLDER
 
@@ -22,6 +24,8 @@ FETCHABLE: Mapping[str, Callable[[], object]] = {
     **fetch.THINGS,
     **THINGS,
     "an older mariadb": lambda: mariadb_folder(MARIADB_OLDER),
+    "prometheus": prometheus_folder,
+    "chromium": chromium_folder,
 }
 
 

@@ -38,7 +38,7 @@ from connector.relay.folder import Owner
 from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
 from connector.spark.stream import segment_builder
-from connector.spark.stream.other_targets import OtherTargets
+from connector.spark.stream.foreign_loads import ForeignLoads
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import deserialized, serialized
@@ -129,7 +129,7 @@ class Rig:
             columns,
             events=True,
             target=target_id,
-            others=OtherTargets(target_id) if relay is None else None,
+            others=ForeignLoads(target_id) if relay is None else None,
         )
         self._spools = Path(tempfile.mkdtemp()) if relay is not None else None
         self._by_tasks = self.tasks and partitions == 1 and not large
@@ -216,6 +216,27 @@ def test_the_position_metric_is_set_before_the_first_commit() -> None:
     metrics.applied_seqno.labels("shop").set(0)  # as a process finds it that begins
     Rig(target, history([0], 1))
     assert REGISTRY.get_sample_value("thl_applied_seqno", {"service": "shop"}) == 1
+
+
+@pytest.mark.parametrize("stage_bytes", [1, 1 << 20])
+def test_rows_and_bytes_of_committed_events_are_counted_by_table(
+    monkeypatch: pytest.MonkeyPatch, stage_bytes: int
+) -> None:
+    monkeypatch.setattr(open_commit, "STAGE_BYTES", stage_bytes)
+    monkeypatch.setattr(metrics, "_served", metrics._Served(tables=100))
+
+    def counted(what: str, table: str) -> float:
+        labels = {"service": "shop", "schema": "shop", "table": table}
+        return REGISTRY.get_sample_value(f"thl_applied_table_{what}_total", labels) or 0.0
+
+    before = {one: counted("rows", one) for one in ("orders", "items")}
+    size = counted("bytes", "orders")
+    rig = Rig(MemoryTarget(), history([0], 0))
+    rig.accept(table(log(record(0, [insert(1, 2), insert(3, table="items")]), record(1, [insert(4)], last_frag=False))))
+    again = [marker(2, 1, 0, log_id=LOG_ID), record(1, [insert(4)], epoch=2)]  # the first attempt does not count
+    rig.accept(table([encoded(one) for one in again], offset=3))
+    assert {one: counted("rows", one) - before[one] for one in before} == {"orders": 3, "items": 1}
+    assert counted("bytes", "orders") > size
 
 
 def test_an_unfinished_event_is_invisible_and_read_again_from_its_first_fragment() -> None:

@@ -17,7 +17,7 @@ from connector.config.source import Source
 from connector.errors import ConfigError
 from connector.log.transaction.layout import TableName
 from connector.status.heartbeat import heartbeat_time
-from connector.status.target import read_target
+from connector.targets.open import read_position
 from connector.targets.postgres.connection import connect
 
 JAAS = 'x.ScramLoginModule required username="u" password="p";'
@@ -193,7 +193,7 @@ def test_error_of_libpq_is_hidden_because_it_repeats_the_url() -> None:
 def test_readers_of_a_target_hide_the_url_in_errors(query: str) -> None:
     url = Config.model_validate({"target": {"url": f"postgresql://u@h/d?{query}"}}).target.url.get_secret_value()
     table = TableName("s", "t")
-    for look in (lambda: read_target(url, "s"), lambda: heartbeat_time(url, "s", table, "n")):
+    for look in (lambda: read_position(url, "s"), lambda: heartbeat_time(url, "s", table, "n")):
         with pytest.raises(ConfigError) as refused:
             look()
         assert "target.url" in refused.value.fields

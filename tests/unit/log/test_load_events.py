@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from connector.consume.decoding import MessageDecoder
 from connector.errors import LogDamaged
 from connector.log.compact.compact import Compactor
-from connector.log.compact.header_alone import header_alone
 from connector.log.compact.join import joined
 from connector.log.compact.scan import Scanner
+from connector.log.compact.without_rows import without_rows
 from connector.log.format.fragment_reader import header_of
 from connector.log.format.framing import FINGERPRINT, LOAD_FINGERPRINT
 from connector.log.ids import UNKNOWN_SHARD, Action, Epoch, Kind, Outcome, Seqno
@@ -263,11 +263,11 @@ def test_unknown_part_of_a_load_for_others_is_in_no_range() -> None:
 
 @pytest.mark.parametrize("encode", [encoded, registered])
 @pytest.mark.parametrize(("target", "others"), [one for one in FOR_OTHERS.items() if one[0] is not None])
-def test_header_alone_of_a_load_for_others_is_the_message_without_rows(
+def test_load_for_others_without_rows_has_its_header_alone(
     encode: Callable[[dict[str, Any]], bytes], target: str, *, others: bool
 ) -> None:
     value = encode(load_record(3, [READ], targets=("lake", "pond.2"), last_frag=False, rows=7))
-    short = header_alone(value, target)
+    short = without_rows(value, target)
     assert (short is not None) is others
     if short is None:
         return
@@ -275,8 +275,8 @@ def test_header_alone_of_a_load_for_others_is_the_message_without_rows(
     assert read_fragment(short, AT)["changes"] == []
     (messages,) = Scanner("t", target=target).scan(batch([short]))  # its checksum is right
     assert messages.for_others(0)
-    assert header_alone(bytearray(value), target) == short
-    assert header_alone(short, target) == short
+    assert without_rows(bytearray(value), target) == short
+    assert without_rows(short, target) == short
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_header_alone_of_a_load_for_others_is_the_message_without_rows(
     ],
 )
 def test_nothing_is_left_out_of_another_message(value: bytes) -> None:
-    assert header_alone(value, "shelf") is None
+    assert without_rows(value, "shelf") is None
 
 
 @given(st.data())
@@ -300,5 +300,5 @@ def test_nothing_is_left_out_of_a_damaged_message(data: st.DataObject) -> None:
     good = encoded(load_record(0, [READ], targets=("lake",)))
     bad = bytearray(good)
     bad[data.draw(st.integers(0, len(good) - 1))] ^= data.draw(st.integers(1, 255))
-    assert header_alone(bytes(bad), "shelf") is None
-    assert header_alone(good[: data.draw(st.integers(0, len(good) - 1))], "shelf") is None
+    assert without_rows(bytes(bad), "shelf") is None
+    assert without_rows(good[: data.draw(st.integers(0, len(good) - 1))], "shelf") is None

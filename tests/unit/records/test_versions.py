@@ -13,7 +13,8 @@ from connector.errors import ConfigError, RecordsDamaged
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.records import versions as module
 from connector.records.database import Database, remove
-from connector.records.versions import State, Versions, seqno_of
+from connector.records.stored import content_of, definition_of, make_version, seqno_of
+from connector.records.versions import StoreState, Versions
 
 LOG = LogId("a" * 32)
 KEYS = [b"r" + bytes([number]) for number in range(6)]
@@ -24,7 +25,7 @@ def opened(folder: Path, horizon: int = 1_000_000, cache_bytes: int = 1 << 20) -
 
 
 def version(seqno: int, text: bytes) -> bytes:
-    return seqno.to_bytes(8, "big") + bytes(4) + text
+    return make_version(seqno, 0, text)
 
 
 def write(store: Versions, seqno: int, changes: dict[bytes, bytes | None], epoch: int = 1) -> None:
@@ -142,17 +143,17 @@ def test_a_flipped_byte_is_noticed_when_it_is_read(tmp_path: Path) -> None:
 
 def test_the_state_of_another_format_or_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordsDamaged, match="format of another version"):
-        State.from_json(b'{"format": 9}')
+        StoreState.from_json(b'{"format": 9}')
     with pytest.raises(RecordsDamaged, match="cannot be read"):
-        State.from_json(b"[]")
+        StoreState.from_json(b"[]")
 
 
 def test_the_state_knows_which_epoch_wrote_an_event() -> None:
-    state = State(LOG).after(Seqno(0), Epoch(1)).after(Seqno(1), Epoch(1)).after(Seqno(2), Epoch(4))
+    state = StoreState(LOG).after(Seqno(0), Epoch(1)).after(Seqno(1), Epoch(1)).after(Seqno(2), Epoch(4))
     assert [state.epoch_of(Seqno(seqno)) for seqno in (0, 1, 2, 3)] == [1, 1, 4, 4]
     assert state.back_to(Seqno(1)).epochs == ((0, 1),)
-    assert State.from_json(state.to_json()) == state
-    assert State(LOG).epoch_of(NO_SEQNO) == 0
+    assert StoreState.from_json(state.to_json()) == state
+    assert StoreState(LOG).epoch_of(NO_SEQNO) == 0
 
 
 def test_only_this_user_can_read_the_files(tmp_path: Path) -> None:
@@ -183,5 +184,14 @@ def test_a_folder_with_something_else_is_not_removed(tmp_path: Path) -> None:
     assert list((tmp_path / "s").iterdir()) == []
 
 
-def test_a_version_names_its_event() -> None:
-    assert seqno_of(version(77, b"x")) == 77
+@given(st.integers(0, 2**63 - 1), st.integers(0, 2**32 - 1), st.binary())
+def test_a_version_has_its_event_its_definition_and_its_content(seqno: int, definition: int, content: bytes) -> None:
+    made = make_version(seqno, definition, content)
+    assert made == seqno.to_bytes(8, "big") + definition.to_bytes(4, "big") + content  # as earlier versions wrote it
+    assert (seqno_of(made), definition_of(made), content_of(made)) == (seqno, definition, content)
+
+
+def test_bytes_without_a_header_are_no_version() -> None:
+    for read in (seqno_of, definition_of):
+        with pytest.raises(ValueError, match="header"):
+            read(bytes(11))

@@ -32,7 +32,7 @@ from connector.log.rules import Rule
 from connector.log.transaction.load import Part as LoadPart
 from connector.relay.spool import RecordSpool
 from connector.spark.stream import segment_builder
-from connector.spark.stream.other_targets import OtherTargets
+from connector.spark.stream.foreign_loads import ForeignLoads
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.targets.default_values import with_whole_inserts
@@ -329,8 +329,8 @@ LOADED: Final = [
 ]
 
 
-def task_of(target: str) -> tuple[SegmentBuilder, OtherTargets]:
-    others = OtherTargets(target)
+def task_of(target: str) -> tuple[SegmentBuilder, ForeignLoads]:
+    others = ForeignLoads(target)
     return SegmentBuilder(TOPIC, 0, events=True, target=target, others=others), others
 
 
@@ -372,12 +372,12 @@ def test_no_row_of_a_load_for_others_is_in_the_messages_of_a_range(end: int) -> 
 
 def test_large_messages_of_a_load_for_others_come_without_rows() -> None:
     (value,) = (encoded(one) for one in load_for_lake(3, LoadPart.ROWS))
-    others = OtherTargets("shelf")
+    others = ForeignLoads("shelf")
     short = others.large(value)
     assert short is not None
     assert (others.left_out, b"xxxxx" in short) == (LARGE - len(short), False)
     assert others.large(encoded(record(1, [insert(1)]))) is None
-    assert OtherTargets("lake").large(value) is None
+    assert ForeignLoads("lake").large(value) is None
 
 
 def test_rows_of_a_load_for_this_target_are_compacted_with_the_streams() -> None:

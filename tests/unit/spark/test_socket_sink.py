@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.log.compact.header_alone import header_alone
+from connector.log.compact.without_rows import without_rows
 from connector.spark.stream.socket_sink import ABSENT, HEADER, FrameDecoder, SocketSink
 from tests.support.fragments import change, encoded, load_record
 
@@ -52,7 +52,7 @@ def test_an_unpickled_sink_is_connected_before_the_first_row(tmp_path: Path, mon
             assert sink(3, 8, None)
             assert sink(3, 9, bytearray())
             assert sink(3, 10, bytearray(LOAD))
-            short = header_alone(LOAD, "shelf")
+            short = without_rows(LOAD, "shelf")
             assert short is not None
             expected = [(3, 7, b"value"), (3, 8, None), (3, 9, b""), (3, 10, short)]
             decoder = FrameDecoder()

@@ -23,7 +23,7 @@ from connector.log.epochs.fork import Range
 from connector.log.ids import Seqno
 from connector.status import collect
 from connector.status import lag_monitor as module
-from connector.status.target import TargetRow
+from connector.targets.position import TargetRow
 from tests.support.clock import PATIENCE, Slept
 
 CONFIG = Config(service="watched", metrics=Metrics(port=1))
@@ -141,7 +141,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, rate: float) -> float | None:
         return replace(ROW, seqno=ROW.seqno + int(commits * rate / 2), applied_at=ROW.applied_at + commits * 500_000)
 
     ends = LogEnds(Seqno(0), Seqno(1100))
-    monkeypatch.setattr(collect, "read_target", row)
+    monkeypatch.setattr(collect, "read_position", row)
     monkeypatch.setattr(collect, "log_ends", lambda _: ends)
     return collect._catch_up(CONFIG, ROW, ends, clock)
 
@@ -159,5 +159,5 @@ def test_target_unavailable_meanwhile_gives_no_estimate(monkeypatch: pytest.Monk
     def gone(url: str, service: str) -> TargetRow:
         raise TargetUnavailable(f"{url} {service}")
 
-    monkeypatch.setattr(collect, "read_target", gone)
+    monkeypatch.setattr(collect, "read_position", gone)
     assert collect._catch_up(CONFIG, ROW, LogEnds(Seqno(0), Seqno(1100)), Slept()) is None

@@ -36,8 +36,8 @@ from connector.status.report import (
     problems_of,
 )
 from connector.status.source import SourceView
-from connector.status.target import TargetRow
 from connector.status.trepctl import tungsten_names
+from connector.targets.position import TargetRow
 from connector.targets.signal_table import Request
 from connector.targets.target_schema import LoadContent, Loading
 

@@ -13,8 +13,8 @@ from connector.cli import run as thl
 from connector.errors import ConfigError, ConnectorError, HistoriesDiffer, TargetUnavailable, TimedOut
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
-from connector.status.target import TargetRow
 from connector.status.waiting import EventReached, HeartbeatReached, LogEnd, wait_for
+from connector.targets.position import TargetRow
 from tests.support.clock import Slept
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -15,8 +15,7 @@ from connector.config.loading import load
 from connector.errors import ConfigError, PreflightError, TargetUnavailable
 from connector.log.transaction.layout import TableName
 from connector.status.heartbeat import heartbeat_time
-from connector.status.target import read_target
-from connector.targets.open import open_target
+from connector.targets.open import open_target, read_position
 from connector.verify.run import open_reader
 
 
@@ -58,7 +57,7 @@ def test_unreachable_server_is_unavailable(tmp_path: Path) -> None:
 )
 def test_malformed_url_is_refused_by_readers_of_the_target_too(url: str) -> None:
     table = TableName("s", "t")
-    for read in (lambda: read_target(url, "shop"), lambda: heartbeat_time(url, "shop", table, "n")):
+    for read in (lambda: read_position(url, "shop"), lambda: heartbeat_time(url, "shop", table, "n")):
         with pytest.raises(ConfigError):
             read()
     with pytest.raises(ConfigError):
@@ -71,7 +70,7 @@ def test_bracket_in_a_password_is_not_read_as_an_address() -> None:
     for read in (
         lambda: open_target(config.target, SystemClock()),
         lambda: open_reader(config),
-        lambda: read_target(url, "shop"),
+        lambda: read_position(url, "shop"),
     ):
         with pytest.raises(TargetUnavailable):
             read()

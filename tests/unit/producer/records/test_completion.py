@@ -20,7 +20,7 @@ from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
-from connector.producer.records.completion import Completion
+from connector.producer.records.completion import EventCompleter
 from connector.producer.records.conversion import split, value_of
 from connector.records.database import Database
 from connector.records.versions import Versions
@@ -52,7 +52,7 @@ class Log:
     def open(self) -> None:
         database = Database(self.folder, cache_bytes=1 << 20)
         versions = Versions(database, LOG, horizon=1_000_000, cache_bytes=1 << 20)
-        self.completion = Completion(versions, self.partial)
+        self.completion = EventCompleter(versions, self.partial)
 
     def event(self, *changes: Rows | Statement, kind: Kind = Kind.TRANSACTION, **metadata: str) -> list[Any]:
         end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)

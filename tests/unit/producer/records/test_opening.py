@@ -16,7 +16,7 @@ from connector.log.epochs.history import History
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.producer.records.opening import last_shared, open_completion, open_store
 from connector.records.database import Database
-from connector.records.versions import State
+from connector.records.versions import StoreState
 from tests.support.log_objects import epochs
 
 LOG = LogId("c" * 32)
@@ -26,8 +26,8 @@ def history(last: int, *firsts: int) -> History:
     return History(LOG, epochs(*firsts), Seqno(last))
 
 
-def state(seqno: int, *written: tuple[int, int]) -> State:
-    return State(LOG, Seqno(seqno), tuple((Seqno(first), Epoch(epoch)) for first, epoch in written))
+def state(seqno: int, *written: tuple[int, int]) -> StoreState:
+    return StoreState(LOG, Seqno(seqno), tuple((Seqno(first), Epoch(epoch)) for first, epoch in written))
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,11 @@ def state(seqno: int, *written: tuple[int, int]) -> State:
         (state(12, (0, 1), (10, 2)), history(15, 0, 10), 12),
         (state(12, (0, 1), (11, 2)), history(15, 0, 10), 9),  # 10 is of the given up attempt
         (state(12, (0, 1), (5, 7)), history(15, 0), 4),  # an epoch that the log does not have
-        (State(LOG), history(15, 0, 10), NO_SEQNO),
+        (StoreState(LOG), history(15, 0, 10), NO_SEQNO),
         (state(3, (0, 1)), history(-1, 0), NO_SEQNO),
     ],
 )
-def test_the_last_event_that_store_and_log_have_in_common(found: State, log: History, shared: int) -> None:
+def test_the_last_event_that_store_and_log_have_in_common(found: StoreState, log: History, shared: int) -> None:
     assert last_shared(found, log) == shared
 
 

@@ -1,4 +1,4 @@
-"""The protocol's model of loads of tables: `connector.producer.table_loads` itself, between a small source and targets.
+"""The protocol's model of loads of tables: `connector.producer.loads.loads` itself, between a small source and targets.
 
 - `acts`: draws what may happen in the ordinary course of things.
 - `machine`: what may happen, in any order; what must hold; the rules.

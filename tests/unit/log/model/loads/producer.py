@@ -17,7 +17,7 @@ from connector.log.epochs.control import ControlState, EpochRecord
 from connector.log.epochs.fork import Forked, overlaps, ranges_of
 from connector.log.epochs.loads import LoadRequest, TableLoad
 from connector.log.transaction.batch import TransactionBatch
-from connector.producer.table_loads import TableLoads
+from connector.producer.loads.loads import TableLoads
 from tests.unit.log.model.loads.publishing import Encoder, Position, Publisher, consumed
 from tests.unit.log.model.loads.rounds import Round
 from tests.unit.log.model.loads.source import Source
@@ -133,7 +133,7 @@ class Producer:
         """
         self._hear()
         self.loads.advance(self.online)
-        items, later = self.loads.take(self._stream())
+        items, later = self.loads.split_at_position(self._stream())
         for item in items:
             if isinstance(item, TransactionBatch):
                 self.publisher.put(self.online.encoder.encode(item))

@@ -62,7 +62,7 @@ class Round:
         self.brief = brief
         self.position = SourcePosition("", 0)
         self.time, self.server_id, self.server_uuid = 1, 1, source.uuid
-        self.wanted: frozenset[TableName] = frozenset(after)
+        self.names: frozenset[TableName] = frozenset(after)
         self.tables: dict[TableName, Opened] = {}
 
     def open(self, consumed: SimpleNamespace) -> None:
@@ -81,7 +81,7 @@ class Round:
                 self._views.append(source.view())
             source.happens()
         self.position = source.end if self.brief or self.place_is_after_the_view else early
-        self.tables = {name: Opened() for name in self.wanted}
+        self.tables = {name: Opened() for name in self.names}
 
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
         """Read chunks, the sessions in turn; the last one has no end. Or some keys."""

@@ -15,10 +15,10 @@ import pytest
 
 from connector.errors import ConnectorError
 from connector.log.epochs.loads import outstanding
-from connector.producer import round_events, table_loads
-from connector.producer.open_round import OpenRound
-from connector.producer.round_events import RoundEvents
-from connector.producer.table_loads import TableLoads
+from connector.producer.loads import events, loads
+from connector.producer.loads.events import RoundEvents
+from connector.producer.loads.loads import TableLoads
+from connector.producer.loads.open_round import OpenRound
 from tests.unit.log.model.loads import service
 from tests.unit.log.model.loads.machine import LoadModel, begin, end
 from tests.unit.log.model.loads.producer import Producer
@@ -44,7 +44,7 @@ def always(value: Any) -> property:
 
 
 def changed_keys_are_not_left_out(patch: Patch) -> None:
-    patch.setattr(round_events, "without", lambda rows, _: rows)
+    patch.setattr(events, "without", lambda rows, _: rows)
 
 
 def a_beginning_has_the_rows_of_its_round(patch: Patch) -> None:
@@ -87,13 +87,13 @@ def partial_images_do_not_spoil_a_round(patch: Patch) -> None:
 
 
 def the_stream_does_not_wait_at_the_place(patch: Patch) -> None:
-    take = TableLoads.take
+    split_at_position = TableLoads.split_at_position
 
     def takes_all(self: TableLoads, items: list[Any]) -> tuple[list[Any], list[Any]]:
-        before, after = take(self, items)
+        before, after = split_at_position(self, items)
         return before + after, []
 
-    patch.setattr(TableLoads, "take", takes_all)
+    patch.setattr(TableLoads, "split_at_position", takes_all)
 
 
 def a_round_is_for_any_load(patch: Patch) -> None:
@@ -105,7 +105,7 @@ def a_round_does_not_end_with_the_stream(patch: Patch) -> None:
 
 
 def a_load_goes_on_whatever_is_trapped(patch: Patch) -> None:
-    patch.setattr(table_loads, "outstanding", lambda requests, states, _: outstanding(requests, states))
+    patch.setattr(loads, "outstanding", lambda requests, states, _: outstanding(requests, states))
 
 
 def a_load_forgets_the_targets_of_the_one_that_it_replaces(patch: Patch) -> None:

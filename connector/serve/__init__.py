@@ -1,0 +1,17 @@
+"""`thl serve`: a page, an API and metrics about one or many services, read from outside. It claims nothing.
+
+- `services`: the configurations that were given, by service: one log, and its targets.
+- `watcher`: reads a service again and again, and keeps the newest reading.
+- `history`: the lags of the last hours, in bounded memory, and in a file.
+- `incidents`: the last problems, with their remedies.
+- `exposition`: the newest readings as metrics.
+- `objects`: the newest readings as JSON.
+- `charts`: the lags as SVG.
+- `page`: what the templates show.
+- `guard`: who may ask for what: Host, token, CSRF.
+- `jobs`: the commands of the buttons.
+- `app`: the routes.
+- `answers`: answers of the API.
+- `actions`: the routes of the buttons.
+- `server`: listens until it is stopped.
+"""

@@ -1,0 +1,252 @@
+"""Reads a service again and again, as `thl status` does, and keeps the newest reading. It claims nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event
+from typing import Any, Final, Protocol
+
+from connector.clock import Clock
+from connector.config.model import Config
+from connector.config.serve import Serve
+from connector.errors import ConnectorError
+from connector.kafka.log_reader import LogReader
+from connector.log.epochs.newest_load import NewestLoad
+from connector.serve.history import PRODUCER, LagHistory, target_key
+from connector.serve.incidents import Incident, Incidents, remedy_of
+from connector.serve.services import ServedService
+from connector.status.catch_up import CatchUp, Estimate, Sample
+from connector.status.collect import Observation, observe
+from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState
+
+STALE: Final = 60.0  # seconds beyond three intervals after which a reading no longer counts
+DOWN: Final = frozenset({ServiceState.OFFLINE, ServiceState.NONE})
+
+
+class Observe(Protocol):
+    """Reads a status, as `connector.status.collect.observe`."""
+
+    def __call__(
+        self, config: Config, limits: LagLimits, clock: Clock, *, ends: frozenset[End], measure: bool
+    ) -> Observation:
+        """Read the status of the given ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The last comparison of source and target that is known.
+
+    Args:
+        at: seconds since 1970 UTC.
+        target: the target's name.
+        verdict: equal, different, or not all compared.
+    """
+
+    at: float
+    target: str
+    verdict: str
+
+    def as_object(self) -> dict[str, object]:
+        """The comparison for JSON."""
+        return {"at": self.at, "target": self.target, "verdict": self.verdict}
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Comparison:
+        """A comparison of the history's file.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is none.
+        """
+        return cls(float(given["at"]), str(given["target"]), str(given["verdict"]))
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReading:
+    """What was read of a target.
+
+    Args:
+        observation: the applier's numbers.
+        estimate: lag and rates of the last 30 seconds; None: nothing was applied yet, or the target does not answer.
+    """
+
+    observation: Observation
+    estimate: Estimate | None
+
+    @property
+    def applier(self) -> ApplierStatus:
+        """The applier's numbers."""
+        return self.observation.status.applier
+
+    @property
+    def catch_up_seconds(self) -> float | None:
+        """Estimated seconds until every event is applied; None: unknown, or never at these rates."""
+        return None if self.estimate is None else self.estimate.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of a service at one time.
+
+    Args:
+        at: the time, in µs since 1970 UTC.
+        seconds: the time that it took.
+        first: the numbers of the source, the log and the first target.
+        targets: by name.
+        prepared_since: when the oldest XA transaction was prepared that is undecided, in µs since 1970 UTC; None: there
+            is none, or it is not known.
+        problems: of all ends.
+        remedies: by problem.
+    """
+
+    at: int
+    seconds: float
+    first: Observation
+    targets: Mapping[str, TargetReading]
+    prepared_since: int | None
+    problems: tuple[str, ...]
+    remedies: Mapping[str, str]
+
+    @property
+    def producer(self) -> ProducerStatus:
+        """The producer's numbers."""
+        return self.first.status.producer
+
+    @property
+    def loads(self) -> list[NewestLoad]:
+        """The newest load of each table."""
+        control = self.first.control
+        return [] if control is None else list(NewestLoad.each(control.load_requests, control.loads, control.trapped))
+
+    @property
+    def trapped(self) -> int:
+        """The number of trapped events."""
+        control = self.first.control
+        return 0 if control is None else sum(one.last - one.first + 1 for one in control.trapped)
+
+
+class Watcher:
+    """Reads a service in a thread of its own.
+
+    Args:
+        service: what is read.
+        settings: interval and limits.
+        clock: the time of the readings.
+        history: gets the lags.
+        read: reads a status.
+    """
+
+    def __init__(
+        self, service: ServedService, settings: Serve, clock: Clock, history: LagHistory, read: Observe = observe
+    ) -> None:
+        self.service = service
+        self.history = history
+        self.comparisons: dict[str, Comparison] = {}
+        self._settings = settings
+        self._clock = clock
+        self._read = read
+        self.limits = LagLimits(settings.max_behind, settings.min_purge)
+        self._estimates = {target.name: CatchUp() for target in service.targets}
+        self._incidents = Incidents()
+        self._newest: Reading | None = None
+        self._alive_at = clock.monotonic()
+
+    @property
+    def newest(self) -> Reading | None:
+        """The newest reading; None before the first."""
+        return self._newest
+
+    @property
+    def incidents(self) -> list[Incident]:
+        """The last problems."""
+        return self._incidents.all()
+
+    def is_stale(self, reading: Reading) -> bool:
+        """True if a reading is too old to count: a server keeps the next one waiting."""
+        return (self._clock.now() - reading.at) / 1e6 > 3 * self._settings.interval + STALE
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if no reading has ended for ten minutes and more than any server may keep it waiting."""
+        return self._clock.monotonic() - self._alive_at > 600 + 3 * self._settings.interval
+
+    def run(self, ended: Event) -> None:
+        """Read until `ended` is set."""
+        while not ended.is_set():
+            self.read()
+            ended.wait(self._settings.interval)
+
+    def compared(self, comparison: Comparison) -> None:
+        """Take over the result of a comparison."""
+        self.comparisons[comparison.target] = comparison
+        self.history.keep("comparison", comparison.as_object())
+
+    def read(self) -> Reading:
+        """Read the service once."""
+        began = self._clock.monotonic()
+        targets: dict[str, TargetReading] = {}
+        problems: list[str] = []
+        remedies: dict[str, str] = {}
+        for target in self.service.targets:
+            ends = frozenset(End) if not targets else frozenset({End.TARGET})
+            found = self._read(target.config, self.limits, self._clock, ends=ends, measure=False)
+            targets[target.name] = TargetReading(found, self._estimate(target.name, found))
+            for problem in found.status.problems:
+                if problem in problems:
+                    continue  # of the log, which each target's reading has
+                text = problem if len(targets) == 1 else f"target {target.name}: {problem}"
+                problems.append(text)
+                if remedy := found.remedies.get(problem) or remedy_of(problem):
+                    remedies[text] = remedy
+        first = targets[self.service.targets[0].name].observation
+        reading = Reading(
+            at=self._clock.now(),
+            seconds=self._clock.monotonic() - began,
+            first=first,
+            targets=targets,
+            prepared_since=self._prepared_since(first),
+            problems=tuple(problems),
+            remedies=remedies,
+        )
+        self._incidents.update(problems, remedies, reading.at)
+        self._remember(reading)
+        self._newest = reading
+        self._alive_at = self._clock.monotonic()
+        return reading
+
+    def _estimate(self, name: str, found: Observation) -> Estimate | None:
+        applier = found.status.applier
+        if applier.events_behind is None or found.target is None:
+            return None
+        seqno = applier.applied_last_seqno
+        self._estimates[name].add(Sample(self._clock.monotonic(), seqno, seqno + applier.events_behind))
+        return self._estimates[name].estimate()
+
+    def _prepared_since(self, found: Observation) -> int | None:
+        """Return when the oldest undecided XA transaction was prepared; its topic is read only if there is one."""
+        if found.position is None or not found.position.prepared.count:
+            return None
+        try:
+            with LogReader(self.service.config) as reader:
+                return min((one.time for one in reader.prepared().pending), default=None)
+        except ConnectorError:
+            return None  # the next reading of the log reports it
+
+    def _remember(self, reading: Reading) -> None:
+        lag: dict[str, float | None] = {PRODUCER: reading.producer.seconds_behind}
+        seqno = {PRODUCER: reading.producer.maximum_stored_seqno} if reading.producer.log_id else {}
+        for name, target in reading.targets.items():
+            lag[target_key(name)] = target.applier.seconds_behind
+            if target.observation.target is not None:
+                seqno[target_key(name)] = target.applier.applied_last_seqno
+        self.history.add(reading.at / 1e6, lag, seqno)
+
+
+def iso(at: float | None) -> str | None:
+    """Return a time as text.
+
+    Args:
+        at: seconds since 1970 UTC.
+    """
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

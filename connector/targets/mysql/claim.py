@@ -1,0 +1,118 @@
+"""The claim of a target: ends the session of an older applier, takes a new token, and reads the bookkeeping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from secrets import token_hex
+
+import pymysql
+from pymysql.constants import ER
+
+from connector.log.transaction.layout import Column
+from connector.log.transaction.position import TargetPosition
+from connector.targets import bookkeeping
+from connector.targets.add_metadata_columns import MissingColumns, missing_columns
+from connector.targets.mysql.bookkeeping import (
+    applied_tables,
+    ensure_bookkeeping,
+    excluded_tables,
+    loading_tables,
+    schema_version,
+)
+from connector.targets.mysql.connection import ServerSession, literal
+from connector.targets.mysql.ddl import column_names_of
+from connector.targets.mysql.errors import code_of
+from connector.targets.mysql.fence import take_over
+from connector.targets.mysql.names import MySqlNames, quoted, table_name
+from connector.targets.mysql.types import mysql_type
+from connector.targets.names import check_names
+from connector.targets.table import to_json
+from connector.targets.target_schema import TargetSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an applier gets.
+
+    Args:
+        token: its token.
+        identity: the target's name.
+        position: of the last commit.
+        schema: the tables that the applier created, with their metadata columns.
+    """
+
+    token: int
+    identity: str
+    position: TargetPosition
+    schema: TargetSchema
+
+
+def claim(session: ServerSession, service: str, previous_token: int, columns: tuple[Column, ...]) -> Claim:
+    """Claim a target.
+
+    Args:
+        session: the applier's.
+        service: the service.
+        previous_token: the token that the target must have; 0: any.
+        columns: the metadata columns of every table.
+
+    Raises:
+        Fenced: the target has another token.
+        ConfigError: a newer version of the connector wrote the position, or metadata columns differ.
+        pymysql.MySQLError: of a statement.
+    """
+    ensure_bookkeeping(session)
+    session.query("USE thl")  # names that others may use are whole; DELETE of an alias needs some database
+    bookkeeping.check_schema_version(service, schema_version(session, service))
+    where = f"service = {literal(service)}"
+    token = session.rows(f"SELECT token FROM thl.thl_position WHERE {where}")
+    if previous_token and token != [(previous_token,)]:
+        raise bookkeeping.fenced(service, previous_token)
+    take_over(session, service)
+    session.query("START TRANSACTION")
+    session.query(f"INSERT IGNORE INTO thl.thl_position (service, token) VALUES ({literal(service)}, 0)")
+    position_columns = ", ".join(bookkeeping.POSITION)
+    (found,) = session.rows(f"SELECT {position_columns}, token FROM thl.thl_position WHERE {where} FOR UPDATE")
+    *row, token_before = found
+    if previous_token not in (0, token_before):
+        raise bookkeeping.fenced(service, previous_token)
+    new_token = int(token_before) + 1
+    session.query(f"UPDATE thl.thl_position SET token = {new_token} WHERE {where}")
+    session.query(f"INSERT IGNORE INTO thl.thl_identity VALUES ({literal(service)}, {literal(token_hex(16))})")
+    ((identity,),) = session.rows(f"SELECT identity FROM thl.thl_identity WHERE {where}")
+    head = session.rows(f"SELECT head FROM thl.thl_rewound WHERE {where}")
+    position = bookkeeping.position_from(service, row, head[0][0] if head else None)
+    missing = _missing_metadata(session, service, columns)
+    loads = loading_tables(session, service)
+    schema, position = bookkeeping.with_loads(missing.target_schema, position, loads)
+    session.query("COMMIT")
+    _add_metadata(session, service, missing)
+    return Claim(new_token, str(identity), position, schema)
+
+
+def _missing_metadata(session: ServerSession, service: str, columns: tuple[Column, ...]) -> MissingColumns:
+    """The metadata columns that tables lack; excluded tables stay as they are."""
+    found = missing_columns(
+        applied_tables(session, service),
+        columns,
+        excluded_tables(session, service),
+        existing_columns=lambda name: column_names_of(session, name),
+        name=table_name,
+        column=lambda column: (quoted(column.name), f"{mysql_type(column, mariadb=session.mariadb)} NULL"),
+    )
+    check_names(MySqlNames(folds=session.folds), found.target_schema)
+    return found
+
+
+def _add_metadata(session: ServerSession, service: str, missing: MissingColumns) -> None:
+    """Add the columns. After a crash in between, those that are there already are no error."""
+    for statement in missing.statements:
+        try:
+            session.query(statement)
+        except pymysql.MySQLError as error:
+            if code_of(error) != ER.DUP_FIELDNAME:
+                raise
+    for table in missing.tables:
+        schema, name = map(literal, table.name)
+        where = f"service = {literal(service)} AND schema_name = {schema} AND table_name = {name}"
+        session.query(f"UPDATE thl.thl_tables SET definition = {literal(to_json(table))} WHERE {where}")

@@ -1,0 +1,56 @@
+"""Rows that a table had before its load began, beside those that the load or the stream has written since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from connector.log.compact.net_changes import Images
+from connector.targets.marks import Marks
+from connector.targets.mysql.marks import marked_columns, same_key
+from connector.targets.mysql.names import own, quoted
+from connector.targets.mysql.partial_rows import PartialRows
+from connector.targets.mysql.table_statements import TableStatements
+
+
+class OlderRows:
+    """The rows of a table that are not marked.
+
+    Args:
+        statements: of the table.
+        marks: the table's.
+    """
+
+    def __init__(self, statements: TableStatements, marks: Marks) -> None:
+        self._on = statements
+        self._marks = marks
+
+    def mark(self, images: Images) -> None:
+        """Mark the keys of rows: they are not older any more."""
+        if not self._marks.name:
+            return
+        head = f"INSERT IGNORE INTO {own(self._marks.name)} ({marked_columns(self._marks)}) VALUES ".encode()
+        for text, _, _ in self._on.chunks(images, self._marks.key):
+            self._on.run(head + text)
+
+    def delete_holders(self, images: Iterable[Images], copies: Sequence[PartialRows]) -> None:
+        """Delete older rows that hold a value that a new row has in a unique index.
+
+        The source has no such row: it is read later, or has gone.
+
+        Args:
+            images: new rows.
+            copies: further new rows.
+        """
+        on, marks = self._on, self._marks
+        joined, older = "", ""
+        if marks.name:
+            key = [on.columns[index] for index in marks.key]
+            joined, older = f" LEFT JOIN {own(marks.name)} AS k ON {same_key(key)}", " AND k.k0 IS NULL"
+        for unique in marks.unique_keys:
+            head = f"DELETE t FROM {on.name} AS t{joined} WHERE {on.listed(unique, 't.')} IN ("
+            for some in images:
+                for text, _, _ in on.chunks(some, unique):
+                    on.run(head.encode() + text + b")" + older.encode())
+            same = " AND ".join(f"t.{name} = s.{name}" for name in (quoted(on.columns[index]) for index in unique))
+            for copy in copies:
+                on.run(f"DELETE t FROM {on.name} AS t JOIN {copy.name} AS s ON {same}{joined} WHERE TRUE{older}")

@@ -1,0 +1,74 @@
+"""The DDL of the next commit that is not executed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import pymysql
+
+from connector.errors import ConnectorError, TargetUnavailable
+from connector.log.transaction.batch import Statement
+from connector.targets.ddl.plan import located
+from connector.targets.mysql.connection import ServerSession
+from connector.targets.mysql.ddl import DdlStep, steps_of
+from connector.targets.mysql.errors import connector_error
+from connector.targets.mysql.once import DdlOnce
+from connector.targets.mysql.source_ddl import PlannedDdl, source_steps
+from connector.targets.target_schema import TargetSchema
+
+
+class PendingDdl:
+    """The DDL of the next commit that is not executed yet: rows of the event, or the commit, have it executed.
+
+    Args:
+        session: the applier's.
+        of_source: statements are executed as the source executed them.
+    """
+
+    def __init__(self, session: ServerSession, *, of_source: bool) -> None:
+        self._session = session
+        self._of_source = of_source
+        self._planned: list[PlannedDdl] = []
+        self._seqno = 0
+
+    def __len__(self) -> int:
+        """The number of planned statements."""
+        return len(self._planned)
+
+    def add(self, seqno: int, planned: Iterable[PlannedDdl]) -> None:
+        """Add statements of an event."""
+        self._planned += planned
+        self._seqno = seqno
+
+    def run(self, once: DdlOnce) -> None:
+        """Execute the statements, each once. That commits: no rows may be there before them.
+
+        Raises:
+            ConnectorError: one is refused; with event, statement and ways out.
+            pymysql.MySQLError: the session is lost.
+        """
+        steps: list[DdlStep] = []
+        origins: list[tuple[Statement | None, TargetSchema]] = []
+        existed = partial(once.existed, self._seqno)
+        for planned in self._planned:
+            if self._of_source:
+                found = source_steps(planned, self._session, existed)
+            else:
+                found = steps_of(planned.operations, self._session, existed)
+            steps += found
+            origins += [(planned.statement, planned.before)] * len(found)
+        done: list[DdlStep] = []
+        try:
+            once.run(self._seqno, steps, done)
+        except (ConnectorError, pymysql.MySQLError) as failure:
+            error = failure if isinstance(failure, ConnectorError) else connector_error(failure)
+            statement, before = origins[min(len(done), len(origins) - 1)]
+            if statement is None or isinstance(error, TargetUnavailable):
+                raise
+            raise located(error, self._seqno, statement, before) from failure
+        self._planned.clear()
+
+    def forget(self) -> None:
+        """Forget what is planned."""
+        self._planned.clear()

@@ -1,0 +1,76 @@
+"""`thl check` asks for the privileges that the statements of a MySQL or MariaDB target need, and for no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pymysql
+import pytest
+from pydantic import SecretStr
+
+from connector.config.apply import Target
+from connector.errors import MissingPrivilege
+from connector.targets.mysql.kind import NEEDED
+from connector.targets.open import check_target
+from tests.contract.mysql_place import MySqlPlace
+
+pytestmark = pytest.mark.servers
+CHILD = "CREATE TABLE shop.child (a INT, FOREIGN KEY (a) REFERENCES shop.parent (a))"
+
+
+@pytest.fixture(params=["mysql_server", "mariadb_server"])
+def place(request: pytest.FixtureRequest) -> Iterator[MySqlPlace]:
+    """A server whose user `limited` has what is needed but for foreign keys."""
+    made = MySqlPlace(request.getfixturevalue(request.param))
+    made.run("CREATE USER limited IDENTIFIED BY 'secret'")
+    made.run(f"GRANT {', '.join(NEEDED)} ON *.* TO limited")
+    made.run("CREATE DATABASE shop")
+    made.run("CREATE TABLE shop.parent (a INT PRIMARY KEY)")
+    yield made
+    made.run("DROP USER limited")
+    made.close()
+
+
+def creates_a_foreign_key(place: MySqlPlace) -> bool:
+    session: Any = pymysql.connect(
+        host=place.server.host, port=place.server.port, user="limited", password="secret", autocommit=True
+    )
+    try:
+        session.query("SET foreign_key_checks = 0")  # as in the applier's session
+        session.query(CHILD)
+    except pymysql.MySQLError as error:
+        assert "REFERENCES command denied" in str(error)
+        return False
+    finally:
+        session.close()
+    return True
+
+
+def test_check_asks_for_references_where_a_foreign_key_needs_it(place: MySqlPlace) -> None:
+    url = SecretStr(f"mysql://limited:secret@{place.server.host}:{place.server.port}")
+    assert check_target(Target(url=url, definitions="plain"))
+    source = Target(url=url, definitions="source")
+    if creates_a_foreign_key(place):
+        assert check_target(source)
+        return
+    with pytest.raises(MissingPrivilege, match="privileges on the target: REFERENCES") as refused:
+        check_target(source)
+    place.run(refused.value.hint.rstrip(";"))
+    assert check_target(source)
+    assert creates_a_foreign_key(place)
+
+
+def test_check_counts_the_privileges_of_active_roles(place: MySqlPlace) -> None:
+    place.run("CREATE USER by_role IDENTIFIED BY 'secret'")
+    place.run("CREATE ROLE applier")
+    place.run(f"GRANT {', '.join((*NEEDED, 'REFERENCES'))} ON *.* TO applier")
+    place.run("GRANT applier TO by_role")
+    plain = Target(url=SecretStr(f"mysql://by_role:secret@{place.server.host}:{place.server.port}"))
+    with pytest.raises(MissingPrivilege, match="CREATE, ALTER, DROP"):
+        check_target(plain)
+    ((version,),) = place.query("SELECT @@version")
+    place.run(f"SET DEFAULT ROLE applier {'FOR' if 'MariaDB' in version else 'TO'} by_role")
+    assert check_target(plain)
+    place.run("DROP USER by_role")
+    place.run("DROP ROLE applier")

@@ -1,0 +1,155 @@
+"""The Grafana dashboard: its queries are made of declared metrics, and a real Prometheus answers each.
+
+It is not rendered: there is no Grafana here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from connector import metrics
+from connector.config.model import Metrics
+from connector.config.serve import Serve
+from connector.errors import SandboxError
+from connector.metrics import DECLARED
+from connector.serve import watcher as watcher_module
+from connector.serve.watcher import Comparison
+from tests.support.producing import until
+from tests.support.servers.prometheus import prometheus
+from tests.support.serving import Readings, free_port, service, serving, troubled
+
+ROOT = Path(__file__).parents[3]
+DASHBOARD = json.loads((ROOT / "docker" / "grafana" / "dashboard.json").read_text())
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
+VARIABLES = {"$service": "shop", "$target": ".*", "$__rate_interval": "30s"}
+
+
+def test_queries_are_made_of_declared_metrics_and_their_labels() -> None:
+    labels = {one.name: set(one.labels) for one in DECLARED}
+    for _, query in QUERIES:
+        for name, selector in re.findall(r"(thl_\w+)\{([^}]*)\}", query):
+            declared = name.removesuffix("_bucket")
+            assert declared in labels, name
+            assert set(re.findall(r"(\w+)=~", selector)) <= labels[declared], query
+        assert not re.search(r"thl_\w+(?![\w{])", query), query
+
+
+def test_panels_have_their_own_place_and_id() -> None:
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(ids) == len(set(ids))
+    taken: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not cells & taken
+        assert max(x for x, _ in cells) < 24
+        taken |= cells
+
+
+def test_legends_name_labels_of_their_queries() -> None:
+    labels = {one.name: set(one.labels) for one in DECLARED}
+    for panel in PANELS:
+        for target in panel["targets"]:
+            (name, *_) = re.findall(r"thl_\w+", target["expr"])
+            assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= labels[name.removesuffix("_bucket")]
+
+
+def answer(port: int, path: str, **query: str) -> Any:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}?{urllib.parse.urlencode(query)}", timeout=10) as found:
+        return json.loads(found.read())
+
+
+@contextmanager
+def scraping(folder: Path, *targets: tuple[str, int]) -> Iterator[int]:
+    """A Prometheus that scrapes servers on this machine every second; yields its port."""
+    try:
+        command = prometheus("prometheus")
+    except SandboxError as error:
+        pytest.skip(f"no Prometheus can be had: {error.message}")
+    port = free_port()
+    jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]} for name, target in targets]
+    rules = ROOT / "docker" / "prometheus" / "alerts.yaml"
+    document = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "scrape_configs": jobs,
+        "rule_files": [str(rules)],
+    }
+    (folder / "prometheus.yaml").write_text(yaml.safe_dump(document))
+    options = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, *options, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log
+        )
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def touch() -> None:
+    """Give the metrics of producer and applier values, as their processes would."""
+    one = "shop"
+    for counter in (metrics.published_rows, metrics.published_bytes, metrics.applied_rows):
+        counter.labels(one).inc(5)
+    for histogram in (metrics.published_latency, metrics.applied_latency, metrics.kafka_commit):
+        histogram.labels(one).observe(0.02)
+    metrics.restarts.labels(one, "apply").inc()
+    metrics.TableCounts(one, most=5).add("shop", "orders", 3, 100)
+    metrics.verified_at.labels(one).set(1_760_000_000)
+    metrics.watch_relay(one, ROOT)
+
+
+@pytest.mark.long
+def test_prometheus_answers_every_query_and_fires(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(watcher_module.Watcher.__init__, "__defaults__", (Readings(troubled()),))
+    history = tmp_path / "history"
+    compared = {
+        "kind": "comparison",
+        "service": "shop",
+        "value": Comparison(1_760_000_000, "target", "different").as_object(),
+    }
+    history.write_text(json.dumps(compared) + "\n")
+    settings = Serve(port=free_port(), interval=0.5, history=history)
+    processes = free_port()
+    touch()
+    metrics.serve(Metrics(port=processes))
+    with serving(service(), settings=settings) as port, scraping(tmp_path, ("thl-serve", port), ("p", processes)) as at:
+        unanswered: list[tuple[str, str]] = []
+
+        def is_answered() -> bool:
+            touch()
+            unanswered.clear()
+            for title, query in QUERIES:
+                for name, value in VARIABLES.items():
+                    query = query.replace(name, value)  # noqa: PLW2901
+                try:
+                    found = answer(at, "/api/v1/query", query=query)
+                except OSError:
+                    return False
+                assert found["status"] == "success"
+                if not found["data"]["result"]:
+                    unanswered.append((title, query))
+            return not unanswered
+
+        until(is_answered, 60)
+        firing = {
+            one["labels"]["alertname"]: one["annotations"]["summary"]
+            for one in answer(at, "/api/v1/alerts")["data"]["alerts"]
+        }
+        # Pending ones, which wait for their time, are among these.
+        assert {"ThlApplierDown", "ThlApplierLagLarge", "ThlPurgeSoon", "ThlVerifyDifferent"} <= set(firing)
+        assert firing["ThlApplierDown"] == "no applier of shop has a session with target target"
+        assert "11m 40s" in firing["ThlApplierLagLarge"]
