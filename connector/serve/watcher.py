@@ -14,7 +14,7 @@ from connector.config.serve import Serve
 from connector.errors import ConnectorError
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.newest_load import NewestLoad
-from connector.serve.history import PRODUCER, LagHistory, target_key
+from connector.serve.history import PRODUCER, LagHistory, target_key, time_of
 from connector.serve.incidents import Incident, Incidents, remedy_of
 from connector.serve.services import ServedService
 from connector.status.catch_up import CatchUp, Estimate, Sample
@@ -57,9 +57,9 @@ class Comparison:
         """A comparison of the history's file.
 
         Raises:
-            ValueError, KeyError, TypeError: it is none.
+            One of `history.DAMAGED`: it is none.
         """
-        return cls(float(given["at"]), str(given["target"]), str(given["verdict"]))
+        return cls(time_of(given), str(given["target"]), str(given["verdict"]))
 
 
 @dataclass(frozen=True, slots=True)
