@@ -178,6 +178,13 @@ verified_not_compared = _gauge(
 
 service_read_at = _fact("thl_service_read_seconds", "Unix time of the newest reading of the service")
 service_read_took = _fact("thl_service_read_took_seconds", "Seconds that the newest reading took")
+service_read_age = _fact(
+    "thl_service_read_age_seconds",
+    "Seconds since the newest reading of the service ended; before the first one, since `thl serve` began",
+)
+service_read_stale = _fact(
+    "thl_service_read_stale", "1 if that is so long that the reading no longer counts, and its other metrics are absent"
+)
 service_problems = _fact("thl_service_problems", "Problems in the newest reading, as `thl status` prints them")
 service_producer_up = _fact(
     "thl_service_producer_up", "1 while a producer reads the source's binary log, 0 while none does; NaN: unknown"

@@ -17,6 +17,7 @@ from connector.status.report import ServiceState
 from tests.support.clock import Slept
 from tests.support.serving import APPLIER, PRODUCER, ROW, Readings, observation, troubled, watcher
 
+READ = {f"thl_service_read_{name}" for name in ("seconds", "took_seconds", "age_seconds", "stale")}
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -84,8 +85,21 @@ def test_unknown_is_neither_up_nor_down() -> None:
 def test_old_reading_exposes_nothing_but_its_age(old: float, stale: bool) -> None:
     found = samples(Readings(), old=old)
     names = {name for name, _ in found} - {"thl_build_info"}
-    assert (names == {"thl_service_read_seconds", "thl_service_read_took_seconds"}) is stale
+    assert (names == READ) is stale
     assert of(found, "thl_service_read_seconds") == 1_760_000_000
+    assert of(found, "thl_service_read_age_seconds") == old
+    assert of(found, "thl_service_read_stale") == stale
+
+
+@pytest.mark.parametrize(("old", "stale"), [(74, 0), (76, 1)])
+def test_service_that_was_never_read_has_an_age(old: float, stale: float) -> None:
+    clock = Slept(1_760_000_000.0)
+    watched = watcher(Readings(), Serve(), clock)
+    clock.sleep(old)
+    text = exposed(registry_of([watched])).decode()
+    assert f'thl_service_read_age_seconds{{service="shop"}} {old}.0\n' in text
+    assert f'thl_service_read_stale{{service="shop"}} {stale}.0\n' in text
+    assert "thl_service_producer_up" not in text
 
 
 def test_service_without_a_log_has_no_seqno() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from threading import Event
+from typing import Any
+
+import pytest
 
 from connector.config.serve import Serve
 from connector.serve.objects import Health, health_of
+from connector.status.collect import Observation
 from connector.status.report import End, ServiceState
 from tests.support.clock import Slept
 from tests.support.serving import APPLIER, PRODUCER, Readings, config, observation, troubled, watcher
@@ -62,3 +67,84 @@ def test_rate_and_time_to_catch_up_come_from_the_readings() -> None:
     estimate = found.targets["target"].estimate
     assert estimate is not None
     assert (estimate.applied, estimate.published, estimate.seconds) == (100.0, 0.0, 60.0)
+    assert watcher(readings, None, clock).read().targets["target"].estimate is None  # one reading has no rate
+
+
+def test_rate_of_a_long_interval_is_that_since_the_reading_before() -> None:
+    clock, readings = Slept(), Readings()
+    watched = watcher(readings, Serve(interval=60), clock)
+    for applied in (1000, 4000, 10_000):
+        readings.now = observation(applier=replace(APPLIER, applied_last_seqno=applied, events_behind=600))
+        found = watched.read()
+        clock.sleep(60)
+    estimate = found.targets["target"].estimate
+    assert estimate is not None
+    assert estimate.applied == 100.0
+
+
+def test_reading_that_fails_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    ended, asked = Event(), []
+
+    class Failing(Readings):
+        def __call__(self, *args: Any, **options: Any) -> Observation:
+            asked.append(1)
+            if len(asked) == 1:
+                raise KeyError("no reading should raise this")
+            ended.set()
+            return super().__call__(*args, **options)
+
+    watched = watcher(Failing(), Serve(interval=0.001))
+    watched.run(ended)
+    assert watched.newest is not None
+    assert "a reading has failed" in caplog.text
+    assert caplog.records[0].exc_info
+
+
+@dataclass
+class PutBack(Slept):
+    """A clock whose date is not its monotonic time."""
+
+    by: float = 0.0
+
+    def now(self) -> int:
+        return int((self.seconds - self.by) * 1e6)
+
+
+def test_clock_that_is_put_back_makes_no_reading_younger() -> None:
+    clock = PutBack(1_760_000_000.0)
+    watched = watcher(Readings(), None, clock)
+    watched.read()
+    clock.by = 3600
+    clock.sleep(80)
+    assert health_of(watched) is Health.UNKNOWN
+    clock.by = -3600
+    watched.read()
+    assert health_of(watched) is Health.OK
+
+
+def test_readings_that_take_long_count_until_the_next_one() -> None:
+    clock = Slept()
+
+    class Slow(Readings):
+        def __call__(self, *args: Any, **options: Any) -> Observation:
+            clock.sleep(30)  # as each target's does while Kafka does not answer
+            return super().__call__(*args, **options)
+
+    targets = [config(target=name) for name in "abc"]
+    watched = watcher(Slow(), None, clock, *targets)
+    watched.read()
+    clock.sleep(5 + 3 * 30)
+    assert health_of(watched) is Health.OK
+    clock.sleep(600)
+    assert health_of(watched) is Health.UNKNOWN
+
+
+def test_service_is_stuck_after_ten_minutes_without_a_reading() -> None:
+    clock = Slept()
+    watched = watcher(Readings(), Serve(interval=5), clock)
+    clock.sleep(614)
+    assert not watched.is_stuck
+    clock.sleep(2)
+    assert watched.is_stuck
+    watched.read()
+    assert not watched.is_stuck
