@@ -101,7 +101,7 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock, jobs: Jo
     def api_history(name: str) -> Response:
         hours = request.args.get("hours", default=24.0, type=float)
         points = _watcher(by_name, name).history.points(clock.now() / 1e6 - hours * 3600)
-        return json_answer({"points": [point.as_object() for point in points]})
+        return json_answer({"points": [point.as_object() for point in points]}, indent=None)
 
     @app.get("/metrics")
     def metrics() -> Response:

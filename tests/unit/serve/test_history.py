@@ -103,6 +103,12 @@ def test_chart_leaves_out_what_was_unknown_and_says_what_it_shows() -> None:
     assert not lag_chart(points, "target:a", 0, 3600).known
 
 
+@pytest.mark.parametrize(("minute", "end"), [(59, "5 s"), (58, "5 s"), (57, "unknown"), (3, "unknown")])
+def test_chart_says_that_the_lag_is_not_known_any_more(minute: int, end: str) -> None:
+    chart = lag_chart([Point(minute * 60, {PRODUCER: 5.0})], PRODUCER, 0, 3600)
+    assert chart.summary == f"last 1 h: at most 5 s, at the end {end}"
+
+
 @pytest.mark.parametrize(
     "line",
     [

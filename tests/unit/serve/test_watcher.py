@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from connector.config.serve import Serve
+from connector.serve.incidents import Incidents
 from connector.serve.objects import Health, health_of
 from connector.status.collect import Observation
 from connector.status.report import End, ServiceState
@@ -36,6 +37,26 @@ def test_problem_keeps_its_begin_and_is_shown_when_it_is_over() -> None:
     assert behind.remedy.startswith("thl info --source")
     source = by_text["the source does not answer [host=mysql.example]"]
     assert (source.present, source.last, source.remedy) == (False, began, "start MySQL, or correct source.host")
+
+
+def test_problems_of_tables_servers_and_targets_are_told_apart() -> None:
+    problems = [
+        "table is not applied: shop.orders_2023 since 41",
+        "table is not applied: shop.orders_2024 since 42",
+        "table is not applied: shop.orders 1 since 43",
+        "table is not applied: shop.orders 2 since 44",
+        "the source does not answer [host=10.0.0.1 port=3306]",
+        "the source does not answer [host=10.0.0.2 port=3306]",
+        "target 1: the applier is 130 s behind (99 events)",
+        "target 2: the applier is 170 s behind (12 events)",
+    ]
+    incidents = Incidents()
+    incidents.update(problems, {}, 1)
+    assert {one.text for one in incidents.all()} == set(problems)
+    later = [problem.replace("130", "171.5").replace("since 4", "since 5") for problem in problems]
+    incidents.update(later, {}, 2)
+    assert {one.text for one in incidents.all()} == set(later)
+    assert {one.since for one in incidents.all()} == {1}
 
 
 def test_health_follows_the_reading_and_its_age() -> None:
