@@ -13,7 +13,7 @@ from connector.clock import Clock
 from connector.serve import actions, page
 from connector.serve.answers import json_answer
 from connector.serve.exposition import exposed, registry_of
-from connector.serve.guard import Guard, new_secret
+from connector.serve.guard import SESSION_SECONDS, Guard, new_secret
 from connector.serve.jobs import Jobs
 from connector.serve.objects import service_object, summary
 from connector.serve.watcher import Watcher
@@ -35,7 +35,8 @@ SESSIONS: Final = {
     "SESSION_COOKIE_NAME": "thl_serve",
     "SESSION_COOKIE_HTTPONLY": True,
     "SESSION_COOKIE_SAMESITE": "Strict",
-    "PERMANENT_SESSION_LIFETIME": 12 * 3600,
+    "PERMANENT_SESSION_LIFETIME": SESSION_SECONDS,
+    "SESSION_REFRESH_EACH_REQUEST": False,  # else a page that refreshes itself makes it endless
 }
 
 
@@ -50,6 +51,7 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock, jobs: Jo
     """
     app = Flask("connector.serve")
     app.config.update(MAX_CONTENT_LENGTH=MOST_BYTES, **SESSIONS, SECRET_KEY=new_secret())
+    app.session_interface = actions.Sessions()
     page.install(app)
     by_name = {watcher.service.name: watcher for watcher in watchers}
     registry = registry_of(watchers)
