@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from connector.clock import Clock
 from connector.serve import actions, page
-from connector.serve.answers import json_answer
+from connector.serve.answers import json_answer, numbers_answer
 from connector.serve.exposition import exposed, registry_of
 from connector.serve.guard import SESSION_SECONDS, Guard, new_secret
 from connector.serve.jobs import Jobs
@@ -103,7 +103,7 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock, jobs: Jo
     def api_history(name: str) -> Response:
         hours = request.args.get("hours", default=24.0, type=float)
         points = _watcher(by_name, name).history.points(clock.now() / 1e6 - hours * 3600)
-        return json_answer({"points": [point.as_object() for point in points]}, indent=None)
+        return numbers_answer({"points": [point.as_object() for point in points]})
 
     @app.get("/metrics")
     def metrics() -> Response:

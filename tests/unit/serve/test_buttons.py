@@ -87,6 +87,16 @@ def test_button_runs_the_command_with_the_configuration_of_its_target(tmp_path: 
     assert "deploy 7" in site.client.get("/services/shop").text
 
 
+def test_command_has_the_set_options_of_the_server_and_jobs_are_those_of_a_service(tmp_path: Path) -> None:
+    jobs = Jobs(("kafka.bootstrap=a:1", "target.id=x"), Slept(1.0), lambda *_: None, program(tmp_path))
+    job = jobs.start(service(), ButtonAction.HEARTBEAT, {}, "here")
+    until(lambda: job.ended is not None)
+    sets = "'--set', 'kafka.bootstrap=a:1', '--set', 'target.id=x'"
+    assert list(job.output) == [f"['heartbeat', '--config', 'shop.yaml', {sets}, '--', 'serve']"]
+    assert jobs.of("shop") == [job]
+    assert jobs.of("crm") == []
+
+
 def test_comparison_is_kept_with_its_verdict(tmp_path: Path) -> None:
     site = Site(tmp_path, "print('shop.t: DIFFERENT secret row'); sys.exit(9)")
     csrf = site.log_in()
@@ -130,7 +140,17 @@ def test_outputs_are_shown_to_those_alone_who_have_the_token(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "case",
-    ["no session", "no csrf", "other csrf", "other origin", "cross-site", "null origin", "bad origin", "other host"],
+    [
+        "no session",
+        "no csrf",
+        "other csrf",
+        "other origin",
+        "cross-site",
+        "same-site",
+        "null origin",
+        "bad origin",
+        "other host",
+    ],
 )
 def test_request_that_is_not_of_the_page_is_refused(case: str, tmp_path: Path) -> None:
     site = Site(tmp_path)
@@ -147,6 +167,8 @@ def test_request_that_is_not_of_the_page_is_refused(case: str, tmp_path: Path) -
             headers = {"Origin": "http://evil.example"}
         case "cross-site":
             headers = {"Sec-Fetch-Site": "cross-site"}
+        case "same-site":  # another port of this machine
+            headers = {"Sec-Fetch-Site": "same-site"}
         case "null origin":
             headers = {"Origin": "null"}
         case "bad origin":

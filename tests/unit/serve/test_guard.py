@@ -6,7 +6,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from connector.config.serve import Serve
-from connector.serve.guard import ADDRESSES, ATTEMPTS, ATTEMPTS_OF_ALL, SESSIONS, Guard
+from connector.serve.guard import ADDRESSES, ATTEMPTS, ATTEMPTS_OF_ALL, SESSIONS, Guard, equal
 from tests.support.clock import Slept
 
 TOKEN = "a token of some length"
@@ -60,3 +60,10 @@ def test_short_token_is_refused_and_an_empty_one_opens_nothing() -> None:
         Serve(token=SecretStr("short"))
     assert not Guard(Serve(), Slept()).accepts("", "10.0.0.1")
     assert not Guard(Serve(), Slept()).has_buttons
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"), [("a", "a", True), ("a", "b", False), ("", "", False), ("", "a", False), ("é", "é", True)]
+)
+def test_empty_secret_equals_nothing(one: str, other: str, same: bool) -> None:
+    assert equal(one, other) is same
