@@ -203,7 +203,8 @@ service_producer_lag_events = _fact(
 )
 service_producer_lag = _fact(
     "thl_service_producer_lag_seconds",
-    "Age of the log's last finished event while the source has transactions that the log lacks, else 0; NaN: unknown",
+    "Age of the log's last finished event while the source has transactions that the log lacks, at most the time since "
+    "a reading saw none, else 0; NaN: unknown",
 )
 service_purge = _fact(
     "thl_service_seconds_until_purge",
@@ -239,7 +240,8 @@ service_applier_lag_events = _fact(
 )
 service_applier_lag = _fact(
     "thl_service_applier_lag_seconds",
-    "Seconds since the commit on the source of the last applied event while events are missing, else 0; NaN: unknown",
+    "Seconds since the commit on the source of the last applied event while events are missing, at most the time since "
+    "a reading saw none missing, else 0; NaN: unknown",
     "target",
 )
 service_applied_latency = _fact(

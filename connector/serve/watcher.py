@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Event
 from typing import Any, Final, Protocol
@@ -17,10 +17,11 @@ from connector.kafka.log_reader import LogReader
 from connector.log.epochs.newest_load import NewestLoad
 from connector.serve.history import PRODUCER, LagHistory, target_key, time_of
 from connector.serve.incidents import Incident, Incidents, remedy_of
+from connector.serve.lag_bound import LagBound
 from connector.serve.services import ServedService
 from connector.status.catch_up import CatchUp, Estimate, Sample
 from connector.status.collect import Observation, observe
-from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState
+from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, problems_of
 
 LOG: Final = logging.getLogger("connector.serve")
 STALE: Final = 60.0  # seconds beyond three intervals and readings after which a reading no longer counts
@@ -153,6 +154,8 @@ class Watcher:
         self._read = read
         self.limits = LagLimits(settings.max_behind, settings.min_purge)
         self._estimates = {target.name: CatchUp(least=2) for target in service.targets}
+        self._producer_bound = LagBound()
+        self._bounds = {target.name: LagBound() for target in service.targets}
         self._incidents = Incidents()
         self._newest: Reading | None = None
         self._began = clock.monotonic()
@@ -202,9 +205,14 @@ class Watcher:
         targets: dict[str, TargetReading] = {}
         problems: list[str] = []
         remedies: dict[str, str] = {}
+        complete_at: float | None = None  # the log has everything that the source had then
         for target in self.service.targets:
             ends = frozenset(End) if not targets else frozenset({End.TARGET})
+            at = self._clock.monotonic()
             found = self._read(target.config, self.limits, self._clock, ends=ends, measure=False)
+            if not targets:
+                complete_at = began if found.status.producer.events_behind == 0 else None
+            found = self._bounded(target.name, found, at, complete_at)
             targets[target.name] = TargetReading(found, self._estimate(target.name, found))
             for problem in found.status.problems:
                 if problem in problems:
@@ -229,6 +237,24 @@ class Watcher:
         self._remember(reading)
         self._newest = reading
         return reading
+
+    def _bounded(self, name: str, found: Observation, at: float, complete_at: float | None) -> Observation:
+        """Bound the lags, and with them the problems, by what earlier readings have seen."""
+        status = found.status
+        producer, applier = status.producer, status.applier
+        if End.PRODUCER in status.ends:
+            bound = self._producer_bound
+            lag = bound.bounded(at, producer.maximum_stored_seqno, producer.seconds_behind, complete_at)
+            producer = replace(producer, seconds_behind=lag)
+        if found.target is not None:
+            complete_at = complete_at if applier.events_behind == 0 else None
+            lag = self._bounds[name].bounded(at, applier.applied_last_seqno, applier.seconds_behind, complete_at)
+            applier = replace(applier, seconds_behind=lag)
+        before = problems_of(status.producer, status.applier, self.limits)
+        after = problems_of(producer, applier, self.limits)
+        kept = [problem for problem in status.problems if problem not in before or problem in after]
+        problems = (*kept, *(problem for problem in after if problem not in before))
+        return replace(found, status=replace(status, producer=producer, applier=applier, problems=problems))
 
     def _estimate(self, name: str, found: Observation) -> Estimate | None:
         applier = found.status.applier

@@ -160,8 +160,8 @@ def test_history_is_that_of_the_hours_that_are_asked_for() -> None:
         watched.history.add(clock.seconds - hours * 3600, {"producer": hours}, {})
     client = application([watched], Serve(), clock).test_client()
     everything = [7, 2, 0.5]
-    for hours, expected in {"1": [0.5], "6": [2, 0.5], "inf": everything, "nan": [], "-1": [], "x": everything}.items():
-        answer = client.get(f"/api/services/shop/history?hours={hours}")
+    for asked, expected in {"1": [0.5], "6": [2, 0.5], "inf": everything, "nan": [], "-1": [], "x": everything}.items():
+        answer = client.get(f"/api/services/shop/history?hours={asked}")
         assert [point["lag"]["producer"] for point in json.loads(answer.text)["points"]] == expected
 
 

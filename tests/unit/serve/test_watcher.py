@@ -11,6 +11,7 @@ import pytest
 from connector.config.serve import Serve
 from connector.serve.incidents import Incidents
 from connector.serve.objects import Health, health_of
+from connector.serve.watcher import Reading
 from connector.status.collect import Observation
 from connector.status.report import End, ServiceState
 from tests.support.clock import Slept
@@ -169,3 +170,78 @@ def test_service_is_stuck_after_ten_minutes_without_a_reading() -> None:
     assert watched.is_stuck
     watched.read()
     assert not watched.is_stuck
+
+
+def at(source: int | None, log: int, target: int, *, lag: float) -> Observation:
+    """A reading of a source of which the log lacks some events, and the target others; both lags are a number."""
+    producer = replace(
+        PRODUCER,
+        maximum_stored_seqno=log,
+        events_behind=source,
+        seconds_behind=None if source is None else lag * bool(source),
+    )
+    missing = log - target
+    applier = replace(APPLIER, applied_last_seqno=target, events_behind=missing, seconds_behind=lag * bool(missing))
+    return observation(producer, applier)
+
+
+def lags_of(found: Reading) -> tuple[float | None, float | None]:
+    return found.producer.seconds_behind, found.targets["target"].applier.seconds_behind
+
+
+def test_first_event_after_a_quiet_night_is_no_lag_of_a_night() -> None:
+    clock, readings = Slept(), Readings(at(0, 7, 7, lag=0))
+    watched = watcher(readings, None, clock)
+    watched.read()
+    clock.sleep(5)
+    readings.now = at(1, 7, 7, lag=28_800)
+    assert lags_of(watched.read()) == (5, 0)
+    clock.sleep(5)
+    readings.now = at(0, 8, 7, lag=28_805)
+    found = watched.read()
+    assert lags_of(found) == (0, 10)
+    assert found.problems == ()
+    clock.sleep(90)
+    readings.now = at(0, 9, 7, lag=28_895)
+    found = watched.read()
+    assert lags_of(found) == (0, 100)
+    assert found.problems == ("the applier is 100 s behind (2 events)",)
+    clock.sleep(5)
+    readings.now = at(1, 9, 8, lag=30)
+    assert lags_of(watched.read()) == (5, 30)
+
+
+def test_lag_that_no_reading_bounds_stays() -> None:
+    clock, readings = Slept(), Readings(at(None, 7, 7, lag=0))  # what the source has is not known
+    watched = watcher(readings, None, clock)
+    watched.read()
+    clock.sleep(5)
+    readings.now = at(1, 7, 6, lag=28_800)
+    assert lags_of(watched.read()) == (28_800, 28_800)
+
+
+def test_target_that_was_taken_back_has_the_lag_of_its_event() -> None:
+    clock, readings = Slept(), Readings(at(0, 7, 7, lag=0))
+    watched = watcher(readings, None, clock)
+    watched.read()
+    clock.sleep(5)
+    readings.now = at(0, 7, 3, lag=7200)
+    assert lags_of(watched.read()) == (0, 7200)
+    clock.sleep(5)
+    readings.now = at(0, 7, 4, lag=7000)
+    assert lags_of(watched.read()) == (0, 7000)
+
+
+def test_lag_of_a_slow_reading_counts_from_its_beginning() -> None:
+    clock = Slept()
+
+    class Slow(Readings):
+        def __call__(self, *args: Any, **options: Any) -> Observation:
+            clock.sleep(30)
+            return super().__call__(*args, **options)
+
+    readings = Slow(at(0, 7, 7, lag=0))
+    watched = watcher(readings, None, clock)
+    watched.read()
+    readings.now = at(1, 7, 7, lag=28_800)
+    assert lags_of(watched.read())[0] == 30
