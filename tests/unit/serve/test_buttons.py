@@ -88,7 +88,12 @@ def test_button_runs_the_command_with_the_configuration_of_its_target(tmp_path: 
 
 
 def test_command_has_the_set_options_of_the_server_and_jobs_are_those_of_a_service(tmp_path: Path) -> None:
-    jobs = Jobs(("kafka.bootstrap=a:1", "target.id=x"), Slept(1.0), lambda *_: None, program(tmp_path))
+    jobs = Jobs(
+        ("kafka.bootstrap=a:1", "target.id=x"),
+        Slept(1.0),
+        lambda *_: None,
+        program(tmp_path, "assert not sys.stdin.read()"),
+    )
     job = jobs.start(service(), ButtonAction.HEARTBEAT, {}, "here")
     until(lambda: job.ended is not None)
     sets = "'--set', 'kafka.bootstrap=a:1', '--set', 'target.id=x'"

@@ -134,11 +134,26 @@ def test_damaged_line_is_left_out(line: str, tmp_path: Path) -> None:
     assert line not in file.read_text()
 
 
-def test_points_from_the_future_are_dropped(tmp_path: Path) -> None:
-    value = {"at": int(NOW) + 3600, "lag": {PRODUCER: 9.0}, "seqno": {}}
-    (tmp_path / "history").write_text(json.dumps({"kind": "point", "service": "shop", "value": value}) + "\n")
+def test_points_of_the_future_of_the_past_and_of_other_services_are_dropped(tmp_path: Path) -> None:
+    lines = [
+        {"kind": "point", "service": service, "value": Point(int(NOW + hours * 3600)).as_object()}
+        for service, hours in (("shop", 1), ("shop", -23), ("shop", -25), ("crm", -1))
+    ]
+    (tmp_path / "history").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (found,) = started(tmp_path / "history")
-    assert found.history.points() == []
+    assert [point.at for point in found.history.points()] == [NOW - 23 * 3600]
+    assert len((tmp_path / "history").read_text().splitlines()) == 1
+
+
+def test_file_is_full_with_twice_the_points_of_all_services(tmp_path: Path) -> None:
+    settings = Serve(history=tmp_path / "history", history_hours=0.1)
+    file = history_file([service(), service(config("crm"))], settings)
+    assert file is not None
+    for _ in range(2 * 2 * 6):
+        file.append("point", "shop", {})
+    assert not file.full
+    file.append("point", "shop", {})
+    assert file.full
 
 
 def test_history_goes_on_after_the_clock_went_back() -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from connector.config.model import Config
 from connector.config.serve import Serve
-from connector.serve.incidents import Incidents
+from connector.serve.incidents import MOST, Incidents
 from connector.serve.objects import Health, health_of
 from connector.serve.watcher import Reading
 from connector.status.collect import Observation
 from connector.status.report import End, ServiceState
 from tests.support.clock import Slept
-from tests.support.serving import APPLIER, PRODUCER, Readings, config, observation, troubled, watcher
+from tests.support.serving import APPLIER, POSITION, PRODUCER, Readings, config, observation, troubled, watcher
 
 
 def test_first_target_is_read_with_the_source_and_others_alone() -> None:
@@ -23,6 +27,51 @@ def test_first_target_is_read_with_the_source_and_others_alone() -> None:
     found = watcher(readings, None, None, config(target="a"), config(target="b")).read()
     assert readings.asked == [frozenset(End), frozenset({End.TARGET})]
     assert list(found.targets) == ["a", "b"]
+
+
+def test_problems_of_further_targets_have_their_names_and_those_of_the_log_come_once() -> None:
+    log = ("the brokers do not answer",)
+    readings = Readings(of_target={name: observation(problems=(*log, "it is odd")) for name in "ab"})
+    readings.of_target["b"] = observation(problems=(*log, "it is even"), remedies={"it is even": "wait"})
+    watched = watcher(readings, None, None, config(target="a"), config(target="b"))
+    found = watched.read()
+    assert found.problems == ("the brokers do not answer", "it is odd", "target b: it is even")
+    assert found.remedies["target b: it is even"] == "wait"
+
+
+@pytest.mark.parametrize(("prepared", "since"), [(0, None), (2, 30)])
+def test_oldest_prepared_transaction_is_read_if_there_is_one(
+    prepared: int, since: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Config] = []
+
+    @contextmanager
+    def reader(config: Config) -> Iterator[Any]:
+        asked.append(config)
+        pending = [SimpleNamespace(time=50), SimpleNamespace(time=30)]
+        yield SimpleNamespace(prepared=lambda: SimpleNamespace(pending=pending))
+
+    monkeypatch.setattr("connector.serve.watcher.LogReader", reader)
+    position = replace(POSITION, prepared=replace(POSITION.prepared, count=prepared))
+    watched = watcher(Readings(replace(observation(), position=position)))
+    assert watched.read().prepared_since == since
+    assert len(asked) == bool(prepared)
+
+
+def test_problem_that_comes_again_begins_again() -> None:
+    incidents = Incidents()
+    for now, problems in ((1, ["odd"]), (2, []), (3, ["odd"]), (4, ["odd"])):
+        incidents.update(problems, {}, now)
+    assert [(one.since, one.last) for one in incidents.all()] == [(3, 4)]
+
+
+def test_oldest_problems_are_forgotten_first() -> None:
+    incidents = Incidents()
+    for now in range(60):
+        incidents.update([f"problem p{now}", "it lasts"], {}, now)
+    kept = incidents.all()
+    assert [one.text for one in kept[:2]] == ["it lasts", "problem p59"]
+    assert (len(kept), kept[-1].text) == (MOST, f"problem p{60 - MOST + 1}")
 
 
 def test_problem_keeps_its_begin_and_is_shown_when_it_is_over() -> None:
