@@ -203,7 +203,7 @@ class Watcher:
         """Read the service once."""
         began = self._clock.monotonic()
         targets: dict[str, TargetReading] = {}
-        problems: list[str] = []
+        problems: dict[str, None] = {}  # in their order
         remedies: dict[str, str] = {}
         complete_at: float | None = None  # the log has everything that the source had then
         for target in self.service.targets:
@@ -218,7 +218,7 @@ class Watcher:
                 if problem in problems:
                     continue  # of the log, which each target's reading has
                 text = problem if len(targets) == 1 else f"target {target.name}: {problem}"
-                problems.append(text)
+                problems[text] = None
                 if remedy := found.remedies.get(problem) or remedy_of(problem):
                     remedies[text] = remedy
         first = targets[self.service.targets[0].name].observation
@@ -250,8 +250,10 @@ class Watcher:
             complete_at = complete_at if applier.events_behind == 0 else None
             lag = self._bounds[name].bounded(at, applier.applied_last_seqno, applier.seconds_behind, complete_at)
             applier = replace(applier, seconds_behind=lag)
-        before = problems_of(status.producer, status.applier, self.limits)
-        after = problems_of(producer, applier, self.limits)
+        if (producer, applier) == (status.producer, status.applier):
+            return found
+        before = dict.fromkeys(problems_of(status.producer, status.applier, self.limits))
+        after = dict.fromkeys(problems_of(producer, applier, self.limits))
         kept = [problem for problem in status.problems if problem not in before or problem in after]
         problems = (*kept, *(problem for problem in after if problem not in before))
         return replace(found, status=replace(status, producer=producer, applier=applier, problems=problems))
