@@ -32,7 +32,6 @@ HEADERS: Final = {
 }
 MOST_BYTES: Final = 16 << 10  # of a request
 SESSIONS: Final = {
-    "SESSION_COOKIE_NAME": "thl_serve",
     "SESSION_COOKIE_HTTPONLY": True,
     "SESSION_COOKIE_SAMESITE": "Strict",
     "PERMANENT_SESSION_LIFETIME": SESSION_SECONDS,
@@ -50,7 +49,9 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock, jobs: Jo
         jobs: runs the commands of buttons.
     """
     app = Flask("connector.serve")
-    app.config.update(MAX_CONTENT_LENGTH=MOST_BYTES, **SESSIONS, SECRET_KEY=new_secret())
+    app.config.update(
+        MAX_CONTENT_LENGTH=MOST_BYTES, **SESSIONS, SESSION_COOKIE_NAME=guard.cookie, SECRET_KEY=new_secret()
+    )
     app.session_interface = actions.Sessions()
     page.install(app)
     by_name = {watcher.service.name: watcher for watcher in watchers}

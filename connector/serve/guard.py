@@ -33,12 +33,16 @@ class Guard:
     """Decides about requests.
 
     Args:
-        settings: names and token.
+        settings: names, port and token.
         clock: the time of attempts and sessions.
+
+    Attributes:
+        cookie: the name of the session's cookie.
     """
 
     def __init__(self, settings: Serve, clock: Clock) -> None:
         self._token = settings.token.get_secret_value()
+        self.cookie = f"thl_serve_{settings.port}"  # browsers send a cookie to every port of a host
         self._names = {"localhost", settings.host.lower(), *(name.lower() for name in settings.hosts)}
         self._clock = clock
         self._wrong: dict[str, deque[float]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import sys
 from pathlib import Path
@@ -15,13 +16,14 @@ from pydantic import SecretStr
 from connector.config.serve import Serve
 from connector.errors import ConfigError
 from connector.serve.guard import ATTEMPTS
-from connector.serve.jobs import KEPT, LINES, MOST_RUNNING, ButtonAction, Jobs
+from connector.serve.jobs import KEPT, LINES, MOST_RUNNING, ButtonAction, Job, Jobs
 from connector.serve.watcher import Watcher
 from tests.support.clock import Slept
 from tests.support.producing import until
 from tests.support.serving import HOSTILE, Readings, application, config, service, watcher
 
 TOKEN = "a token of some length"
+COOKIE = "thl_serve_8090"
 ACT = "/services/shop/actions/heartbeat"
 API = "/api/services/shop/actions/heartbeat"
 ORIGIN = {"Origin": "http://localhost"}
@@ -94,12 +96,26 @@ def test_command_has_the_set_options_of_the_server_and_jobs_are_those_of_a_servi
         lambda *_: None,
         program(tmp_path, "assert not sys.stdin.read()"),
     )
-    job = jobs.start(service(), ButtonAction.HEARTBEAT, {}, "here")
+    job = started_beside_input(jobs)
     until(lambda: job.ended is not None)
     sets = "'--set', 'kafka.bootstrap=a:1', '--set', 'target.id=x'"
     assert list(job.output) == [f"['heartbeat', '--config', 'shop.yaml', {sets}, '--', 'serve']"]
     assert jobs.of("shop") == [job]
     assert jobs.of("crm") == []
+
+
+def started_beside_input(jobs: Jobs) -> Job:
+    """Start a command while there is something on the standard input of this process, which is not the command's."""
+    (read, write), before = os.pipe(), os.dup(0)
+    os.write(write, b"not for a command")
+    os.close(write)
+    os.dup2(read, 0)
+    try:
+        return jobs.start(service(), ButtonAction.HEARTBEAT, {}, "here")
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(read)
 
 
 def test_comparison_is_kept_with_its_verdict(tmp_path: Path) -> None:
@@ -136,7 +152,7 @@ def test_outputs_are_shown_to_those_alone_who_have_the_token(tmp_path: Path) -> 
     assert "row 4711" in page
     assert "<script>alert" not in page
     assert "\u202e" not in page
-    site.client.delete_cookie("thl_serve")
+    site.client.delete_cookie(COOKIE)
     page = site.client.get("/services/shop").text
     assert "row 4711" not in page
     assert csrf not in page
@@ -163,7 +179,7 @@ def test_request_that_is_not_of_the_page_is_refused(case: str, tmp_path: Path) -
     headers, fields = dict(ORIGIN), {"csrf": csrf}
     match case:
         case "no session":
-            site.client.delete_cookie("thl_serve")
+            site.client.delete_cookie(COOKIE)
         case "no csrf":
             fields = {}
         case "other csrf":
@@ -202,7 +218,7 @@ def test_wrong_tokens_are_slowed_down(tmp_path: Path, caplog: pytest.LogCaptureF
     assert site.log_in() == ""
     # Another client is not kept away by it.
     assert site.log_in(address="10.0.0.2")
-    site.client.delete_cookie("thl_serve")
+    site.client.delete_cookie(COOKIE)
     site.clock.sleep(59)
     assert site.log_in() == ""
     site.clock.sleep(2)
@@ -222,10 +238,10 @@ def test_session_ends_after_twelve_hours_though_its_page_refreshes_itself(tmp_pa
 def test_copy_of_a_cookie_is_worth_nothing_after_the_end_of_its_session(tmp_path: Path) -> None:
     site = Site(tmp_path)
     csrf = site.log_in()
-    cookie = site.client.get_cookie("thl_serve")
+    cookie = site.client.get_cookie(COOKIE)
     assert cookie is not None
     site.client.post("/services/shop/logout", data={"csrf": csrf}, headers=ORIGIN)
-    site.client.set_cookie("thl_serve", cookie.value)
+    site.client.set_cookie(COOKIE, cookie.value)
     assert site.act("heartbeat", csrf=csrf) == 403
     assert site.jobs() == []
 
@@ -234,7 +250,7 @@ def test_copy_of_a_cookie_is_worth_nothing_after_the_end_of_its_session(tmp_path
 def test_cookie_of_a_page_that_came_by_tls_goes_by_tls_alone(origin: str, secure: bool, tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.client.post("/services/shop/login", data={"token": TOKEN}, headers={"Origin": origin})
-    cookie = site.client.get_cookie("thl_serve")
+    cookie = site.client.get_cookie(COOKIE)
     assert cookie is not None
     assert cookie.secure is secure
 
