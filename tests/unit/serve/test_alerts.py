@@ -264,6 +264,8 @@ FURTHER: list[tuple[str, Series, int, int]] = [
     ("ThlRelayDiskLow", {f"thl_relay_free_bytes{{{SERVICE}}}": "4e9x20"}, 10, 1),
     ("ThlVerifyDifferent", {f"thl_service_compared_different{{{TARGET}}}": "1x10"}, 5, 1),
     ("ThlRestarts", {f"thl_service_producer_restarts{{{SERVICE}}}": "1+1x40"}, 35, 1),
+    # What is not known is ThlStateUnknown's alone.
+    ("ThlProducerDown", {f"thl_service_producer_up{{{SERVICE}}}": NAN}, 10, 0),
     ("ThlStateUnknown", {f'thl_service_producer_state{{{SERVICE},state="UNKNOWN"}}': "1x20"}, 10, 1),
     ("ThlStateUnknown", {f'thl_service_producer_state{{{SERVICE},state="OFFLINE"}}': "1x20"}, 10, 0),
 ]
