@@ -189,12 +189,12 @@ def test_what_is_no_history_is_refused_and_stays_as_it_is(kind: str, tmp_path: P
 
 def test_second_server_with_the_same_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(watcher_module.Watcher.__init__, "__defaults__", (Readings(),))
-    history = tmp_path / "history"
-    with (
-        serving(service(), settings=Serve(port=free_port(), history=history)),
-        pytest.raises(ConfigError, match="another thl serve uses it"),
-    ):
-        serve([service(config("crm"))], Serve(port=free_port(), history=history), SystemClock(), Event())
+    history, stop = tmp_path / "history", Event()
+    stop.set()
+    with serving(service(), settings=Serve(port=free_port(), history=history)):
+        with pytest.raises(ConfigError, match="another thl serve uses it"):
+            serve([service(config("crm"))], Serve(port=free_port(), history=history), SystemClock(), stop)
+        assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
 
 
 def test_full_disk_ends_neither_the_server_nor_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
