@@ -236,6 +236,8 @@ FURTHER: list[tuple[str, Series, int, int]] = [
     ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": "60x60 stale"}, HOURS + 30, 1),
     ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": f"0x{HOURS + 60}"}, HOURS + 30, 1),
     ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": f"0x{HOURS - 60}"}, HOURS - 90, 0),
+    # It has just begun.
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": f"_x{HOURS} 0x60"}, HOURS + 30, 0),
     # The button has taken over.
     (
         "ThlVerifyOld",
