@@ -342,6 +342,19 @@ def test_the_end_of_a_process_waits_for_no_comparison(tmp_path: Path) -> None:
         jobs.start(service(), ButtonAction.OFFLINE, {}, "here")
 
 
+def test_command_is_asked_to_end_with_the_server(tmp_path: Path) -> None:
+    does = (
+        "import signal, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7));"
+        " print('ready', flush=True); time.sleep(600)"
+    )
+    jobs = Jobs((), Slept(1.0), lambda *_: None, program(tmp_path, does))
+    job = jobs.start(service(), ButtonAction.VERIFY, {}, "here")
+    until(lambda: "ready" in job.output)
+    jobs.close()
+    until(lambda: job.ended is not None)
+    assert job.exit_code == 7
+
+
 def test_command_that_does_not_end_is_killed_with_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("connector.serve.jobs.LEAVE", 0.01)
     does = (
