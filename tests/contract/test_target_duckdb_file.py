@@ -8,18 +8,21 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from connector.clock import SystemClock
+from connector.clock import Clock, SystemClock
 from connector.errors import Fenced, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.heartbeat_table import COLUMNS
-from connector.targets.duckdb.file import DuckDbFile
+from connector.targets.duckdb import signal_table
+from connector.targets.duckdb.file import DuckDbFile, Session, opened_to_read
 from connector.targets.duckdb.progress import read_heartbeat, read_position
 from connector.targets.duckdb.target import DuckDbTarget
+from connector.targets.signal_table import Request
 from connector.verify.duckdb import DuckDbReader
 from connector.verify.values import ComparedColumn, ValueForm, column_of, double_form
 from tests.contract.duckdb_place import DuckDbPlace
@@ -346,3 +349,33 @@ def form(value: int | float | str | bytes) -> bytes:
     if isinstance(value, float):
         return double_form(value)
     return value if isinstance(value, bytes) else str(value).encode()
+
+
+class TestSignals:
+    def test_request_that_is_looked_for_again_opens_no_file_before_a_commit(
+        self, place: DuckDbPlace, applier: Applier, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened: list[Path] = []
+
+        @contextmanager
+        def counted(path: Path, clock: Clock, *, wait: float) -> Iterator[Session]:
+            opened.append(path)
+            with opened_to_read(path, clock, wait=wait) as session:
+                yield session
+
+        monkeypatch.setattr(signal_table, "opened_to_read", counted)
+        with place.signals() as signals, place.signals() as others:
+            for _ in range(3):
+                assert signals.request("shop") is None
+            assert len(opened) == 2  # whether there is the table, and what it has
+            others.ask_offline("shop", Request(asked_at=1, asked_by="me@here", reason="why"))
+            for _ in range(3):
+                found = signals.request("shop")
+                assert found is not None
+                assert found.reason == "why"
+            assert len(opened) == 3
+            applier.rows(net(USERS, inserts=[(1, "ann", None)]))
+            signals.went_offline("shop", 5, 6)
+            found = signals.request("shop")
+            assert found is not None
+            assert (found.offline_at, found.seqno) == (5, 6)
