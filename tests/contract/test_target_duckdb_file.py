@@ -15,21 +15,31 @@ import duckdb
 import pytest
 
 from connector.clock import Clock, SystemClock
-from connector.errors import Fenced, PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
+from connector.errors import (
+    Fenced,
+    PreflightError,
+    TargetDiffers,
+    TargetUnavailable,
+    Unsupported,
+    ValueNotRepresentable,
+)
 from connector.log.transaction.layout import TableName
 from connector.mysql.server.heartbeat_table import COLUMNS
 from connector.targets.duckdb import signal_table
+from connector.targets.duckdb.ddl import run
 from connector.targets.duckdb.file import DuckDbFile, Session, opened_to_read
 from connector.targets.duckdb.progress import read_heartbeat, read_position
 from connector.targets.duckdb.target import DuckDbTarget
+from connector.targets.operations import AlterTable, ExistingColumn
 from connector.targets.signal_table import Request
+from connector.targets.table import make_table
 from connector.verify.duckdb import DuckDbReader
 from connector.verify.values import ComparedColumn, ValueForm, column_of, double_form
 from tests.contract.duckdb_place import DuckDbPlace
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_values import VALUES
 from tests.support.clock import Slept
-from tests.support.net import layout, net
+from tests.support.net import column, layout, net
 
 REPOSITORY = Path(__file__).parents[2]
 READ = "import duckdb, sys; print(duckdb.connect(sys.argv[1], read_only=True).execute(sys.argv[2]).fetchall())"
@@ -273,6 +283,22 @@ class TestRefused:
         with pytest.raises(ValueNotRepresentable) as raised:
             applier.rows(net(table, deletes=[(7, 1)]))
         assert "source.filters.tables" in raised.value.hint
+
+    def test_conversion_that_would_lose_a_value_stops(self, place: DuckDbPlace, applier: Applier) -> None:
+        """Conditions of `narrowing` find such values first; this does not depend on them."""
+        applier.sql("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+        applier.rows(net(layout("shop.t", ["id int", "v int"], ["id"]), inserts=[(1, 1), (2, 40_000), (3, None)]))
+        before, after = (
+            make_table(TableName("shop", "t"), [column("id int"), column(f"v {kind}")], ["id"])
+            for kind in ("int", "smallint")
+        )
+        applier.target.close()
+        file = DuckDbFile(place.path, SystemClock())
+        change = AlterTable(before, after, (ExistingColumn("id"), ExistingColumn("v")))
+        with pytest.raises(Unsupported) as stopped:
+            run(file.session, change)
+        file.close()
+        assert (str(stopped.value.where["table"]), stopped.value.where["column"]) == ("shop.t", "v")
 
     @pytest.mark.parametrize(
         "sql",

@@ -27,12 +27,12 @@ class RealTable:
 
     Args:
         columns: the declared type by the column's name.
-        key: the names of the primary key's columns; None: tables may have one or not.
+        key: the names of the primary key's columns.
         computed: columns that the target computes, each with the way to make it an ordinary column.
     """
 
     columns: Mapping[str, str]
-    key: frozenset[str] | None
+    key: frozenset[str]
     computed: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -137,7 +137,7 @@ def _compare(table: Table, dictionary: Dictionary) -> None:
             f"the target computes {name}, which must be an ordinary column with the source's values"
             for name in real.computed
         ]
-        if real.key is not None and expected.key is not None and real.key != expected.key:
+        if real.key != expected.key:
             different.append(f"its primary key is ({_named(real.key)}) and must be ({_named(expected.key)})")
         what = f"table {table.name} on the target is not as the statement leaves it: {'; '.join(different)}"
     columns = ", ".join(f"{name} {kind}" for name, kind in expected.columns.items())

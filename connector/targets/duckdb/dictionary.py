@@ -44,8 +44,8 @@ class DuckDbDictionary:
             for column, kind in columns.items()
             if any(f"{form} {kind} GENERATED ALWAYS AS" in str(sql) for form in (column, quoted(column)))
         }
-        return RealTable(columns, None, computed)
+        return RealTable(columns, frozenset(), computed)
 
     def expected(self, table: Table) -> RealTable:
         """The table that `ddl` makes."""
-        return RealTable({column.name: duckdb_type(column) for column in table.stored}, None)
+        return RealTable({column.name: duckdb_type(column) for column in table.stored}, frozenset())
