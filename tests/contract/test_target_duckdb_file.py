@@ -27,7 +27,7 @@ from connector.log.transaction.layout import TableName
 from connector.mysql.server.heartbeat_table import COLUMNS
 from connector.targets.duckdb import signal_table
 from connector.targets.duckdb.ddl import run
-from connector.targets.duckdb.file import DuckDbFile, Session, opened_to_read
+from connector.targets.duckdb.file import DuckDbFile, FileSession, opened_to_read
 from connector.targets.duckdb.progress import read_heartbeat, read_position
 from connector.targets.duckdb.target import DuckDbTarget
 from connector.targets.operations import AlterTable, ExistingColumn
@@ -384,7 +384,7 @@ class TestSignals:
         opened: list[Path] = []
 
         @contextmanager
-        def counted(path: Path, clock: Clock, *, wait: float) -> Iterator[Session]:
+        def counted(path: Path, clock: Clock, *, wait: float) -> Iterator[FileSession]:
             opened.append(path)
             with opened_to_read(path, clock, wait=wait) as session:
                 yield session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connector.targets.commit_statements import SqlDialect
-from connector.targets.duckdb.file import Session
+from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.literals import literal
 
 _TABLES = """
@@ -49,7 +49,7 @@ _PROGRESS = """thl_progress AS SELECT
 FROM thl_position"""
 
 
-def create(session: Session) -> None:
+def create(session: FileSession) -> None:
     """Create the tables and views that are missing."""
     prefix = session.bookkeeping
     session.run(f"CREATE SCHEMA IF NOT EXISTS {prefix[:-1]}")
@@ -58,6 +58,6 @@ def create(session: Session) -> None:
     session.run(f"CREATE VIEW IF NOT EXISTS {prefix}{_PROGRESS}")
 
 
-def dialect(session: Session) -> SqlDialect:
+def dialect(session: FileSession) -> SqlDialect:
     """The dialect of the statements of a commit."""
     return SqlDialect(literal, session.bookkeeping, " ON CONFLICT DO NOTHING")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.duckdb.dictionary import column_names_of
-from connector.targets.duckdb.file import Session
+from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.literals import column_literal, literal
 from connector.targets.duckdb.marks import sweep
 from connector.targets.duckdb.names import NAMES, quoted, schema_name
@@ -56,7 +56,7 @@ UNION ALL SELECT DISTINCT 'constraint ' || constraint_text FROM duckdb_constrain
 """
 
 
-def run(session: Session, operation: Operation) -> None:
+def run(session: FileSession, operation: Operation) -> None:
     """Apply an operation inside the open transaction.
 
     Raises:
@@ -92,7 +92,7 @@ def run(session: Session, operation: Operation) -> None:
             pass  # no column is NOT NULL, and no index would be used
 
 
-def _refuse_foreign(session: Session, name: TableName) -> None:
+def _refuse_foreign(session: FileSession, name: TableName) -> None:
     if session.run(_FOREIGN, NAMES.table(name)):
         raise TargetDiffers(
             f"table {name} exists and the applier did not create it",
@@ -100,7 +100,7 @@ def _refuse_foreign(session: Session, name: TableName) -> None:
         )
 
 
-def _rename(session: Session, old: TableName, new: TableName) -> None:
+def _rename(session: FileSession, old: TableName, new: TableName) -> None:
     before, after = session.name(old), session.name(new)
     (from_schema, _), (to_schema, table) = NAMES.table(old), NAMES.table(new)
     if NAMES.fold(str(old)) != NAMES.fold(str(new)):
@@ -124,7 +124,7 @@ def _rename(session: Session, old: TableName, new: TableName) -> None:
     session.run(f"DROP TABLE {before}")
 
 
-def _check(session: Session, change: AlterTable) -> None:
+def _check(session: FileSession, change: AlterTable) -> None:
     """Stop if existing values are not known, or would change."""
     name = session.name(change.before.name)
     filled = bool(session.run(f"SELECT 1 FROM {name} LIMIT 1"))
@@ -140,7 +140,7 @@ def _check(session: Session, change: AlterTable) -> None:
             _refuse_unfit(session, change, origin, before[origin.name], column)
 
 
-def _refuse_unfit(session: Session, change: AlterTable, origin: ExistingColumn, old: Column, new: Column) -> None:
+def _refuse_unfit(session: FileSession, change: AlterTable, origin: ExistingColumn, old: Column, new: Column) -> None:
     """Stop if the new type would change a value."""
     name = quoted(origin.name)
     sql = f"SELECT {logged(old, name)} FROM {session.name(change.before.name)} WHERE {name} IS NOT NULL"
@@ -151,7 +151,7 @@ def _refuse_unfit(session: Session, change: AlterTable, origin: ExistingColumn, 
                 raise value_would_change(change, new, value)
 
 
-def _alter(session: Session, change: AlterTable) -> Iterator[str]:
+def _alter(session: FileSession, change: AlterTable) -> Iterator[str]:
     alter = f"ALTER TABLE {session.name(change.before.name)}"
     before = {column.name: column for column in change.before.columns}
     kept = {origin.name: index for index, origin in enumerate(change.origins) if isinstance(origin, ExistingColumn)}
@@ -184,7 +184,7 @@ def _alter(session: Session, change: AlterTable) -> Iterator[str]:
         yield f"{alter} DROP COLUMN {passing}"
 
 
-def _convert(session: Session, change: AlterTable, column: Column, value: str) -> None:
+def _convert(session: FileSession, change: AlterTable, column: Column, value: str) -> None:
     """Change the type of a column, which has its new name.
 
     DuckDB converts deleted rows, too, and their values may not fit: so the conversion makes NULL of what does not, and

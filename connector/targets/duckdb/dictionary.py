@@ -6,7 +6,7 @@ from typing import Final
 
 from connector.log.transaction.layout import TableName
 from connector.targets.ddl.by_hand import RealTable
-from connector.targets.duckdb.file import Session
+from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.names import NAMES, quoted
 from connector.targets.duckdb.types import duckdb_type
 from connector.targets.table import Table
@@ -17,7 +17,7 @@ _SQL: Final = f"SELECT sql FROM duckdb_tables() WHERE {_OF}"
 _REMADE: Final = "DuckDB cannot change {} to an ordinary column: create a new table with it and copy the rows"
 
 
-def column_names_of(session: Session, name: TableName) -> set[str]:
+def column_names_of(session: FileSession, name: TableName) -> set[str]:
     """The names of a table's columns in the file."""
     return {str(column) for column, _ in session.run(_COLUMNS, NAMES.table(name))}
 
@@ -29,7 +29,7 @@ class DuckDbDictionary:
         session: with the file.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: FileSession) -> None:
         self._session = session
 
     def real(self, name: TableName) -> RealTable | None:

@@ -38,7 +38,7 @@ _PAUSE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class FileSession:
     """A session with an open file, in autocommit until BEGIN.
 
     Args:
@@ -84,14 +84,14 @@ class DuckDbFile:
         self.path = path.resolve()
         self._clock = clock
         self._wait = wait
-        self._session: Session | None = None
+        self._session: FileSession | None = None
         self._opened_at = self._cost = 0.0
         self._lock = RLock()  # between the one thread that uses the file and the timer that closes it
         self._used = False
         self._timer: Timer | None = None
 
     @property
-    def session(self) -> Session:
+    def session(self) -> FileSession:
         """The session. Opens the file if it is closed.
 
         Raises:
@@ -104,7 +104,7 @@ class DuckDbFile:
                 connection = self._connected()
                 began = self._clock.monotonic()
                 ((catalog,),) = connection.execute("SELECT current_catalog()").fetchall()
-                self._session = Session(connection, str(catalog))
+                self._session = FileSession(connection, str(catalog))
                 self._opened_at = self._clock.monotonic()
                 self._cost += self._opened_at - began
             return self._session
@@ -179,7 +179,7 @@ class DuckDbFile:
 
 
 @contextmanager
-def opened_to_read(path: Path, clock: Clock, *, wait: float = WAIT_SECONDS) -> Iterator[Session]:
+def opened_to_read(path: Path, clock: Clock, *, wait: float = WAIT_SECONDS) -> Iterator[FileSession]:
     """Open an existing file to read it, for a short time: while others read it, no applier can write.
 
     Raises:
@@ -204,6 +204,6 @@ def opened_to_read(path: Path, clock: Clock, *, wait: float = WAIT_SECONDS) -> I
             break
     try:
         ((catalog,),) = connection.execute("SELECT current_catalog()").fetchall()
-        yield Session(connection, str(catalog))
+        yield FileSession(connection, str(catalog))
     finally:
         connection.close()

@@ -10,14 +10,14 @@ from __future__ import annotations
 from connector.ddl.syntax.type_names import FLOATS
 from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import NetChanges
-from connector.targets.duckdb.file import Session
+from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.names import quoted
 from connector.targets.duckdb.staged_rows import named, staged
 from connector.targets.names import OTHER_COLUMN
 from connector.targets.table import Table
 
 
-def delete(session: Session, table: Table, net: NetChanges) -> None:
+def delete(session: FileSession, table: Table, net: NetChanges) -> None:
     """Delete the rows of `net.deletes`.
 
     Raises:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from connector.targets.ddl.loads import refuse_deletes
-from connector.targets.duckdb.file import Session
+from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.names import NAMES, quoted
 from connector.targets.duckdb.types import duckdb_type
 from connector.targets.marks import Marks
@@ -23,13 +23,13 @@ SELECT DISTINCT trigger_name FROM duckdb_triggers() WHERE event_manipulation = '
 """
 
 
-def create_marks(session: Session, marks: str, table: Table) -> str:
+def create_marks(session: FileSession, marks: str, table: Table) -> str:
     """The statement that creates the marks for a table."""
     columns = [f"k{place} {duckdb_type(table.columns[index])}" for place, index in enumerate(table.layout.key)]
     return f"CREATE TABLE {session.bookkeeping}{quoted(marks)} ({', '.join(columns)})"
 
 
-def marks_of(session: Session, table: Table, name: str) -> Marks:
+def marks_of(session: FileSession, table: Table, name: str) -> Marks:
     """The marks of a table, with the unique indexes that it has at the moment; one on an expression is left out."""
     index = {NAMES.fold(column.name): place for place, column in enumerate(table.columns)}
     unique_keys = []
@@ -40,12 +40,12 @@ def marks_of(session: Session, table: Table, name: str) -> Marks:
     return Marks(name, table.layout.key, tuple(unique_keys), takes_upserts(session, table))
 
 
-def takes_upserts(session: Session, table: Table) -> bool:
+def takes_upserts(session: FileSession, table: Table) -> bool:
     """True if a table has no unique index: its rows can then be replaced without deletes."""
     return not _unique_keys(session, table)
 
 
-def check_deletes(session: Session, table: Table, in_place: bool = False) -> None:
+def check_deletes(session: FileSession, table: Table, in_place: bool = False) -> None:
     """Check that no trigger of others acts on deletes of a table's rows. Foreign keys of DuckDB do not act.
 
     Args:
@@ -61,19 +61,19 @@ def check_deletes(session: Session, table: Table, in_place: bool = False) -> Non
         refuse_deletes(table, [f"trigger {name}" for (name,) in found])
 
 
-def sweep(session: Session, table: Table, marks: str) -> str:
+def sweep(session: FileSession, table: Table, marks: str) -> str:
     """The statement that deletes the rows whose keys are not marked."""
     key = (f"t.{quoted(column)}" for column in table.key)
     return f"DELETE FROM {session.name(table.name)} AS t WHERE NOT {is_marked(session, marks, key)}"
 
 
-def is_marked(session: Session, marks: str, values: Iterable[str]) -> str:
+def is_marked(session: FileSession, marks: str, values: Iterable[str]) -> str:
     """The condition that a key of these values is marked."""
     same = " AND ".join(f"k.k{place} = {value}" for place, value in enumerate(values))
     return f"EXISTS (SELECT 1 FROM {session.bookkeeping}{quoted(marks)} AS k WHERE {same})"
 
 
-def _unique_keys(session: Session, table: Table) -> list[list[str]]:
+def _unique_keys(session: FileSession, table: Table) -> list[list[str]]:
     """The columns of each unique index and constraint, but the primary key's."""
     name = NAMES.table(table.name)
     indexes = [_columns(str(text)) for (text,) in session.run(_INDEXES, name)]

@@ -13,7 +13,7 @@ from connector.errors import TargetDiffers
 from connector.log.compact.net_changes import Images, NetChanges
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.ddl.loads import NOT_LOADED
-from connector.targets.duckdb.file import Session
+from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.marks import is_marked
 from connector.targets.duckdb.names import quoted
 from connector.targets.duckdb.staged_rows import StagedRows, named
@@ -29,7 +29,7 @@ _FLAG: Final = Column("present", "tinyint", unsigned=False)
 _SHOWN: Final = 5
 
 
-def moved(session: Session, net: NetChanges, marked: Marks | None) -> bool:
+def moved(session: FileSession, net: NetChanges, marked: Marks | None) -> bool:
     """Make `MOVED` of the rows that get another key; absent values are read from the table. False: there are none.
 
     Raises:
@@ -70,13 +70,12 @@ def moved_keys(net: NetChanges) -> list[tuple[Value, ...]]:
     return decoded(images.data, images.ends, width + len(net.layout.key), list(key))
 
 
-def change(session: Session, net: NetChanges, marked: Marks | None) -> None:
+def change(session: FileSession, net: NetChanges) -> None:
     """Set the columns that the log has of each changed row.
 
     Raises:
         TargetDiffers: a row is missing.
     """
-    del marked
     if net.partial is None or not len(net.partial.changed):
         return
     layout, rows = net.layout, _staged(net.layout, net.partial.changed)
@@ -95,7 +94,7 @@ def change(session: Session, net: NetChanges, marked: Marks | None) -> None:
             raise _missing(session, net, rows, "")
 
 
-def delete_holders(session: Session, net: NetChanges, unique: Sequence[int], older: str) -> None:
+def delete_holders(session: FileSession, net: NetChanges, unique: Sequence[int], older: str) -> None:
     """Delete rows that are older than the load and hold a value that a changed row gets in a unique index.
 
     Of a changed row the table has the values that the log lacks.
@@ -143,7 +142,7 @@ def _same(layout: TableLayout) -> str:
     return " AND ".join(f"t.{quoted(layout.columns[index].name)} = s.k{index}" for index in layout.key)
 
 
-def _missing(session: Session, net: NetChanges, rows: StagedRows, whole: str) -> TargetDiffers:
+def _missing(session: FileSession, net: NetChanges, rows: StagedRows, whole: str) -> TargetDiffers:
     layout = net.layout
     found = session.run(
         f"SELECT s.n FROM {rows.query('thl_partial')} AS s WHERE NOT EXISTS "

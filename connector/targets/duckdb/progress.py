@@ -8,7 +8,7 @@ from typing import Final
 from connector.clock import SystemClock
 from connector.log.transaction.layout import TableName
 from connector.targets.duckdb.errors import translated
-from connector.targets.duckdb.file import Session, opened_to_read
+from connector.targets.duckdb.file import FileSession, opened_to_read
 from connector.targets.duckdb.names import quoted
 from connector.targets.position import COLUMNS, SAME_TABLE, TargetRow, target_row
 
@@ -59,5 +59,5 @@ def read_heartbeat(path: Path, service: str, table: TableName, name: str) -> str
     return None if not rows else str(rows[0][0])
 
 
-def _has(session: Session, table: str) -> bool:
+def _has(session: FileSession, table: str) -> bool:
     return bool(session.run(_TABLES, (table,)))

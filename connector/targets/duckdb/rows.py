@@ -10,7 +10,6 @@ first, so rows can swap values of users' unique indexes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import duckdb
@@ -20,7 +19,7 @@ from connector.errors import TargetDiffers
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout
 from connector.targets.duckdb import keyless_rows, partial_rows
-from connector.targets.duckdb.file import Session
+from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.marks import is_marked
 from connector.targets.duckdb.names import names, quoted
 from connector.targets.duckdb.staged_rows import StagedRows, named, staged
@@ -31,7 +30,7 @@ NAMED: Final = 5  # of the keys that a change does not find
 _TRIGGERS: Final = "SELECT 1 FROM duckdb_triggers() LIMIT 1"
 
 
-def write_rows(session: Session, table: Table, net: NetChanges, marked: Marks | None = None) -> None:
+def write_rows(session: FileSession, table: Table, net: NetChanges, marked: Marks | None = None) -> None:
     """Apply deletes, then updates, then inserts, inside the open transaction. Inserts have all columns.
 
     Args:
@@ -52,7 +51,7 @@ def write_rows(session: Session, table: Table, net: NetChanges, marked: Marks | 
         raise TargetDiffers(f"rows of {net.layout.name} could not be written: {text}", table=net.layout.name) from error
 
 
-def _write_rows(session: Session, table: Table, net: NetChanges, marked: Marks | None) -> None:
+def _write_rows(session: FileSession, table: Table, net: NetChanges, marked: Marks | None) -> None:
     layout = net.layout
     moved = partial_rows.moved(session, net, marked)
     if not layout.key:
@@ -60,22 +59,23 @@ def _write_rows(session: Session, table: Table, net: NetChanges, marked: Marks |
             keyless_rows.delete(session, table, net)
     elif gone := _gone(net):
         _delete(session, net, gone)
-    inserts, updates = staged(layout, net.inserts), staged(layout, net.updates)
-    if layout.key and not net.again and (len(inserts) or moved):
-        _refuse_existing(session, layout, inserts, moved)
-    if marked is not None:
-        _delete_holders(session, net, marked, inserts, moved)
-    partial_rows.change(session, net, marked)
-    new = replace(inserts, values=[*updates.values, *inserts.values])
-    if net.replaces:
-        _replace(session, layout, new)
-    elif len(new):
-        with named(session, thl_new=new):
+    new = staged(layout, net.updates)
+    first = len(new)  # of the inserts
+    new.values.extend(staged(layout, net.inserts).values)
+    with named(session, **({"thl_new": new} if len(new) else {})):
+        if layout.key and not net.again and (len(new) > first or moved):
+            _refuse_existing(session, layout, new, first, moved)
+        if marked is not None:
+            _delete_holders(session, net, marked, new, moved)
+        partial_rows.change(session, net)
+        if net.replaces:
+            _replace(session, layout, new)
+        elif len(new):
             session.run(_insert(session, layout, new.query("thl_new")))
-    if moved:
-        session.run(_insert(session, layout, partial_rows.MOVED))
-    if marked is not None and marked.name:
-        _mark(session, marked, new, moved)
+        if moved:
+            session.run(_insert(session, layout, partial_rows.MOVED))
+        if marked is not None and marked.name:
+            _mark(session, marked, new, moved)
     if moved:
         session.run(f"DROP TABLE {partial_rows.MOVED}")
 
@@ -89,7 +89,7 @@ def _gone(net: NetChanges) -> StagedRows | None:
     return found if len(found) else None
 
 
-def _delete(session: Session, net: NetChanges, gone: StagedRows) -> None:
+def _delete(session: FileSession, net: NetChanges, gone: StagedRows) -> None:
     layout = net.layout
     with named(session, thl_gone=gone):
         columns = ", ".join(f"t.{quoted(layout.columns[index].name)} AS k{index}" for index in layout.key)
@@ -109,7 +109,7 @@ def _delete(session: Session, net: NetChanges, gone: StagedRows) -> None:
             raise miscounted(layout, count, len(gone), done, missing)
 
 
-def _missing(session: Session, gone: StagedRows, found: pa.Table) -> list[str]:
+def _missing(session: FileSession, gone: StagedRows, found: pa.Table) -> list[str]:
     """Some of the keys that were to be deleted and are not among those that were."""
     session.connection.register("thl_found", found)
     same = " AND ".join(f"s.c{index} = f.k{index}" for index in gone.layout.key)
@@ -120,28 +120,21 @@ def _missing(session: Session, gone: StagedRows, found: pa.Table) -> list[str]:
     return [gone.key(int(str(row))) for (row,) in rows]
 
 
-def _refuse_existing(session: Session, layout: TableLayout, inserts: StagedRows, moved: bool) -> None:
-    keys = StagedRows(
-        layout,
-        tuple(layout.columns[index] for index in layout.key),
-        tuple(f"c{index}" for index in layout.key),
-        [tuple(row[index] for index in layout.key) for row in inserts.values],
-    )
-    with named(session, thl_keys=keys):
-        source = keys.query("thl_keys")
-        if moved:
-            columns = ", ".join(f"c{index}" for index in layout.key)
-            source = f"(SELECT {columns}, n FROM {source} UNION ALL SELECT {columns}, -1 FROM {partial_rows.MOVED})"
-        sql = f"FROM {source} AS s JOIN {session.name(layout.name)} AS t ON {same_key(layout)}"
-        found = session.run(f"SELECT s.n {sql} ORDER BY s.n DESC LIMIT {NAMED}")
-        if found:
-            ((number,),) = session.run(f"SELECT count(*) {sql}")
-            shown = [keys.key(int(str(row))) for (row,) in found if int(str(row)) >= 0]
-            what = f"{number} rows to insert into {layout.name} exist"
-            raise TargetDiffers(what, table=layout.name, rows="; ".join(shown) or None)
+def _refuse_existing(session: FileSession, layout: TableLayout, new: StagedRows, first: int, moved: bool) -> None:
+    columns = ", ".join(f"c{index}" for index in layout.key)
+    sources = [f"SELECT {columns}, n FROM {new.query('thl_new')} WHERE n >= {first}"] if len(new) > first else []
+    sources += [f"SELECT {columns}, -1 AS n FROM {partial_rows.MOVED}"] if moved else []
+    source = f"({' UNION ALL '.join(sources)})"
+    sql = f"FROM {source} AS s JOIN {session.name(layout.name)} AS t ON {same_key(layout)}"
+    found = session.run(f"SELECT s.n {sql} ORDER BY s.n DESC LIMIT {NAMED}")
+    if found:
+        ((number,),) = session.run(f"SELECT count(*) {sql}")
+        shown = [new.key(int(str(row))) for (row,) in found if int(str(row)) >= 0]
+        what = f"{number} rows to insert into {layout.name} exist"
+        raise TargetDiffers(what, table=layout.name, rows="; ".join(shown) or None)
 
 
-def _delete_holders(session: Session, net: NetChanges, marked: Marks, inserts: StagedRows, moved: bool) -> None:
+def _delete_holders(session: FileSession, net: NetChanges, marked: Marks, new: StagedRows, moved: bool) -> None:
     """Delete rows that are older than the load and hold a value that a new row has in a unique index.
 
     The source has no such row: it is read later, or has gone.
@@ -153,48 +146,41 @@ def _delete_holders(session: Session, net: NetChanges, marked: Marks, inserts: S
         older = f"NOT {is_marked(session, marked.name, keys)}"
     for unique in marked.unique_keys:
         same = " AND ".join(f"t.{quoted(layout.columns[index].name)} = s.c{index}" for index in unique)
-        if len(inserts):
-            with named(session, thl_new=inserts):
-                source = inserts.query("thl_new")
-                session.run(f"DELETE FROM {name} AS t USING {source} AS s WHERE {same} AND {older}")
+        if len(new):
+            source = new.query("thl_new")
+            session.run(f"DELETE FROM {name} AS t USING {source} AS s WHERE {same} AND {older}")
         if moved:
             session.run(f"DELETE FROM {name} AS t USING {partial_rows.MOVED} AS s WHERE {same} AND {older}")
         partial_rows.delete_holders(session, net, unique, older)
 
 
-def _replace(session: Session, layout: TableLayout, new: StagedRows) -> None:
+def _replace(session: FileSession, layout: TableLayout, new: StagedRows) -> None:
     """Insert rows, or change those that exist where they are: deletes may have effects of others."""
     if not len(new):
         return
     name = session.name(layout.name)
     others = [index for index in range(len(layout.columns)) if index not in layout.key]
-    with named(session, thl_new=new):
-        source = new.query("thl_new")
-        missing = f"NOT EXISTS (SELECT 1 FROM {name} AS t WHERE {same_key(layout)})"
-        rows = f"(SELECT * FROM {source} AS s WHERE {missing})"
-        if others:
-            # The rows that are inserted are then changed once more, to what they are.
-            session.run(_insert(session, layout, rows))
-            assignments = ", ".join(f"{quoted(layout.columns[index].name)} = s.c{index}" for index in others)
-            count = session.count(f"UPDATE {name} AS t SET {assignments} FROM {source} AS s WHERE {same_key(layout)}")
-            if count != len(new):
-                raise miscounted(layout, count, len(new), "replaced", [])
-        else:
-            session.run(_insert(session, layout, rows))
+    source = new.query("thl_new")
+    missing = f"NOT EXISTS (SELECT 1 FROM {name} AS t WHERE {same_key(layout)})"
+    session.run(_insert(session, layout, f"(SELECT * FROM {source} AS s WHERE {missing})"))
+    if others:  # the rows that were inserted are changed once more, to what they are
+        assignments = ", ".join(f"{quoted(layout.columns[index].name)} = s.c{index}" for index in others)
+        count = session.count(f"UPDATE {name} AS t SET {assignments} FROM {source} AS s WHERE {same_key(layout)}")
+        if count != len(new):
+            raise miscounted(layout, count, len(new), "replaced", [])
 
 
-def _mark(session: Session, marked: Marks, new: StagedRows, moved: bool) -> None:
+def _mark(session: FileSession, marked: Marks, new: StagedRows, moved: bool) -> None:
     columns = [f"c{index}" for index in marked.key]
     into = f"INSERT INTO {session.bookkeeping}{quoted(marked.name)} SELECT {', '.join(columns)} FROM"
     where = f"WHERE NOT {is_marked(session, marked.name, (f's.{column}' for column in columns))}"
     if len(new):
-        with named(session, thl_new=new):
-            session.run(f"{into} {new.query('thl_new')} AS s {where}")
+        session.run(f"{into} {new.query('thl_new')} AS s {where}")
     if moved:
         session.run(f"{into} {partial_rows.MOVED} AS s {where}")
 
 
-def _insert(session: Session, layout: TableLayout, source: str) -> str:
+def _insert(session: FileSession, layout: TableLayout, source: str) -> str:
     columns = [column.name for column in layout.columns]
     values = ", ".join(f"c{index}" for index in range(len(columns)))
     return f"INSERT INTO {session.name(layout.name)} ({names(columns)}) SELECT {values} FROM {source}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from connector.clock import Clock, SystemClock
 from connector.errors import TargetUnavailable
 from connector.targets.duckdb.errors import translated
-from connector.targets.duckdb.file import WAIT_SECONDS, DuckDbFile, Session, opened_to_read
+from connector.targets.duckdb.file import WAIT_SECONDS, DuckDbFile, FileSession, opened_to_read
 from connector.targets.operations import Value
 
 Rows = list[tuple[object, ...]]
@@ -62,7 +62,7 @@ class DuckDbSession:
         self._file.close()
 
     @contextmanager
-    def _opened(self, *, query: bool) -> Iterator[Session]:
+    def _opened(self, *, query: bool) -> Iterator[FileSession]:
         if query:  # as others can at the same time
             with opened_to_read(self._file.path, self._clock, wait=self._wait) as session:
                 yield session

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from types import NoneType
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from connector.errors import ValueNotRepresentable
 from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.duckdb.errors import connector_error
-from connector.targets.duckdb.file import Session
+from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.literals import bits
 from connector.targets.duckdb.types import Form, duckdb_type, form_of, typed
 from connector.targets.operations import Value
@@ -94,9 +95,8 @@ class StagedRows:
             ValueNotRepresentable: a value is of another kind than its column.
         """
         found: dict[str, pa.Array[Any]] = {}
-        columns: Sequence[Sequence[Value]] = list(zip(*self.values, strict=True)) or [()] * len(self.columns)
-        for index, (column, name, values) in enumerate(zip(self.columns, self.names, columns, strict=True)):
-            found[name] = self._array(index, column, values)
+        for index, (column, name) in enumerate(zip(self.columns, self.names, strict=True)):
+            found[name] = self._array(index, column, list(map(itemgetter(index), self.values)))
         found["n"] = pa.array(range(len(self.values)), pa.int64())
         return pa.table(found)
 
@@ -158,7 +158,7 @@ def staged(layout: TableLayout, images: Images, selected: Sequence[int] | None =
 
 
 @contextmanager
-def named(session: Session, **rows: StagedRows) -> Iterator[None]:
+def named(session: FileSession, **rows: StagedRows) -> Iterator[None]:
     """Give rows names in SQL, within the context; name the value if DuckDB refuses one.
 
     Raises:

@@ -40,7 +40,7 @@ from connector.targets.duckdb.bookkeeping import create, dialect
 from connector.targets.duckdb.ddl import run
 from connector.targets.duckdb.dictionary import DuckDbDictionary, column_names_of
 from connector.targets.duckdb.errors import connector_error, translated
-from connector.targets.duckdb.file import WAIT_SECONDS, DuckDbFile, Session
+from connector.targets.duckdb.file import WAIT_SECONDS, DuckDbFile, FileSession
 from connector.targets.duckdb.literals import column_literal
 from connector.targets.duckdb.marks import check_deletes, create_marks, marks_of
 from connector.targets.duckdb.names import NAMES, quoted
@@ -293,7 +293,7 @@ class DuckDbTarget:
             (service, uuid4().hex),
         )
 
-    def _check_schema_version(self, session: Session, service: str) -> None:
+    def _check_schema_version(self, session: FileSession, service: str) -> None:
         """Refuse a position of a newer version; end the transaction then."""
         position = f"{session.bookkeeping}thl_position"
         columns = "SELECT column_name FROM duckdb_columns() WHERE database_name = current_catalog()"
@@ -326,7 +326,7 @@ class DuckDbTarget:
             session.run(f"{update} AND table_name = ?", (to_json(table), self._service, *table.name))
         return found.target_schema
 
-    def _begin(self) -> Session:
+    def _begin(self) -> FileSession:
         """Open the transaction unless it is open, and check that no newer applier has claimed the file.
 
         The token is written: so no other session of this process can commit a claim until this transaction ends.
@@ -359,14 +359,14 @@ class DuckDbTarget:
             self._file.session.run("ROLLBACK")
             self._in_transaction = False
 
-    def _statements(self, session: Session) -> CommitStatements:
+    def _statements(self, session: FileSession) -> CommitStatements:
         return CommitStatements(dialect(session), self._service, self.token, self._clock.now())
 
-    def _write(self, session: Session, statements: Iterable[CommitStatement]) -> None:
+    def _write(self, session: FileSession, statements: Iterable[CommitStatement]) -> None:
         for statement in statements:
             session.run(statement.sql)
 
-    def _write_marks(self, session: Session) -> None:
+    def _write_marks(self, session: FileSession) -> None:
         """Drop the tables of marks that no load needs any more, and create those that one needs."""
         old, new = self._schema.changed_marks()
         for name in old:
