@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
+from time import sleep
 
 import duckdb
 import pytest
@@ -39,12 +41,12 @@ from tests.contract.duckdb_place import DuckDbPlace
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_values import VALUES
 from tests.support.clock import Slept
+from tests.support.duckdb_applier import ROWS
 from tests.support.net import column, layout, net
 
 REPOSITORY = Path(__file__).parents[2]
 READ = "import duckdb, sys; print(duckdb.connect(sys.argv[1], read_only=True).execute(sys.argv[2]).fetchall())"
 HOLD = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('open', flush=True); sys.stdin.read()"
-KILLED = ("target.after_claim", "target.mid_stage", "target.before_commit", "target.after_commit")
 
 
 @pytest.fixture
@@ -187,17 +189,54 @@ class TestOneProcess:
         assert "target.url" in refused.value.hint
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What the history leaves without a kill."""
+    place = DuckDbPlace(tmp_path_factory.mktemp("whole") / "target.duckdb")
+    assert apply(place.path) == 0
+    return state(place)
+
+
 class TestCrash:
-    @pytest.mark.parametrize("point", KILLED)
-    def test_history_of_an_applier_killed_again_and_again_is_applied_once(self, tmp_path: Path, point: str) -> None:
-        whole, cut = (DuckDbPlace(tmp_path / name) for name in ("whole.duckdb", "cut.duckdb"))
-        assert apply(whole.path) == 0
+    @pytest.mark.parametrize(
+        "point",
+        [
+            "target.after_claim",
+            pytest.param("target.mid_stage", marks=pytest.mark.long),
+            "target.before_commit",
+            "target.after_commit",
+        ],
+    )
+    def test_history_of_an_applier_killed_again_and_again_is_applied_once(
+        self, place: DuckDbPlace, whole: dict[str, object], point: str
+    ) -> None:
         passages = (1,) if point == "target.after_claim" else (1, 2, 3)
         for passage in passages:
-            assert apply(cut.path, THL_CRASH_POINT=f"{point}:{passage}") == -signal.SIGKILL
-        assert apply(cut.path) == 0
-        assert state(cut) == state(whole)
-        assert len(cut.applied()) > 10
+            assert apply(place.path, THL_CRASH_POINT=f"{point}:{passage}") == -signal.SIGKILL
+        assert apply(place.path) == 0
+        assert state(place) == whole
+        assert len(place.applied()) > 10
+
+    @pytest.mark.long
+    def test_applier_killed_at_any_time_leaves_whole_commits(self, place: DuckDbPlace) -> None:
+        random = Random(1)
+        command = [sys.executable, "-m", "tests.support.duckdb_applier", str(place.path), "forever"]
+        reached = -1
+        for _ in range(12):
+            with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as applying:
+                assert applying.stdout is not None
+                told = int(applying.stdout.readline())
+                assert told > reached
+                sleep(random.random() / 2)
+                applying.kill()
+                told = max([told, *map(int, applying.stdout.read().split())])
+            ((reached,),) = place.query("SELECT seqno FROM thl.thl_position")
+            assert reached in (told, told + 1)  # the last one may be committed and not told
+            for table in ("one", "two"):
+                counts = f"SELECT count(*), count(DISTINCT id), count(*) FILTER (v = '{reached}') FROM shop.{table}"
+                own = ROWS * min(reached, 2)
+                assert place.query(counts) == [(ROWS * reached, ROWS * reached, own)]
+        assert reached > 12
 
     @pytest.mark.parametrize("point", ["target.before_commit", "target.after_commit"])
     def test_commit_is_whole_or_absent_after_a_kill(self, tmp_path: Path, point: str) -> None:
