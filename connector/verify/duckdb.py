@@ -20,7 +20,7 @@ from connector.verify.values import ComparedColumn, Form, Row, ValueForm, double
 
 ROWS_AT_ONCE: Final = 2000
 WAIT_SECONDS: Final = 30.0
-_PAUSE: Final = 0.05
+_PAUSE: Final = 0.01
 
 _COLUMNS: Final = """
 SELECT column_name, data_type FROM duckdb_columns()

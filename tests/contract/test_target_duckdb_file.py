@@ -35,6 +35,7 @@ from connector.targets.duckdb.target import DuckDbTarget
 from connector.targets.operations import AlterTable, ExistingColumn
 from connector.targets.signal_table import Request
 from connector.targets.table import make_table
+from connector.verify import duckdb as reading
 from connector.verify.duckdb import DuckDbReader
 from connector.verify.values import ComparedColumn, ValueForm, column_of, double_form
 from tests.contract.duckdb_place import DuckDbPlace
@@ -90,7 +91,10 @@ def state(place: DuckDbPlace) -> dict[str, object]:
 
 
 class TestOneProcess:
-    def test_file_that_another_process_has_open_is_refused_with_the_process(self, place: DuckDbPlace) -> None:
+    def test_file_that_another_process_has_open_is_refused_with_the_process(
+        self, place: DuckDbPlace, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading, "WAIT_SECONDS", 0.1)
         Applier(place.open()).target.close()
         command = [sys.executable, "-c", HOLD, place.path]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
@@ -98,7 +102,7 @@ class TestOneProcess:
             other.stdout.readline()
             with pytest.raises(TargetUnavailable) as refused:
                 place.open()
-            with pytest.raises(TargetUnavailable), DuckDbReader(place.path, Slept()).view("shop"):
+            with pytest.raises(TargetUnavailable), DuckDbReader(place.path).view("shop"):
                 pass
             other.communicate()
         assert refused.value.where["pid"] == str(other.pid)
@@ -130,6 +134,19 @@ class TestOneProcess:
         clock.sleep(20)
         file.lend()
         assert read_elsewhere(file.path, "FROM t") == "[]"
+        file.close()
+
+    def test_lent_file_stays_closed_for_a_moment(self, tmp_path: Path) -> None:
+        """Or no other process would find the moment between two commits of a busy applier."""
+        clock = Slept(seconds=100)
+        file = DuckDbFile(tmp_path / "a.duckdb", clock)
+        for _ in range(3):
+            file.session.run("CREATE TABLE IF NOT EXISTS t (a INTEGER)")
+            file.lend()
+        assert clock.seconds == pytest.approx(100.06)
+        clock.sleep(5)
+        file.session.run("FROM t")
+        assert clock.seconds == pytest.approx(105.06)
         file.close()
 
     def test_unused_file_is_closed_without_another_commit(self, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """A DuckDB file: opened when it is needed, and lent to other processes between commits.
 
 DuckDB locks a file for the process that writes it; meanwhile no other process can even read it. So the applier closes
-the file after a commit, as often as that costs it a twentieth of its time at most, and opens it for the next one.
-Others come in by trying again; while they have it open, the applier waits.
+the file after a commit, as often as that costs it a twentieth of its time at most, stays out for a moment, and opens it
+for the next one. Others come in by trying again; while they have it open, the applier waits.
 
 The lock is one of POSIX: it is gone as soon as this process opens the file by other means and closes that. So nothing
 here does; sessions of one process share DuckDB's one instance of the file, which it finds by the resolved path.
@@ -34,7 +34,8 @@ SHARE: Final = 20
 """The file stays open this many times as long as it takes to close and open it."""
 
 _PRIVATE: Final = Lock()  # a umask is the process's
-_PAUSE: Final = 0.05
+_PAUSE: Final = 0.01  # seconds between two attempts to open it
+_GRACE: Final = 0.03  # seconds that a lent file stays closed: enough for two attempts of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class DuckDbFile:
         self._opened_at = self._cost = 0.0
         self._lock = RLock()  # between the one thread that uses the file and the timer that closes it
         self._used = False
+        self._lent_until = 0.0
         self._timer: Timer | None = None
 
     @property
@@ -101,6 +103,8 @@ class DuckDbFile:
         with self._lock:
             self._used = True
             if self._session is None:
+                if (grace := self._lent_until - self._clock.monotonic()) > 0:
+                    self._clock.sleep(grace)
                 connection = self._connected()
                 began = self._clock.monotonic()
                 ((catalog,),) = connection.execute("SELECT current_catalog()").fetchall()
@@ -129,6 +133,7 @@ class DuckDbFile:
             remaining = self._opened_at + SHARE * self._cost - self._clock.monotonic()
             if remaining <= 0:
                 self._close()
+                self._lent_until = self._clock.monotonic() + _GRACE
             elif self._timer is None:
                 self._timer = Timer(remaining, self._close_unused)
                 self._timer.daemon = True
