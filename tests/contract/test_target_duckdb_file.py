@@ -293,6 +293,26 @@ class TestRefused:
         applier.target.close()
         assert place.query("FROM shop.t") == []
 
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [
+            ("v bigint unsigned", -1),
+            ("v bigint unsigned", str(1 << 64)),
+            ("v int", 1 << 31),
+            ("v tinyint unsigned", -1),
+            ("v decimal(5,2)", "1000.00"),
+            ("v json", "nonsense"),
+        ],
+    )
+    def test_values_that_the_type_lacks_stop(self, applier: Applier, column: str, value: int | str) -> None:
+        applier.sql(f"CREATE TABLE t (id INT PRIMARY KEY, {column})")
+        table = layout("shop.t", ["id int", column], ["id"])
+        good = "1.00" if isinstance(value, str) and "unsigned" not in column else 1
+        with pytest.raises(ValueNotRepresentable) as stopped:
+            applier.rows(net(table, inserts=[(1, good), (2, value), (3, None)]))
+        where = stopped.value.where
+        assert (str(where["table"]), where["column"], where["row"]) == ("shop.t", "v", "id=2")
+
     def test_bytes_in_a_text_column_stop(self, place: DuckDbPlace, applier: Applier) -> None:
         with pytest.raises(ValueNotRepresentable) as stopped:
             applier.rows(net(USERS, inserts=[(1, "text", None), (2, b"\xff", None), (3, b"bytes", None)]))

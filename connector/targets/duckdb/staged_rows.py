@@ -118,7 +118,11 @@ class StagedRows:
                     raise self._unfit(row, index, f"DuckDB's {duckdb_type(column)} lacks", None)
         if form is Form.BITS:
             values = [bits(column, value) if isinstance(value, bytes) else value for value in values]
-        return pa.array(values, kind)
+        try:
+            return pa.array(values, kind)
+        except OverflowError as error:  # of whole numbers
+            row = next(row for row, value in enumerate(values) if isinstance(value, int) and not 0 <= value < 1 << 64)
+            raise self._unfit(row, index, f"DuckDB's {duckdb_type(column)} lacks", None) from error
 
     def _unfit(self, row: int, index: int, what: str, error: duckdb.Error | None) -> ValueNotRepresentable:
         column, value = self.columns[index], self.values[row][index]
