@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from threading import Thread
 from time import sleep
 
 import duckdb
@@ -143,10 +144,10 @@ class TestOneProcess:
         for _ in range(3):
             file.session.run("CREATE TABLE IF NOT EXISTS t (a INTEGER)")
             file.lend()
-        assert clock.seconds == pytest.approx(100.06)
+        assert clock.seconds == pytest.approx(100.1)
         clock.sleep(5)
         file.session.run("FROM t")
-        assert clock.seconds == pytest.approx(105.06)
+        assert clock.seconds == pytest.approx(105.1)
         file.close()
 
     def test_unused_file_is_closed_without_another_commit(self, tmp_path: Path) -> None:
@@ -402,6 +403,24 @@ class TestReaders:
         assert (row.seqno, row.consistent, row.because, row.applier) == (1, False, ("load",), None)
         assert read_position(place.path, "other") is None
         assert read_position(place.path.with_name("missing"), "shop") is None
+
+    def test_position_is_read_while_an_applier_of_another_process_commits_all_the_time(
+        self, place: DuckDbPlace
+    ) -> None:
+        command = [sys.executable, "-m", "tests.support.duckdb_applier", str(place.path), "forever"]
+        with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as applying:
+            assert applying.stdout is not None
+            applying.stdout.readline()
+            Thread(target=applying.stdout.read, daemon=True).start()
+            found = []
+            for _ in range(2):
+                row = read_position(place.path, "shop")
+                assert row is not None
+                found.append(row.seqno)
+            assert applying.poll() is None
+            applying.kill()
+        assert found == sorted(found)
+        assert found[-1] > 0
 
     def test_heartbeat_is_read(self, place: DuckDbPlace, applier: Applier) -> None:
         applier.sql(f"CREATE TABLE IF NOT EXISTS `shop`.`Beat` ({COLUMNS})")

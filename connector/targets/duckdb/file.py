@@ -35,7 +35,7 @@ SHARE: Final = 20
 
 _PRIVATE: Final = Lock()  # a umask is the process's
 _PAUSE: Final = 0.01  # seconds between two attempts to open it
-_GRACE: Final = 0.03  # seconds that a lent file stays closed: enough for two attempts of others
+_GRACE: Final = 0.05  # seconds that a lent file stays closed: enough for two attempts of others
 
 
 @dataclass(frozen=True, slots=True)

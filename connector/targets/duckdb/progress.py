@@ -12,7 +12,7 @@ from connector.targets.duckdb.file import FileSession, opened_to_read
 from connector.targets.duckdb.names import quoted
 from connector.targets.position import COLUMNS, SAME_TABLE, TargetRow, target_row
 
-WAIT_SECONDS: Final = 10.0
+WAIT_SECONDS: Final = 30.0
 
 # The same reasons as in `thl_inconsistent_because` of other targets. DuckDB has one writer.
 _CAUSES: Final = """
