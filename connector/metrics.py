@@ -225,7 +225,7 @@ service_semi_sync = _fact(
 service_applier_up = _fact(
     "thl_service_applier_up",
     "1 while an applier has a session with the target, 0 while none has or nothing was applied; NaN: unknown, as for "
-    "SQLite",
+    "SQLite and DuckDB",
     "target",
 )
 service_applier_state = _fact(
