@@ -42,7 +42,9 @@ def test_without_loads_a_log_is_written_from_now_on(bench: Bench) -> None:
             bench.sql(f"ALTER TABLE {bench.service}.t ADD COLUMN w INT")
             until(lambda: last_seqno(bench) >= 2)
             assert running.stop() == 0
-    assert any(change.get("sql", "").startswith("ALTER") for one in fragments(bench.config) for change in one["changes"])
+    assert any(
+        change.get("sql", "").startswith("ALTER") for one in fragments(bench.config) for change in one["changes"]
+    )
 
 
 def test_with_loads_tables_are_loaded_first_and_again_and_status_and_check_are_content(
