@@ -38,7 +38,7 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
 
 
 def check(options: Options) -> str:
-    """Check that the database is in UTF-8, and that the user may create schemas in it or an administrator has made `thl`."""
+    """Check that the database is in UTF-8, and that the user may create schemas in it, or tables in a schema `thl`."""
     url = options.url.get_secret_value()
     try:
         session = PostgresSession(url, CHECK_PATIENCE)
