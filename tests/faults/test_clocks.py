@@ -23,7 +23,7 @@ from tests.support.producing import Bench, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
 from tests.support.spark import session
 
-pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(1200)]
 
 HOUR = 3600
 

@@ -26,7 +26,7 @@ from tests.support.proxy import Cut, Proxy, Way
 from tests.support.servers.environment import SqlServer
 from tests.support.spark import session
 
-pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.faults, pytest.mark.long, pytest.mark.timeout(1200)]
 
 ROWS = 6000
 MIDDLE = 300_000  # bytes of a transaction of so many rows, which are more than 600,000

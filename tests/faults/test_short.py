@@ -12,7 +12,7 @@ import pytest
 from tests.faults import killing
 from tests.faults.rig import rig
 
-pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(1200)]
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from tests.support.producing import SMALL, Bench, check, fragments, last_seqno, 
 from tests.support.proxy import Cut, Proxy, Way
 from tests.support.servers.environment import Broker, SqlServer
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 ROWS = 8000
 MIDDLE = 500_000  # bytes of a transaction of so many rows, which are more than 800,000

@@ -36,6 +36,7 @@ from connector.serve.watcher import Watcher
 from connector.status.collect import Observation
 from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, Status, problems_of
 from connector.targets.position import TargetRow
+from tests.support.producing import until
 
 HOSTILE = "<script>alert(1)</script>\u202e\n\"'&{{7*7}}"
 """A table's name that would run in a browser, turn a line round, end a line, or be taken for a template."""
@@ -202,15 +203,24 @@ def ask(port: int, path: str, *, host: str | None = None, data: bytes | None = N
         return Answer(error.code, error.read().decode(), dict(error.headers))
 
 
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 @contextmanager
 def serving(*services: ServedService, settings: Serve) -> Iterator[int]:
-    """Run the server, in a thread, while in the context; yields its port."""
+    """Run the server, in a thread, while in the context; yields its port, at which it listens."""
     from connector.serve.server import serve
 
     stop = Event()
     thread = Thread(target=serve, args=(services, settings, SystemClock(), stop))
     thread.start()
     try:
+        until(lambda: listens(settings.port))
         yield settings.port
     finally:
         stop.set()

@@ -27,10 +27,13 @@ Row = dict[str, Any]
 CONNECT_TIMEOUT = 10  # seconds; also the limit for each answer until the session is open
 THE_SOURCE = "the source"
 LOCK_WAIT = 5  # seconds for a lock on a table's definition, if commits on the source wait for this producer
-# The last two may be set for all sessions of the server, and would leave rows out, or refuse to read large tables.
+# From sql_select_limit on, each may be set for all sessions of the server, and would leave rows out, refuse to read
+# large tables, or end what takes long. MySQL has the first time limit since 5.7.8, MariaDB the other; each skips the
+# other's.
 INIT: Final = (
     "SET SESSION time_zone = '+00:00', sql_mode = '', sql_quote_show_create = 1,"
     " sql_select_limit = 18446744073709551615, sql_big_selects = 1"
+    " /*!50708 , max_execution_time = 0 */ /*M!100101 , max_statement_time = 0 */"
 )
 # A dead server is noticed after a minute; the time of an answer is not limited.
 KEEPALIVE = {

@@ -26,7 +26,6 @@ OF_THE_SERVER: Final = frozenset({"system user", "event_scheduler"})
 LOCK_WAIT_TIMEOUT: Final = 1205
 UNKNOWN_SYSTEM_VARIABLE: Final = 1193
 MAY_NOT_SEE: Final = frozenset({1227, 1401})  # XA RECOVER without XA_RECOVER_ADMIN
-LIMITS_SINCE: Final = (5, 7, 8)  # max_execution_time
 VERSION_DEPENDENT: Final = (
     # The binary log has generated invisible primary keys (8.0.30); the dictionary may hide them.
     "show_gipk_in_create_table_and_information_schema = ON",
@@ -63,13 +62,10 @@ class SnapshotPoint:
 
 
 def prepare_session(connection: Connection, source: Source) -> None:
-    """Prepares a session for a long load: no time limits, all columns visible."""
-    unlimited = ", max_statement_time = 0" if is_mariadb(connection) else ", max_execution_time = 0"
-    if release(connection) < LIMITS_SINCE:
-        unlimited = ""
+    """Prepares a session for a long load: it may be silent for long, and sees all columns."""
     query(
         connection,
-        f"SET SESSION lock_wait_timeout = %s, net_write_timeout = %s, wait_timeout = 31536000{unlimited}",
+        "SET SESSION lock_wait_timeout = %s, net_write_timeout = %s, wait_timeout = 31536000",
         (DEFINITION_SECONDS, source.net_write_timeout),
     )
     for setting in VERSION_DEPENDENT:

@@ -110,6 +110,19 @@ class SourceTable:
         return tuple(f"{one.name} {one.base} {one.charset} {one.collation}" for one in self.divided_by)
 
     @property
+    def of_keys(self) -> SourceTable:
+        """The same table with the columns of its key alone."""
+        kept = sorted(self.layout.key)
+        key = tuple(kept.index(index) for index in self.layout.key)
+        return replace(
+            self,
+            layout=TableLayout(self.layout.name, tuple(self.layout.columns[index] for index in kept), key),
+            select=tuple(self.select[index] for index in kept),
+            kinds="".join(self.kinds[index] for index in kept),
+            texts=tuple(self.texts[index] for index in kept),
+        )
+
+    @property
     def source(self) -> str:
         """The table's name in SQL."""
         return f"{quoted(self.layout.name.schema)}.{quoted(self.layout.name.table)}"

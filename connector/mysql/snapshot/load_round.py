@@ -43,7 +43,7 @@ from connector.mysql.server.source_facts import read_facts
 from connector.mysql.server.source_state import end_position, gtid_executed
 from connector.mysql.snapshot.division import Division, rows_of_a_chunk
 from connector.mysql.snapshot.handover import Closed, Handover
-from connector.mysql.snapshot.information_schema import read_schemas, read_tables
+from connector.mysql.snapshot.information_schema import SourceTable, read_schemas, read_tables
 from connector.mysql.snapshot.key_ranges import Bound, KeyRange, Keys
 from connector.mysql.snapshot.opened_table import CHANGED, Opened, lock_definitions, opened
 from connector.mysql.snapshot.rows_by_key import Key, RowsByKey
@@ -249,12 +249,16 @@ class LoadRound:
         with speaking_to(self._source):
             for name, keys in ((one.name, one.keys) for one in self._asked if one.keys and one.name in names):
                 try:
-                    by_key = RowsByKey(self.tables[name].table, keys)
+                    table = self.tables[name].table
+                    by_key = RowsByKey(table, keys)
                     for within in by_key.sets:
-                        for rows in self._batches(session, name, within):
+                        for rows in self._batches(session, table.of_keys, within):
                             by_key.found(rows)
-                            yield name, self._published(name, rows)
+                    # First, for a target may take the key of a delete for that of a row: its collation decides.
                     yield from ((name, self._published(name, rows)) for rows in by_key.absent())
+                    for within in by_key.sets:
+                        for rows in self._batches(session, table, within):
+                            yield name, self._published(name, rows)
                 except SourceUnavailable:
                     raise
                 except ConnectorError as error:
@@ -274,7 +278,7 @@ class LoadRound:
                     self._divided += 1
                     chunk = division.next(session)
                     try:
-                        for rows in self._batches(session, name, chunk or KeyRange()):
+                        for rows in self._batches(session, self.tables[name].table, chunk or KeyRange()):
                             yield name, self._published(name, rows)
                     except SourceUnavailable:
                         raise
@@ -350,7 +354,7 @@ class LoadRound:
     ) -> bool:
         """Read a chunk; return False after an error of its table, with which the session is of no further use."""
         try:
-            for read in self._batches(session, name, chunk):
+            for read in self._batches(session, self.tables[name].table, chunk):
                 rows = self._published(name, read)
                 found.put((name, rows), len(rows.data))
         except Closed:
@@ -363,8 +367,7 @@ class LoadRound:
             self._failed[name] = error
         return name not in self._failed
 
-    def _batches(self, session: Connection, name: TableName, within: Keys) -> Iterator[Rows]:
-        table = self.tables[name].table
+    def _batches(self, session: Connection, table: SourceTable, within: Keys) -> Iterator[Rows]:
         event_bytes = max(1, self._source.batch_bytes // 2)
         for data, ends in table_rows(session, table, within, EVENT_ROWS, event_bytes):
             yield Rows(table.layout, Action.READ, data, ends)

@@ -197,7 +197,7 @@ def keys_as_compared(source: Source, name: TableName) -> tuple[tuple[str, ...], 
 
 @pytest.mark.parametrize("server", ["mysql_server", "mariadb_server"])
 def test_rows_of_every_kind_of_key_are_found_by_their_keys(server: str, request: pytest.FixtureRequest) -> None:
-    """Each row is read once, and deletes are of keys that the table has not: none of the others."""
+    """Each row is read once, and deletes, which come first, are of keys that the table has not: none of the others."""
     by_keys = [table for table in KEYS if KEYS[table][2] and table != "mixed"]
     with a_database(request.getfixturevalue(server), "bykeys") as (source, name):
         fill(source, name, *by_keys)
@@ -226,6 +226,8 @@ def test_rows_of_every_kind_of_key_are_found_by_their_keys(server: str, request:
         found, gone = read[one][Action.READ], read[one][Action.DELETE]
         assert (len(found), len(gone)) == (left, len(asked[one]) - left), one
         assert not set(found) & set(gone)
+        # First: 'A' that is deleted after 'a' takes it along on a target with the source's collation.
+        assert next(iter(read[one])) is Action.DELETE
         assert len({*found, *gone}) == len(asked[one])
 
 

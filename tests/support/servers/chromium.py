@@ -33,8 +33,8 @@ def chromium_folder() -> Path:
     )
 
 
-class ScriptFailed(Exception):
-    """Raised when a script cannot run, e.g. because the page is being replaced by another."""
+class DriverError(Exception):
+    """Raised when a command fails, e.g. a script because the page is being replaced by another."""
 
 
 class Browser:
@@ -85,8 +85,8 @@ class Browser:
         for _ in range(200):
             try:
                 return str(self._send("POST", "/session", body)["sessionId"])
-            except urllib.error.HTTPError as error:
-                raise SandboxError(f"Chromium does not start: {error.read().decode()[:500]}") from error
+            except DriverError as error:
+                raise SandboxError(f"Chromium does not start: {error}") from error
             except OSError:
                 if self._process.poll() is not None:
                     break
@@ -96,8 +96,11 @@ class Browser:
     def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._base + path, data=data, method=method)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-            return json.loads(answer.read())["value"]
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+                return json.loads(answer.read())["value"]
+        except urllib.error.HTTPError as error:
+            raise DriverError(error.read().decode()[:1000]) from error
 
     def __enter__(self) -> Self:
         return self
@@ -117,18 +120,15 @@ class Browser:
         """Return what a script in the page returns.
 
         Raises:
-            ScriptFailed: it cannot run.
+            DriverError: it cannot run.
         """
-        try:
-            return self._send("POST", f"{self._session}/execute/sync", {"script": script, "args": list(arguments)})
-        except urllib.error.HTTPError as error:
-            raise ScriptFailed(error.read().decode()[:1000]) from error
+        return self._send("POST", f"{self._session}/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self) -> str:
         """Return the page's text; "" while the page is being replaced."""
         try:
             return str(self.run("return document.readyState === 'complete' ? document.body.innerText : ''"))
-        except ScriptFailed:
+        except DriverError:
             return ""
 
     def devtools(self, command: str, **parameters: object) -> Any:
