@@ -26,8 +26,6 @@ from connector.config.kafka import Kafka
 from connector.config.model import Config
 from connector.consume import Consumer as LogConsumer
 from connector.errors import BrokerUnavailable, PreflightError
-from connector.fetching.jars import kafka_jars
-from connector.fetching.java import java_home
 from connector.kafka import acls, arrow_reader, large_messages, range_reader, topics
 from connector.kafka import log_reader as reading
 from connector.kafka.handshake import EARLIEST
@@ -48,6 +46,7 @@ from tests.support.grants import FOLDER
 from tests.support.producing import until
 from tests.support.secure_kafka import SecureBroker, secure_broker
 from tests.support.servers.environment import Broker
+from tests.support.servers.kafka_tools import write_tool
 from tests.support.spark import READERS, Reader, session
 
 pytestmark = pytest.mark.servers
@@ -308,11 +307,7 @@ def test_thl_acls_creates_the_same_rules(
 def test_the_script_of_docker_grants_creates_the_same_rules(broker: SecureBroker, tmp_path: Path) -> None:
     """With Kafka's own tool, on a log that does not exist yet."""
     made = Config(service=f"s{uuid.uuid4().hex[:8]}", kafka=broker.kafka())
-    tool = tmp_path / "kafka-acls.sh"
-    java = Path(java_home(), "bin", "java")
-    classes = ":".join(map(str, kafka_jars()))
-    tool.write_text(f'#!/bin/sh\nexec {java} -Xmx128m -cp {classes} org.apache.kafka.tools.AclCommand "$@"\n')
-    tool.chmod(0o755)
+    tool = write_tool(tmp_path / "kafka-acls.sh", "AclCommand")
     principals = [f"User:{role}" for role in ROLES[:3]]
     subprocess.run(
         [str(SCRIPT), made.topic, *principals, "--bootstrap-server", broker.plain],
