@@ -34,14 +34,11 @@ from connector.targets.postgres.target import PostgresTarget
 from connector.targets.postgres.writer import Writer
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_again import ORDERS, random_records
-from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
 from tests.contract.target_suite import LOOSE, USERS, Applier
 from tests.contract.target_transactions import *  # noqa: F403
-from tests.contract.target_values import *  # noqa: F403
-from tests.contract.target_ways_out import *  # noqa: F403
 from tests.contract.test_target_postgres import PostgresPlace, database  # noqa: F401
 from tests.support.net import layout, net
 from tests.unit.applier.test_core import Rig, history, log, table

@@ -17,7 +17,7 @@ from connector.consume import Consumer
 from connector.errors import TimedOut
 from connector.kafka.log_reader import LogReader
 from tests.support.clock import PATIENCE
-from tests.support.producing import SMALL, Bench, check, fragments, last_seqno, until
+from tests.support.producing import SMALL, Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.support.servers.environment import Broker, SqlServer
 
 IN_THE_STREAM = [point for point in faults.PRODUCE if "snapshot" not in point and "prepared" not in point]
@@ -76,9 +76,8 @@ def test_producer_killed_in_the_load_starts_it_again(bench: Bench, point: str) -
     bench.sql(f"DELETE FROM {bench.service}.t WHERE id % 3 = 1")
     with bench.start() as again:
         until(lambda: " loaded service=" in again.text or point == "produce.snapshot_end_after_commit")
-        before = last_seqno(bench)
         bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('third')")
-        until(lambda: last_seqno(bench) > before)
+        until(lambda: table_of(finished(fragments(bench.config))) == bench.rows())
         assert again.stop() == 0
     events = check(bench)
     begun = [event for event in events if event[0]["metadata"].get("snapshot") == "begin"]
