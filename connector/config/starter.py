@@ -22,6 +22,7 @@ QUESTIONS: Final = {
     "source.port": "MySQL or MariaDB: port",
     "source.user": "MySQL or MariaDB: user",
     "source.password": "MySQL or MariaDB: password",
+    "source.server_id": "MySQL or MariaDB: replica server ID of the connector (no server or replica may have the same)",
     "source.filters.do": "Tables to capture (e.g. shop.*,crm.customers; empty: all)",
     "kafka.bootstrap": "Kafka: brokers",
     "kafka.replication": "Kafka: copies of each topic (1: a sandbox with a single broker)",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from connector.fetching import fetch
 from connector.fetching.mariadb_programs import mariadb_folder
 from tests.support.servers.chromium import chromium_folder
+from tests.support.servers.kafka_tools import kafka_tools_jar
 from tests.support.servers.mariadb_client import mariadb_binlog
 from tests.support.servers.mysql56 import mysql56_folder
 from tests.support.servers.prometheus import prometheus_folder
@@ -18,6 +19,7 @@ THINGS: Mapping[str, Callable[[], object]] = {
     "mariadb-binlog": mariadb_binlog,
     "mysql56": mysql56_folder,
     "registry": registry_jar,
+    "kafka-tools": kafka_tools_jar,
 }
 # With what is fetched only by those who ask for it.
 FETCHABLE: Mapping[str, Callable[[], object]] = {
