@@ -9,6 +9,7 @@ from connector.fetching import fetch
 from connector.fetching.mariadb_programs import mariadb_folder
 from tests.support.servers.chromium import chromium_folder
 from tests.support.servers.kafka_tools import kafka_tools_jar
+from tests.support.servers.kubernetes_schemas import RELEASES, kubernetes_schema
 from tests.support.servers.mariadb_client import mariadb_binlog
 from tests.support.servers.mysql56 import mysql56_folder
 from tests.support.servers.prometheus import prometheus_folder
@@ -28,6 +29,7 @@ FETCHABLE: Mapping[str, Callable[[], object]] = {
     "an older mariadb": lambda: mariadb_folder(MARIADB_OLDER),
     "prometheus": prometheus_folder,
     "chromium": chromium_folder,
+    "kubernetes-schemas": lambda: kubernetes_schema(RELEASES[0]),
 }
 
 

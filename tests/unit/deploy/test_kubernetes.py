@@ -21,9 +21,9 @@ from connector.errors import ConfigError
 from connector.private_files import guarded
 from connector.serve.jobs import LEAVE
 from tests.support.deployed import DOCKER, ROOT, SECRET, STOPS, Process
+from tests.support.servers.kubernetes_schemas import RELEASES, kubernetes_schema
 
 FOLDER: Final = DOCKER / "kubernetes"
-SCHEMAS: Final = sorted((ROOT / "tests" / "testdata" / "kubernetes").glob("*.json"))
 GROUPS: Final = {"v1": "core.v1", "apps/v1": "apps.v1", "policy/v1": "policy.v1"}
 GROUPS_OF_RULES: Final = {"rbac.authorization.k8s.io/v1": "rbac.v1"}
 SECRETS: Final = {
@@ -98,28 +98,30 @@ def process_of(manifest: Manifest) -> Process:
     return Process(words, {name: text for name, text in environ.items() if name.startswith("THL_")}, files, secrets)
 
 
-def check(schema: Path, found: dict[str, Any]) -> None:
-    document = json.loads(schema.read_text())
+def check(release: str, found: dict[str, Any]) -> None:
+    document = json.loads(kubernetes_schema(release).read_text())
     group = (GROUPS | GROUPS_OF_RULES)[found["apiVersion"]]
     reference = {"$ref": f"#/$defs/io.k8s.api.{group}.{found['kind']}", **document}
     jsonschema.Draft202012Validator(reference).validate(found)
 
 
-@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.stem)
+@pytest.mark.long
+@pytest.mark.parametrize("release", RELEASES)
 @each
-def test_the_schema_of_kubernetes_accepts_it(schema: Path, manifest: Manifest) -> None:
-    check(schema, manifest.object)
+def test_the_schema_of_kubernetes_accepts_it(release: str, manifest: Manifest) -> None:
+    check(release, manifest.object)
     if "executor.yaml" in manifest.object.get("data", {}):
-        check(schema, executor())
+        check(release, executor())
 
 
-@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.stem)
+@pytest.mark.long
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("wrong", [{"terminationGracePeriod": 9}, {"containers": [{"image": "x"}]}, {"hostPID": "no"}])
-def test_the_schema_refuses_a_wrong_pod(schema: Path, wrong: dict[str, Any]) -> None:
+def test_the_schema_refuses_a_wrong_pod(release: str, wrong: dict[str, Any]) -> None:
     pod = executor()
     pod["spec"] |= wrong
     with pytest.raises(jsonschema.ValidationError):
-        check(schema, pod)
+        check(release, pod)
 
 
 @deployments
