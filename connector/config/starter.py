@@ -26,7 +26,8 @@ QUESTIONS: Final = {
     "source.filters.do": "Tables to capture (e.g. shop.*,crm.customers; empty: all)",
     "kafka.bootstrap": "Kafka: brokers",
     "kafka.replication": "Kafka: copies of each topic (1: a sandbox with a single broker)",
-    "target.url": "Target: sqlite:///FILE, postgresql://USER@HOST/DATABASE or mysql://USER@HOST (password: next)",
+    "target.url": "Target: sqlite:///FILE, duckdb:///FILE, postgresql://USER@HOST/DATABASE or mysql://USER@HOST "
+    "(password: next)",
 }
 MAIN: Final = frozenset(
     (*QUESTIONS, "source.password_file", "source.start", "source.tls", "kafka.min_isr", "kafka.allow_unsafe",
