@@ -38,9 +38,9 @@ def test_without_loads_a_log_is_written_from_now_on(bench: Bench) -> None:
         produce_as(bench, user.user, user.password.get_secret_value())
         with bench.start("--start", "now") as running:
             running.online()
-            bench.insert_many(500)
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('new')")
             bench.sql(f"ALTER TABLE {bench.service}.t ADD COLUMN w INT")
-            until(lambda: last_seqno(bench) >= 2)
+            until(lambda: last_seqno(bench) >= 1)
             assert running.stop() == 0
     assert any(
         change.get("sql", "").startswith("ALTER") for one in fragments(bench.config) for change in one["changes"]
