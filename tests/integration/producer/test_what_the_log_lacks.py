@@ -56,8 +56,9 @@ def odd_mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
 
 @pytest.fixture
 def odd_mariadb(tmp_path: Path, mariadb_server: SqlServer) -> Iterator[SqlServer]:
-    """A replica to be, without log_slave_updates, which is its default."""
-    settings = {"server_id": "4", "relay_log": "relay", "log_bin": "odd-bin", "innodb_buffer_pool_size": "32M"}
+    """A replica to be, without log_slave_updates, which is its default. Its own writes have a domain of their own."""
+    settings = {"server_id": "4", "gtid_domain_id": "4", "relay_log": "relay", "log_bin": "odd-bin"}
+    settings |= {"innodb_buffer_pool_size": "32M"}
     with MariaDbServer(tmp_path / "odd", settings=settings, die_with_parent=True) as server:
         server.run_sql(
             f"SET GLOBAL gtid_slave_pos = '{gtids(mariadb_server)}'; CHANGE MASTER TO "
