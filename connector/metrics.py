@@ -178,6 +178,13 @@ verified_not_compared = _gauge(
 
 service_read_at = _fact("thl_service_read_seconds", "Unix time of the newest reading of the service")
 service_read_took = _fact("thl_service_read_took_seconds", "Seconds that the newest reading took")
+service_read_age = _fact(
+    "thl_service_read_age_seconds",
+    "Seconds since the newest reading of the service ended; before the first one, since `thl serve` began",
+)
+service_read_stale = _fact(
+    "thl_service_read_stale", "1 if that is so long that the reading no longer counts, and its other metrics are absent"
+)
 service_problems = _fact("thl_service_problems", "Problems in the newest reading, as `thl status` prints them")
 service_producer_up = _fact(
     "thl_service_producer_up", "1 while a producer reads the source's binary log, 0 while none does; NaN: unknown"
@@ -196,7 +203,8 @@ service_producer_lag_events = _fact(
 )
 service_producer_lag = _fact(
     "thl_service_producer_lag_seconds",
-    "Age of the log's last finished event while the source has transactions that the log lacks, else 0; NaN: unknown",
+    "Age of the log's last finished event while the source has transactions that the log lacks, at most the time since "
+    "a reading saw none, else 0; NaN: unknown",
 )
 service_purge = _fact(
     "thl_service_seconds_until_purge",
@@ -217,7 +225,7 @@ service_semi_sync = _fact(
 service_applier_up = _fact(
     "thl_service_applier_up",
     "1 while an applier has a session with the target, 0 while none has or nothing was applied; NaN: unknown, as for "
-    "SQLite",
+    "SQLite and DuckDB",
     "target",
 )
 service_applier_state = _fact(
@@ -232,7 +240,8 @@ service_applier_lag_events = _fact(
 )
 service_applier_lag = _fact(
     "thl_service_applier_lag_seconds",
-    "Seconds since the commit on the source of the last applied event while events are missing, else 0; NaN: unknown",
+    "Seconds since the commit on the source of the last applied event while events are missing, at most the time since "
+    "a reading saw none missing, else 0; NaN: unknown",
     "target",
 )
 service_applied_latency = _fact(

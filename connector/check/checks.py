@@ -35,6 +35,7 @@ GRANTS: Final = "grants"
 KAFKA: Final = "kafka"
 TARGET: Final = "target"
 NAMED: Final = 10  # columns that a result names
+WITHOUT_ZERO_DATES: Final = {"postgres": "PostgreSQL", "duckdb": "DuckDB"}
 PATIENCE: Final = 4.0  # seconds for a server to answer; as long as that of the target's `check`
 
 
@@ -128,22 +129,23 @@ def _check_loads(config: Config, connection: Connection, filter: Filter, *, snap
 
 def _check_dates(config: Config, connection: Connection, filter: Filter) -> Iterator[Check]:
     """Check that the captured columns have no zero dates that the target lacks."""
-    if target_kind(config.target.url.get_secret_value()) != "postgres":
+    product = WITHOUT_ZERO_DATES.get(target_kind(config.target.url.get_secret_value()))
+    if product is None:
         return
     found = zero_dates(connection, config.source, filter, SystemClock())
     remedy = (
         'for these tables zero_dates: ["*"] in a rule of source.filters.tables publishes NULL; in a key drop the rows'
     )
     if found.in_rows:
-        text = f"rows hold the date 0000-00-00, which PostgreSQL has not: {_named(found.in_rows)}"
+        text = f"rows hold the date 0000-00-00, which {product} has not: {_named(found.in_rows)}"
         yield failed(SOURCE, ValueNotRepresentable(text, hint=remedy))
     if found.in_defaults:
-        text = f"the default is the date 0000-00-00, which PostgreSQL has not: {_named(found.in_defaults)}"
+        text = f"the default is the date 0000-00-00, which {product} has not: {_named(found.in_defaults)}"
         yield warning(SOURCE, text, remedy)
     if found.accepted and (others := found.not_seen + found.not_read):
         looked = f"none in the index, or the first {FIRST_ROWS} rows, of {len(found.not_seen)}"
         text = (
-            "sql_mode lets clients write the date 0000-00-00, which PostgreSQL has not. Date columns without a rule: "
+            f"sql_mode lets clients write the date 0000-00-00, which {product} has not. Date columns without a rule: "
             f"{len(others)} ({looked})"
         )
         yield warning(SOURCE, text, f"sql_mode with NO_ZERO_DATE and STRICT_TRANS_TABLES; or {remedy}")

@@ -65,7 +65,9 @@ def serve(files: tuple[Path, ...], sets: tuple[str, ...], log_format: str) -> No
             f"thl serve needs the package {error.name}", hint="pip install 'thl-connector[serve]'"
         ) from None
     configs = [(file, load(file, os.environ, sets)) for file in files or (None,)]
-    for number, (_, config) in enumerate(configs):
-        warn_of_unverified(config, *(("source", "replicas", "kafka", "target") if not number else ("kafka", "target")))
     services = served_services(configs)
+    for service in services:
+        warn_of_unverified(service.config, "source", "replicas")
+        for target in service.targets:
+            warn_of_unverified(target.config, "kafka", "target")
     run(services, configs[0][1].serve, SystemClock(), stop_at_signals(), sets)

@@ -14,7 +14,7 @@ from connector.config.target_url import TargetUrl
 MetadataColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
 ColumnName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 
-SINGLE_WRITER_TARGETS: Final = {"sqlite": "SQLite", "mysql": "MySQL", "mariadb": "MariaDB"}
+SINGLE_WRITER_TARGETS: Final = {"sqlite": "SQLite", "duckdb": "DuckDB", "mysql": "MySQL", "mariadb": "MariaDB"}
 """Targets of one writer, without `target.indexes`, by their scheme."""
 
 TARGET_ID: Final = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?"
@@ -97,8 +97,8 @@ class Target(Section):
 
     url: TargetUrl = Field(
         SecretStr("sqlite:///thl.db"),
-        description="sqlite:///file, postgresql://user:password@host:port/database, or mysql://user:password@host:port "
-        "for a MySQL (8.0.19 or later) or a MariaDB (10.6 or later): docs/target.md.",
+        description="sqlite:///file, duckdb:///file, postgresql://user:password@host:port/database, or "
+        "mysql://user:password@host:port for a MySQL (8.0.19 or later) or a MariaDB (10.6 or later): docs/target.md.",
     )
     url_file: Path | None = Field(None, description="File that holds the url.")
     id: TargetId = Field(
@@ -175,7 +175,8 @@ class Target(Section):
         scheme = self._scheme
         if self.indexes != "none" and scheme in SINGLE_WRITER_TARGETS:
             name = SINGLE_WRITER_TARGETS[scheme]
-            others = "no secondary indexes" if scheme == "sqlite" else "the source's with target.definitions=source"
+            embedded = scheme in ("sqlite", "duckdb")
+            others = "no secondary indexes" if embedded else "the source's with target.definitions=source"
             raise ValueError(f"target.indexes is for PostgreSQL only; a {name} target has {others}")
         return self
 

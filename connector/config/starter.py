@@ -22,10 +22,12 @@ QUESTIONS: Final = {
     "source.port": "MySQL or MariaDB: port",
     "source.user": "MySQL or MariaDB: user",
     "source.password": "MySQL or MariaDB: password",
+    "source.server_id": "MySQL or MariaDB: replica server ID of the connector (no server or replica may have the same)",
     "source.filters.do": "Tables to capture (e.g. shop.*,crm.customers; empty: all)",
     "kafka.bootstrap": "Kafka: brokers",
     "kafka.replication": "Kafka: copies of each topic (1: a sandbox with a single broker)",
-    "target.url": "Target: sqlite:///FILE, postgresql://USER@HOST/DATABASE or mysql://USER@HOST (password: next)",
+    "target.url": "Target: sqlite:///FILE, duckdb:///FILE, postgresql://USER@HOST/DATABASE or mysql://USER@HOST "
+    "(password: next)",
 }
 MAIN: Final = frozenset(
     (*QUESTIONS, "source.password_file", "source.start", "source.tls", "kafka.min_isr", "kafka.allow_unsafe",

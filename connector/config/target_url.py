@@ -1,4 +1,4 @@
-"""Checks and reads `target.url`: the kind of target by its scheme, a SQLite target's file and a MySQL target's address.
+"""Checks and reads `target.url`: the kind of target by its scheme, the file of SQLite or DuckDB, MySQL's address.
 
 Only what the scheme decides is read here: libpq reads the rest of a PostgreSQL URL, whose password may have characters
 that Python's parser of URLs refuses.
@@ -18,9 +18,11 @@ from pydantic import AfterValidator, SecretStr
 from connector.addresses import on_this_machine
 from connector.errors import ConfigError
 
-Kind = Literal["sqlite", "postgres", "mysql"]
+Kind = Literal["sqlite", "postgres", "mysql", "duckdb"]
 
-FORMS: Final = "sqlite:///file, postgresql://user:password@host:port/database or mysql://user:password@host:port"
+FORMS: Final = (
+    "sqlite:///file, duckdb:///file, postgresql://user:password@host:port/database or mysql://user:password@host:port"
+)
 """The forms of `target.url`."""
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -29,6 +31,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "postgres": "postgres",
     "mysql": "mysql",
     "mariadb": "mysql",
+    "duckdb": "duckdb",
 }
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _POSTGRES_URL: Final = re.compile(
@@ -68,12 +71,34 @@ def target_kind(url: str) -> Kind:
     return _KINDS[scheme]
 
 
+def missing_driver(kind: Kind) -> ConfigError:
+    """The error for a target whose driver, an optional package, is not installed."""
+    return ConfigError.of_fields(
+        f"target.url needs the package {kind}, which is not installed",
+        {"target.url": None},
+        hint=f"pip install 'thl-connector[{kind}]'",
+    )
+
+
 def sqlite_file(url: str) -> Path:
     """The file that a URL of SQLite names.
 
     Raises:
         ConfigError: it names no file.
     """
+    return _file(url, "sqlite")
+
+
+def duckdb_file(url: str) -> Path:
+    """The file that a URL of DuckDB names.
+
+    Raises:
+        ConfigError: it names no file.
+    """
+    return _file(url, "duckdb")
+
+
+def _file(url: str, scheme: str) -> Path:
     try:
         parts = urlsplit(url)
         path = "" if parts.netloc else unquote(parts.path[1:])
@@ -83,7 +108,7 @@ def sqlite_file(url: str) -> Path:
         raise ConfigError.of_fields(
             "target.url names no file",
             {"target.url": None},
-            hint="sqlite:///relative/file or sqlite:////absolute/file",
+            hint=f"{scheme}:///relative/file or {scheme}:////absolute/file",
         )
     return Path(path)
 

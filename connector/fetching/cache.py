@@ -7,12 +7,16 @@ item. An item that exists is used without network access.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
+
+LOG: Final = logging.getLogger("connector.fetching")
 
 
 class Cache:
@@ -42,6 +46,7 @@ class Cache:
             return path
         with locked(self.folder / f".{name}.lock"):
             if not path.is_dir():
+                LOG.info("fetching into the cache", extra={"item": name, "cache": str(self.folder)})
                 work = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=self.folder))
                 try:
                     install(work)

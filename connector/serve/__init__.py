@@ -2,6 +2,7 @@
 
 - `services`: the configurations that were given, by service: one log, and its targets.
 - `watcher`: reads a service again and again, and keeps the newest reading.
+- `lag_bound`: a lag is not older than the last reading at which nothing was missing.
 - `history`: the lags of the last hours, in bounded memory, and in a file.
 - `incidents`: the last problems, with their remedies.
 - `exposition`: the newest readings as metrics.

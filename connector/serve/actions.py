@@ -6,16 +6,27 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from flask import Flask, Response, abort, redirect, request, session, url_for
+from flask.sessions import SecureCookieSessionInterface
 from werkzeug.wrappers import Response as BaseResponse
 
 from connector.errors import ConnectorError
 from connector.serve.answers import json_answer
-from connector.serve.guard import Guard, equal, new_secret
+from connector.serve.guard import Guard, equal
 from connector.serve.jobs import ButtonAction, Jobs
 from connector.serve.services import ServedService
 
-BEARER: Final = "Bearer "
-CSRF: Final = "csrf"
+BEARER: Final = "bearer"
+CSRF: Final = "csrf"  # the session's secret
+TLS: Final = "tls"  # the session began on a page that came by TLS, from a proxy
+FORMS: Final = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
+
+
+class Sessions(SecureCookieSessionInterface):
+    """Cookies that go by TLS alone where the session began so: this server itself has none, a proxy may have."""
+
+    def get_cookie_secure(self, app: Flask) -> bool:
+        """True if the browser is to send the cookie by TLS alone."""
+        return bool(session.get(TLS))
 
 
 def shown(guard: Guard, jobs: Jobs, service: str) -> dict[str, Any]:
@@ -48,18 +59,19 @@ def install(app: Flask, services: Mapping[str, ServedService], guard: Guard, job
     def login(name: str) -> BaseResponse:
         _service(name)
         _refuse_other_origins(guard)
-        session.clear()
-        if not guard.accepts(request.form.get("token", "")):
+        _end_session(guard)
+        if not guard.accepts(request.form.get("token", ""), _address()):
             return redirect(url_for("service", name=name, wrong=1) + "#buttons", 303)
         session.permanent = True
-        session[CSRF] = new_secret()
+        session[CSRF] = guard.open_session()
+        session[TLS] = request.headers.get("Origin", "").startswith("https://")
         return redirect(url_for("service", name=name) + "#buttons", 303)
 
     @app.post("/services/<name>/logout")
     def logout(name: str) -> BaseResponse:
         _service(name)
         _check(guard)
-        session.clear()
+        _end_session(guard)
         return redirect(url_for("service", name=name) + "#buttons", 303)
 
     @app.post("/services/<name>/actions/<action>")
@@ -67,7 +79,7 @@ def install(app: Flask, services: Mapping[str, ServedService], guard: Guard, job
         service = _service(name)
         _check(guard)
         try:
-            jobs.start(service, _action(action), request.form.to_dict(), request.remote_addr or "unknown")
+            jobs.start(service, _action(action), _fields(), _address())
         except ConnectorError as error:
             session["refused"] = f"{error.message}: {error.hint}" if error.hint else error.message
         return redirect(url_for("service", name=name) + "#buttons", 303)
@@ -77,7 +89,7 @@ def install(app: Flask, services: Mapping[str, ServedService], guard: Guard, job
         service = _service(name)
         _check_bearer(guard)
         try:
-            job = jobs.start(service, _action(action), request.form.to_dict(), request.remote_addr or "unknown")
+            job = jobs.start(service, _action(action), _fields(), _address())
         except ConnectorError as error:
             return json_answer({"error": error.message, "remedy": error.hint}, 409)
         return json_answer(job.as_object(), 202)
@@ -96,8 +108,27 @@ def _action(name: str) -> ButtonAction:
         abort(404, "there is no such action")
 
 
+def _fields() -> dict[str, str]:
+    """Return the fields of the form, each given once. What is sent otherwise would be passed over in silence."""
+    if request.args or (request.content_length and request.mimetype not in FORMS):
+        abort(415, "fields are sent as a form, in the body: curl -d FIELD=VALUE")
+    found = {name: values for name, values in request.form.to_dict(flat=False).items() if name != CSRF}
+    if any(len(values) > 1 for values in found.values()):
+        abort(400, "a field is given twice")
+    return {name: values[0] for name, values in found.items()}
+
+
+def _address() -> str:
+    return request.remote_addr or "unknown"
+
+
 def _is_logged_in(guard: Guard) -> bool:
-    return guard.has_buttons and bool(session.get(CSRF))
+    return guard.has_buttons and guard.has_session(session.get(CSRF, ""))
+
+
+def _end_session(guard: Guard) -> None:
+    guard.end_session(session.get(CSRF, ""))
+    session.clear()
 
 
 def _check(guard: Guard) -> None:
@@ -111,9 +142,12 @@ def _check(guard: Guard) -> None:
 
 def _check_bearer(guard: Guard) -> None:
     """Refuse a program without the token. Browsers do not send this header by themselves."""
-    given = request.headers.get("Authorization", "")
-    if not given.startswith(BEARER) or not guard.accepts(given.removeprefix(BEARER)):
-        abort(401, "Authorization: Bearer TOKEN is needed, with the token of serve.token_file")
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == BEARER and guard.accepts(token.strip(), _address()):
+        return
+    if scheme and guard.waits(_address()):
+        abort(429, "too many wrong tokens were given: none is looked at for a minute")
+    abort(401, "Authorization: Bearer TOKEN is needed, with the token of serve.token_file")
 
 
 def _refuse_other_origins(guard: Guard) -> None:

@@ -11,9 +11,9 @@ from werkzeug.wrappers import Response as BaseResponse
 
 from connector.clock import Clock
 from connector.serve import actions, page
-from connector.serve.answers import json_answer
+from connector.serve.answers import json_answer, numbers_answer
 from connector.serve.exposition import exposed, registry_of
-from connector.serve.guard import Guard, new_secret
+from connector.serve.guard import SESSION_SECONDS, Guard, new_secret
 from connector.serve.jobs import Jobs
 from connector.serve.objects import service_object, summary
 from connector.serve.watcher import Watcher
@@ -32,10 +32,10 @@ HEADERS: Final = {
 }
 MOST_BYTES: Final = 16 << 10  # of a request
 SESSIONS: Final = {
-    "SESSION_COOKIE_NAME": "thl_serve",
     "SESSION_COOKIE_HTTPONLY": True,
     "SESSION_COOKIE_SAMESITE": "Strict",
-    "PERMANENT_SESSION_LIFETIME": 12 * 3600,
+    "PERMANENT_SESSION_LIFETIME": SESSION_SECONDS,
+    "SESSION_REFRESH_EACH_REQUEST": False,  # else a page that refreshes itself makes it endless
 }
 
 
@@ -49,7 +49,10 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock, jobs: Jo
         jobs: runs the commands of buttons.
     """
     app = Flask("connector.serve")
-    app.config.update(MAX_CONTENT_LENGTH=MOST_BYTES, **SESSIONS, SECRET_KEY=new_secret())
+    app.config.update(
+        MAX_CONTENT_LENGTH=MOST_BYTES, **SESSIONS, SESSION_COOKIE_NAME=guard.cookie, SECRET_KEY=new_secret()
+    )
+    app.session_interface = actions.Sessions()
     page.install(app)
     by_name = {watcher.service.name: watcher for watcher in watchers}
     registry = registry_of(watchers)
@@ -101,7 +104,7 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock, jobs: Jo
     def api_history(name: str) -> Response:
         hours = request.args.get("hours", default=24.0, type=float)
         points = _watcher(by_name, name).history.points(clock.now() / 1e6 - hours * 3600)
-        return json_answer({"points": [point.as_object() for point in points]})
+        return numbers_answer({"points": [point.as_object() for point in points]})
 
     @app.get("/metrics")
     def metrics() -> Response:

@@ -66,7 +66,7 @@ def lag_chart(points: Sequence[Point], key: str, since: float, until: float) -> 
         parts.append(f'<polyline class="line" points="{text}"/>')
     parts.append("</svg>")
     # Only numbers were formatted into it.
-    return LagChart(Markup("".join(parts)), _summary(known, until - since), bool(known))  # noqa: S704
+    return LagChart(Markup("".join(parts)), _summary(columns, until - since), bool(known))  # noqa: S704
 
 
 def short(seconds: float) -> str:
@@ -109,7 +109,10 @@ def _ceiling(value: float) -> float:
     return next((step for step in STEPS if step >= value), math.ceil(value / 86400) * 86400)
 
 
-def _summary(known: Sequence[float], seconds: float) -> str:
+def _summary(columns: Sequence[float | None], seconds: float) -> str:
+    known = [value for value in columns if value is not None]
     if not known:
         return f"no lag is known of the last {short(seconds)}"
-    return f"last {short(seconds)}: at most {short(max(known))}, at the end {short(known[-1])}"
+    # The last minute may have no reading yet.
+    end = next((short(value) for value in columns[:-3:-1] if value is not None), "unknown")
+    return f"last {short(seconds)}: at most {short(max(known))}, at the end {end}"

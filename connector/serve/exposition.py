@@ -23,7 +23,7 @@ Sample = tuple[Declared, tuple[str, ...], float]
 
 
 class ServiceMetrics(Collector):
-    """Collects the newest readings. A service that was not read yet, or whose reading is stale, has none.
+    """Collects the newest readings. Of a service that was not read yet, or not for long, it has only the age.
 
     Args:
         watchers: of the services.
@@ -40,11 +40,8 @@ class ServiceMetrics(Collector):
         """Return the families that have samples."""
         families: dict[str, GaugeMetricFamily] = {}
         for watcher in self._watchers:
-            reading = watcher.newest
-            if reading is None:
-                continue
             name = watcher.service.name
-            for declared, labels, value in _samples(watcher, reading):
+            for declared, labels, value in _samples(watcher, watcher.newest):
                 family = families.get(declared.name)
                 if family is None:
                     family = families[declared.name] = GaugeMetricFamily(
@@ -69,7 +66,11 @@ def exposed(registry: CollectorRegistry) -> bytes:
     return generate_latest(registry)
 
 
-def _samples(watcher: Watcher, reading: Reading) -> Iterator[Sample]:
+def _samples(watcher: Watcher, reading: Reading | None) -> Iterator[Sample]:
+    yield metrics.service_read_age, (), watcher.age
+    yield metrics.service_read_stale, (), float(watcher.is_stale(reading))
+    if reading is None:
+        return
     yield metrics.service_read_at, (), reading.at / 1e6
     yield metrics.service_read_took, (), reading.seconds
     if watcher.is_stale(reading):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import logging
 import secrets
 from collections import deque
 from threading import Lock
@@ -19,23 +20,34 @@ from werkzeug.datastructures import Headers
 from connector.clock import Clock
 from connector.config.serve import Serve
 
-ATTEMPTS: Final = 5  # wrong tokens in a minute, after which none is looked at
+LOG: Final = logging.getLogger("connector.serve")
+ATTEMPTS: Final = 5  # wrong tokens of an address in a minute, after which none of it is looked at
+ATTEMPTS_OF_ALL: Final = 60  # of all addresses
+ADDRESSES: Final = 1000  # that are remembered
 MINUTE: Final = 60.0
+SESSION_SECONDS: Final = 12 * 3600
+SESSIONS: Final = 100  # at once; the oldest one ends
 
 
 class Guard:
     """Decides about requests.
 
     Args:
-        settings: names and token.
-        clock: the time of attempts.
+        settings: names, port and token.
+        clock: the time of attempts and sessions.
+
+    Attributes:
+        cookie: the name of the session's cookie.
     """
 
     def __init__(self, settings: Serve, clock: Clock) -> None:
         self._token = settings.token.get_secret_value()
+        self.cookie = f"thl_serve_{settings.port}"  # browsers send a cookie to every port of a host
         self._names = {"localhost", settings.host.lower(), *(name.lower() for name in settings.hosts)}
         self._clock = clock
-        self._wrong: deque[float] = deque(maxlen=ATTEMPTS)
+        self._wrong: dict[str, deque[float]] = {}
+        self._wrong_of_all: deque[float] = deque(maxlen=ATTEMPTS_OF_ALL)
+        self._sessions: dict[str, float] = {}  # secret → when it ends
         self._lock = Lock()
 
     @property
@@ -61,19 +73,69 @@ class Guard:
         if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             return False
         origin = headers.get("Origin")
-        return origin is None or urlsplit(origin).netloc.lower() == host.lower()
+        try:
+            return origin is None or urlsplit(origin).netloc.lower() == host.lower()
+        except ValueError:
+            return False
 
-    def accepts(self, token: str) -> bool:
-        """True for the token. After some wrong ones none is accepted for a minute."""
+    def waits(self, address: str) -> bool:
+        """True after too many wrong tokens, of a client's address or of all: then none is looked at for a minute."""
         with self._lock:
-            now = self._clock.monotonic()
-            if len(self._wrong) == ATTEMPTS and now - self._wrong[0] < MINUTE:
+            return self._waits(address)
+
+    def accepts(self, token: str, address: str) -> bool:
+        """True for the token, while not too many wrong ones have come.
+
+        Args:
+            token: what a client gives.
+            address: of the client.
+        """
+        with self._lock:
+            if self._waits(address):
                 return False
             if self._token and hmac.compare_digest(token.encode(), self._token.encode()):
-                self._wrong.clear()
                 return True
-            self._wrong.append(now)
-            return False
+            wrong = self._wrong.setdefault(_network(address), deque(maxlen=ATTEMPTS))
+            for kept in (wrong, self._wrong_of_all):
+                kept.append(self._clock.monotonic())
+            while len(self._wrong) > ADDRESSES:
+                del self._wrong[next(iter(self._wrong))]
+        LOG.warning("a wrong token was given", extra={"address": address})
+        return False
+
+    def _waits(self, address: str) -> bool:
+        return self._is_full(self._wrong_of_all) or self._is_full(self._wrong.get(_network(address), deque()))
+
+    def _is_full(self, wrong: deque[float]) -> bool:
+        return len(wrong) == wrong.maxlen and self._clock.monotonic() - wrong[0] < MINUTE
+
+    def open_session(self) -> str:
+        """Begin a browser's session; returns its secret."""
+        secret = new_secret()
+        with self._lock:
+            self._sessions[secret] = self._clock.monotonic() + SESSION_SECONDS
+            while len(self._sessions) > SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+        return secret
+
+    def has_session(self, secret: str) -> bool:
+        """True if a session has this secret and has not ended."""
+        with self._lock:
+            return self._sessions.get(secret, 0.0) > self._clock.monotonic()
+
+    def end_session(self, secret: str) -> None:
+        """End a session: a copy of its cookie is worth nothing."""
+        with self._lock:
+            self._sessions.pop(secret, None)
+
+
+def _network(address: str) -> str:
+    """Return the address, of IPv6 the network that one client has as a whole."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network((known, 64), strict=False)) if known.version == 6 else address
 
 
 def new_secret() -> str:

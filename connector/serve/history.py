@@ -1,25 +1,36 @@
 """The lags of the last hours: one point a minute, in bounded memory, and in a file if one is named.
 
 The file has one JSON object a line, so that a line which was cut by a crash loses one point. It is written again when
-it has twice as many lines as are kept.
+it has twice as many lines as are kept. A file that is something else is refused, and stays as it is.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import logging
+import math
+import os
+import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
-from connector.private_files import open_new, open_to_append
+from connector.private_files import open_new, open_to_append, open_to_update
 
 LOG: Final = logging.getLogger("connector.serve")
 WIDTH: Final = 60  # seconds of a point
 PRODUCER: Final = "producer"
+LONGEST: Final = 1 << 20  # characters of a line of the file
+BEGIN: Final = b'{"kind": '  # of each line of the file
+DAMAGED: Final = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)  # of a damaged line
+_LATEST: Final = 253_402_300_800  # the end of the year 9999, in seconds since 1970 UTC
 
 
 def target_key(name: str) -> str:
@@ -50,10 +61,24 @@ class Point:
         """A point of the file.
 
         Raises:
-            ValueError, KeyError, TypeError, AttributeError: it is none.
+            One of DAMAGED: it is none.
         """
         lag = {str(key): float(value) for key, value in given["lag"].items()}
-        return cls(int(given["at"]), lag, {str(key): int(value) for key, value in given["seqno"].items()})
+        if not all(math.isfinite(value) and value >= 0 for value in lag.values()):
+            raise ValueError("a lag is no number of seconds")
+        return cls(int(time_of(given)), lag, {str(key): int(value) for key, value in given["seqno"].items()})
+
+
+def time_of(given: Mapping[str, Any]) -> float:
+    """Return the time of an object of the file, in seconds since 1970 UTC.
+
+    Raises:
+        One of DAMAGED: it has none, or one that no date shows.
+    """
+    at = float(given["at"])
+    if not 0 <= at < _LATEST:
+        raise ValueError("at is no time")
+    return at
 
 
 class HistorySink(Protocol):
@@ -79,10 +104,9 @@ class LagHistory:
         self._lock = Lock()
 
     def restore(self, points: Iterable[Point]) -> None:
-        """Take over the points of an earlier process."""
+        """Take over the points of an earlier process, which are of different minutes."""
         with self._lock:
-            by_minute = {point.at: point for point in points}
-            self._points.extend(by_minute[at] for at in sorted(by_minute))
+            self._points.extend(sorted(points, key=lambda point: point.at))
 
     def keep(self, kind: str, value: Mapping[str, object]) -> None:
         """Keep an object of the service beyond this process, where there is a file."""
@@ -90,7 +114,7 @@ class LagHistory:
             self._sink.append(kind, self._service, value)
 
     def add(self, at: float, lag: Mapping[str, float | None], seqno: Mapping[str, int]) -> None:
-        """Add a reading.
+        """Add a reading. After the clock has gone back, points of later times are dropped.
 
         Args:
             at: seconds since 1970 UTC.
@@ -100,6 +124,8 @@ class LagHistory:
         minute = int(at) // WIDTH * WIDTH
         complete: Point | None = None
         with self._lock:
+            while self._points and self._points[-1].at > minute:
+                self._points.pop()
             newest = self._points[-1] if self._points else None
             if newest is None or newest.at < minute:
                 complete = newest
@@ -132,23 +158,61 @@ class HistoryFile:
         self._lock = Lock()
         self._failed = False
 
-    def read(self, since: float) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """Return (kind, service, object) of each line; of points only those from a time on.
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from the file while in the context.
 
         Raises:
-            OSError: the file cannot be read.
+            OSError: another process has it, or its folder cannot be written.
         """
-        if not self._path.exists():
-            return
-        with self._path.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
+        with open_to_update(self._path.with_name(self._path.name + ".lock")) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise OSError(error.errno, "another thl serve uses it") from error
+            yield
+
+    def read(self, since: float, until: float) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Return (kind, service, object) of each line; of points only those of a time.
+
+        Args:
+            since, until: in seconds since 1970 UTC.
+
+        Raises:
+            OSError: the file cannot be read, or is no history.
+        """
+        damaged = 0
+        with self._opened() as file:
+            while line := file.readline(LONGEST):
                 try:
-                    given = json.loads(line)
+                    given = json.loads(line.decode())
                     kind, service, value = str(given["kind"]), str(given["service"]), given["value"]
-                    if kind != "point" or Point.parse(value).at >= since:
+                    if kind != "point" or since <= Point.parse(value).at <= until:
                         yield kind, service, value
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    LOG.warning("a line of the history is damaged, and left out", extra={"file": str(self._path)})
+                except DAMAGED:
+                    damaged += 1
+        if damaged:
+            LOG.warning(
+                "lines of the history are damaged, and left out", extra={"file": str(self._path), "lines": damaged}
+            )
+
+    def _opened(self) -> BinaryIO:
+        """Open the file for reading.
+
+        Raises:
+            OSError: it cannot be read, or is something else, which must not be replaced.
+        """
+        try:
+            # Without waiting for the writer of a pipe.
+            file = os.fdopen(os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        except FileNotFoundError:
+            return BytesIO()
+        begin = file.read(len(BEGIN)) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b"?"
+        if not BEGIN.startswith(begin):
+            file.close()
+            raise OSError(errno.EINVAL, "it is something else than a history of thl serve, and stays as it is")
+        file.seek(0)
+        return file
 
     def rewrite(self, kept: Callable[[], Iterable[tuple[str, str, Mapping[str, object]]]]) -> None:
         """Write the file again, with these lines alone.
@@ -157,22 +221,25 @@ class HistoryFile:
             kept: returns them; called while nothing is appended, so that nothing is lost.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: it cannot be written; it is as it was.
         """
         temporary = self._path.with_name(self._path.name + ".new")
         with self._lock:
             lines = [_line(*one) for one in kept()]
             with open_new(temporary) as file:
                 file.write("".join(lines).encode())
+                file.flush()
+                os.fsync(file.fileno())
             temporary.replace(self._path)
             self._lines = len(lines)
 
     def append(self, kind: str, service: str, value: Mapping[str, object]) -> None:
         """Keep an object of a service; an error of the disk is logged."""
         try:
-            with self._lock, open_to_append(self._path) as file:
-                file.write(_line(kind, service, value).encode())
-            self._lines += 1
+            with self._lock:
+                with open_to_append(self._path) as file:
+                    file.write(_line(kind, service, value).encode())
+                self._lines += 1
             self._failed = False
         except OSError as error:
             if not self._failed:

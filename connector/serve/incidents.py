@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -22,7 +23,8 @@ _REMEDIES: Final = {
     "table is not applied": "correct the target, then thl load TABLE",
     "table is being loaded": "thl load --status shows how far it is",
 }
-_NUMBERS: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+# Numbers that stand alone: those in a table's or server's name, and a target's before a colon, tell problems apart.
+_NUMBERS: Final = re.compile(r"(?<![\w.-])[0-9]+(?:\.[0-9]+)?(?![\w:]|\.[0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +61,19 @@ def remedy_of(problem: str) -> str:
 
 
 class Incidents:
-    """The last problems of a service. A problem whose numbers alone change is the same."""
+    """The last problems of a service. A problem whose numbers alone change is the same; of one reading none are."""
 
     def __init__(self) -> None:
-        self._by_kind: dict[str, Incident] = {}
+        self._by_kind: dict[tuple[str, int], Incident] = {}
 
     def update(self, problems: Iterable[str], remedies: Mapping[str, str], now: int) -> None:
         """Take over the problems of the newest reading."""
         kinds = {kind: replace(one, present=False) for kind, one in self._by_kind.items()}
+        counts: Counter[str] = Counter()
         for text in problems:
-            kind = _NUMBERS.sub("0", text)
+            words = _NUMBERS.sub("0", text)
+            kind = words, counts[words]
+            counts[words] += 1
             before = self._by_kind.get(kind)
             since = before.since if before is not None and before.present else now
             kinds[kind] = Incident(text, remedies.get(text, ""), since, now)

@@ -6,6 +6,7 @@ disturb the server.
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from collections import deque
@@ -16,12 +17,13 @@ from threading import Lock, Thread
 from typing import Final
 
 from connector.clock import Clock
-from connector.errors import ConfigError
+from connector.errors import ConfigError, ConnectorError
 from connector.serve.services import ServedService, ServedTarget
 from connector.serve.watcher import Comparison
 
-MOST_RUNNING: Final = 4
-KEPT: Final = 20  # jobs of a service that have ended
+LOG: Final = logging.getLogger("connector.serve")
+MOST_RUNNING: Final = 4  # besides those that end a process, which are short and must not wait
+KEPT: Final = 20  # jobs of all services that have ended
 LINES: Final = 200  # of a job's output
 LINE: Final = 500  # characters
 TEXT: Final = 500  # characters of a field
@@ -37,6 +39,16 @@ class ButtonAction(StrEnum):
     HEARTBEAT = "heartbeat"
     LOAD = "load"
     VERIFY = "verify"
+
+
+ENDING: Final = frozenset({ButtonAction.OFFLINE, ButtonAction.OFFLINE_PRODUCER})
+FIELDS: Final = {
+    ButtonAction.OFFLINE: {"target", "reason"},
+    ButtonAction.OFFLINE_PRODUCER: {"reason"},
+    ButtonAction.HEARTBEAT: {"name"},
+    ButtonAction.LOAD: {"table", "for_target"},
+    ButtonAction.VERIFY: {"target", "table"},
+}
 
 
 @dataclass(slots=True)
@@ -115,6 +127,7 @@ class Jobs:
         self._jobs: deque[Job] = deque()
         self._processes: dict[int, subprocess.Popen[str]] = {}
         self._number = 0
+        self._closed = False
         self._lock = Lock()
 
     def of(self, service: str) -> list[Job]:
@@ -133,41 +146,56 @@ class Jobs:
 
         Raises:
             ConfigError: a field is wrong, or too much is running.
+            ConnectorError: the machine starts no more processes.
         """
         target = _target(service, given.get("target", ""))
         words = command_of(action, given, asked_from)
         with self._lock:
             running = [job for job in self._jobs if job.ended is None]
             same = any((job.service, job.target, job.action) == (service.name, target.name, action) for job in running)
-            if same or len(running) >= MOST_RUNNING:
+            others = sum(job.action not in ENDING for job in running)
+            if self._closed or same or (action not in ENDING and others >= MOST_RUNNING):
                 raise ConfigError("the same, or too much else, is running: wait for its end")
             self._number += 1
             job = Job(self._number, action, service.name, target.name, words, asked_from, self._clock.now() / 1e6)
-            process = subprocess.Popen(
-                [*self._program, words[1], *self._options(target), *words[2:]],
+            process = self._started([*self._program, words[1], *self._options(target), *words[2:]])
+            self._processes[job.number] = process
+            self._jobs.append(job)
+            self._forget()
+        place = {"service": service.name, "target": target.name, "address": asked_from}
+        LOG.info("a command was asked for", extra={"command": " ".join(words), "job": job.number, **place})
+        Thread(target=self._follow, args=(job, process), name=f"job-{job.number}", daemon=True).start()
+        return job
+
+    def close(self) -> None:
+        """End the commands that run, and start no other."""
+        with self._lock:
+            self._closed = True
+            running = list(self._processes.values())
+        for process in running:
+            process.terminate()
+        until = self._clock.monotonic() + LEAVE
+        for process in running:
+            try:
+                process.wait(max(until - self._clock.monotonic(), 0.0))
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def _started(self, command: Sequence[str]) -> subprocess.Popen[str]:
+        try:
+            return subprocess.Popen(
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
             )
-            self._processes[job.number] = process
-            self._jobs.append(job)
-            self._forget()
-        Thread(target=self._follow, args=(job, process), name=f"job-{job.number}", daemon=True).start()
-        return job
-
-    def close(self) -> None:
-        """End the commands that run."""
-        with self._lock:
-            running = list(self._processes.values())
-        for process in running:
-            process.terminate()
-        for process in running:
-            try:
-                process.wait(LEAVE)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        except OSError as error:
+            raise ConnectorError(
+                f"the command cannot be started: {error.strerror}",
+                hint="memory, processes or open files of this machine are used up",
+            ) from error
 
     def _options(self, target: ServedTarget) -> list[str]:
         named = [] if target.file is None else ["--config", str(target.file)]
@@ -179,11 +207,14 @@ class Jobs:
                 while line := lines.readline(LINE):
                     job.output.append(line.rstrip("\n"))
         code = process.wait()
-        if job.action is ButtonAction.VERIFY and code in VERDICTS and "--table" not in job.words:
-            self._compared(job.service, Comparison(self._clock.now() / 1e6, job.target, VERDICTS[code]))
-        with self._lock:
-            job.exit_code, job.ended = code, self._clock.now() / 1e6
-            del self._processes[job.number]
+        try:
+            if job.action is ButtonAction.VERIFY and code in VERDICTS and "--table" not in job.words:
+                self._compared(job.service, Comparison(self._clock.now() / 1e6, job.target, VERDICTS[code]))
+        finally:
+            with self._lock:
+                job.exit_code, job.ended = code, self._clock.now() / 1e6
+                del self._processes[job.number]
+            LOG.info("a command has ended", extra={"job": job.number, "exit_code": code})
 
     def _forget(self) -> None:
         """Drop the oldest jobs that have ended."""
@@ -196,8 +227,11 @@ def command_of(action: ButtonAction, given: Mapping[str, str], asked_from: str) 
     """Return the command line of a button. No field can become an option.
 
     Raises:
-        ConfigError: a field is missing or wrong.
+        ConfigError: a field is missing, wrong or unknown.
     """
+    if unknown := sorted(given.keys() - FIELDS[action]):
+        known = ", ".join(sorted(FIELDS[action]))
+        raise ConfigError(f"{action} has no field {', '.join(unknown)}", hint=f"its fields: {known}")
     fields = {name: _checked(name, value) for name, value in given.items()}
     reason = f"{fields.get('reason') or 'no reason given'} (thl serve, {asked_from})"
     match action:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from flask import Flask
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from connector.clock import Clock
 from connector.errors import escaped
@@ -78,6 +78,8 @@ class Chart:
 def install(app: Flask) -> None:
     """Give an application's templates the filters, and escape what they print."""
     app.jinja_env.finalize = _printable
+    # A link whose words are a password, such as the service's name, has to lead somewhere.
+    app.jinja_env.globals["url_for"] = lambda *args, **values: escape(app.url_for(*args, **values))
     app.jinja_env.filters |= {"duration": duration, "number": number, "when": when}
 
 

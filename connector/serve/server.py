@@ -12,20 +12,20 @@ from flask import Flask
 from waitress.server import BaseWSGIServer, create_server
 
 from connector.addresses import on_this_machine
-from connector.background import LEAVE, in_background
+from connector.background import LEAVE
 from connector.clock import Clock
 from connector.config.serve import Serve
 from connector.errors import ConfigError
 from connector.serve.app import create_app
 from connector.serve.guard import Guard
-from connector.serve.history import WIDTH, HistoryFile, LagHistory, Point
+from connector.serve.history import DAMAGED, WIDTH, HistoryFile, LagHistory, Point
 from connector.serve.jobs import Jobs
 from connector.serve.services import ServedService
 from connector.serve.watcher import Comparison, Watcher
 
 LOG: Final = logging.getLogger("connector.serve")
 THREADS: Final = 4
-COMPACT: Final = 60.0  # seconds between two looks at the size of the history's file
+LOOK: Final = 5.0  # seconds between two looks at the size of the history's file, and at the server's thread
 
 
 def serve(
@@ -43,68 +43,97 @@ def serve(
     Raises:
         ConfigError: it cannot listen on `serve.host` and `serve.port`, or the history's file cannot be used.
     """
-    watchers, file = watched(services, settings, clock)
-    by_name = {watcher.service.name: watcher for watcher in watchers}
-    jobs = Jobs(sets, clock, lambda service, comparison: by_name[service].compared(comparison))
-    app = create_app(watchers, Guard(settings, clock), clock, jobs)
     with ExitStack() as stack:
+        file = history_file(services, settings)
+        if file is not None:
+            with _usable(settings):
+                stack.enter_context(file.locked())
+        watchers = watched(services, settings, clock, file)
+        by_name = {watcher.service.name: watcher for watcher in watchers}
+        jobs = Jobs(sets, clock, lambda service, comparison: by_name[service].compared(comparison))
+        app = create_app(watchers, Guard(settings, clock), clock, jobs)
         stack.callback(jobs.close)
-        stack.enter_context(_listening(app, settings))
-        for watcher in watchers:
-            stack.enter_context(in_background(f"watch-{watcher.service.name}", watcher.run))
+        answers = stack.enter_context(_listening(app, settings))
+        stack.enter_context(_watching(watchers, clock))
         if not on_this_machine(settings.host):
             LOG.warning("everyone who reaches this address may read, without TLS", extra={"host": settings.host})
         LOG.info(
             "serving",
             extra={"url": f"http://{_shown(settings.host)}:{settings.port}/", "services": len(watchers)},
         )
-        while not stop.wait(COMPACT):
+        while not stop.wait(LOOK):
+            if not answers.is_alive():
+                raise RuntimeError("the thread that answers requests has ended")  # its exception is in the log
             if file is not None and file.full:
-                _rewrite(file, watchers)
+                _compact(file, watchers)
 
 
 def watched(
-    services: Sequence[ServedService], settings: Serve, clock: Clock
-) -> tuple[list[Watcher], HistoryFile | None]:
+    services: Sequence[ServedService], settings: Serve, clock: Clock, file: HistoryFile | None = None
+) -> list[Watcher]:
     """Return the watchers of services, with what the history's file has of them.
 
     Raises:
         ConfigError: the file cannot be used.
     """
-    points = max(int(settings.history_hours * 3600 / WIDTH), 1)
-    file = None if settings.history is None else HistoryFile(settings.history, 2 * points * len(services))
     watchers = [
         Watcher(service, settings, clock, LagHistory(service.name, settings.history_hours, file))
         for service in services
     ]
-    if file is not None and settings.history is not None:
-        try:
-            _restore(file, watchers, clock.now() / 1e6 - settings.history_hours * 3600)
+    if file is not None:
+        now = clock.now() / 1e6
+        with _usable(settings):
+            _restore(file, watchers, now - settings.history_hours * 3600, now)
             _rewrite(file, watchers)
-        except OSError as error:
-            raise ConfigError.of_fields(
-                f"the file of the history cannot be used: {error.strerror}",
-                {"serve.history": str(settings.history)},
-                hint="let serve.history name a file that this user may write, or none",
-            ) from error
-    return watchers, file
+    return watchers
 
 
-def _restore(file: HistoryFile, watchers: Sequence[Watcher], since: float) -> None:
-    points: dict[str, list[Point]] = {watcher.service.name: [] for watcher in watchers}
+def history_file(services: Sequence[ServedService], settings: Serve) -> HistoryFile | None:
+    """Return the file of `serve.history`; None: there is none."""
+    points = max(int(settings.history_hours * 3600 / WIDTH), 1)
+    return None if settings.history is None else HistoryFile(settings.history, 2 * points * len(services))
+
+
+@contextmanager
+def _usable(settings: Serve) -> Iterator[None]:
+    """Raise ConfigError for an error of the history's file."""
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError.of_fields(
+            f"the file of the history cannot be used: {error.strerror}",
+            {"serve.history": str(settings.history)},
+            hint="let serve.history name a file of its own that this user may write, or none",
+        ) from error
+
+
+def _restore(file: HistoryFile, watchers: Sequence[Watcher], since: float, until: float) -> None:
+    points: dict[str, dict[int, Point]] = {watcher.service.name: {} for watcher in watchers}
     by_name = {watcher.service.name: watcher for watcher in watchers}
-    for kind, service, value in file.read(since):
+    for kind, service, value in file.read(since, until):
         if kind == "point" and service in points:
-            points[service].append(Point.parse(value))
+            point = Point.parse(value)
+            points[service][point.at] = point
         elif kind == "comparison" and service in by_name:
-            comparison = Comparison.parse(value)
+            try:
+                comparison = Comparison.parse(value)
+            except DAMAGED:
+                continue
             by_name[service].comparisons[comparison.target] = comparison
     for name, found in points.items():
-        by_name[name].history.restore(found)
+        by_name[name].history.restore(found.values())
 
 
 def _rewrite(file: HistoryFile, watchers: Sequence[Watcher]) -> None:
     file.rewrite(lambda: _lines(watchers))
+
+
+def _compact(file: HistoryFile, watchers: Sequence[Watcher]) -> None:
+    """Write the file again; on a full disk it grows for now."""
+    try:
+        _rewrite(file, watchers)
+    except OSError as error:
+        LOG.warning("the history cannot be written again, and grows", extra={"reason": error.strerror})
 
 
 def _lines(watchers: Sequence[Watcher]) -> list[tuple[str, str, dict[str, object]]]:
@@ -112,13 +141,32 @@ def _lines(watchers: Sequence[Watcher]) -> list[tuple[str, str, dict[str, object
     for watcher in watchers:
         name = watcher.service.name
         lines += [("point", name, point.as_object()) for point in watcher.history.points()]
-        lines += [("comparison", name, one.as_object()) for one in watcher.comparisons.values()]
+        lines += [("comparison", name, one.as_object()) for one in list(watcher.comparisons.values())]
     return lines
 
 
 @contextmanager
-def _listening(app: Flask, settings: Serve) -> Iterator[None]:
-    """Answer requests in threads while in the context."""
+def _watching(watchers: Sequence[Watcher], clock: Clock) -> Iterator[None]:
+    """Read the services in threads while in the context; those that wait for a server are left behind together."""
+    ended = Event()
+    threads = [
+        Thread(target=watcher.run, args=(ended,), name=f"watch-{watcher.service.name}", daemon=True)
+        for watcher in watchers
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        until = clock.monotonic() + LEAVE
+        for thread in threads:
+            thread.join(max(until - clock.monotonic(), 0.0))
+
+
+@contextmanager
+def _listening(app: Flask, settings: Serve) -> Iterator[Thread]:
+    """Answer requests in threads while in the context; yields the thread that listens."""
     sockets: dict[int, Any] = {}
     try:
         server: Any = create_server(
@@ -128,22 +176,25 @@ def _listening(app: Flask, settings: Serve) -> Iterator[None]:
             port=settings.port,
             threads=THREADS,
             ident="",
-            connection_limit=100,
-            channel_timeout=30,
+            connection_limit=200,
+            channel_timeout=10,
+            cleanup_interval=5,
+            asyncore_use_poll=True,  # select() ends the server at a file descriptor beyond 1023
             max_request_header_size=16 << 10,
             max_request_body_size=64 << 10,
             clear_untrusted_proxy_headers=True,
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: no such host
+        reason = error.strerror if isinstance(error, OSError) else "the host is unknown"
         raise ConfigError.of_fields(
-            f"thl serve cannot listen on {settings.host}, port {settings.port}: {error.strerror}",
+            f"thl serve cannot listen on {settings.host}, port {settings.port}: {reason}",
             {"serve.port": None, "serve.host": None},
             hint="another process has the port, or the host is no address of this machine: --set serve.port=N",
         ) from error
     thread = Thread(target=server.run, name="serve", daemon=True)
     thread.start()
     try:
-        yield
+        yield thread
     finally:
         for one in list(sockets.values()):
             if isinstance(one, BaseWSGIServer):

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from connector.config.model import Config
-from connector.config.target_url import sqlite_file, target_kind
+from connector.config.target_url import duckdb_file, sqlite_file, target_kind
 from connector.errors import ConfigError
 
 
@@ -96,6 +96,8 @@ def address_of(url: str) -> str:
     kind = target_kind(url)
     if kind == "sqlite":
         return f"sqlite {sqlite_file(url)}"
+    if kind == "duckdb":
+        return f"duckdb {duckdb_file(url)}"
     try:
         parts = urlsplit(url)
         hosts, path = parts.netloc.rpartition("@")[2], unquote(parts.path)

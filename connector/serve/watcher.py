@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Event
 from typing import Any, Final, Protocol
@@ -14,14 +15,16 @@ from connector.config.serve import Serve
 from connector.errors import ConnectorError
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.newest_load import NewestLoad
-from connector.serve.history import PRODUCER, LagHistory, target_key
+from connector.serve.history import PRODUCER, LagHistory, target_key, time_of
 from connector.serve.incidents import Incident, Incidents, remedy_of
+from connector.serve.lag_bound import LagBound
 from connector.serve.services import ServedService
 from connector.status.catch_up import CatchUp, Estimate, Sample
 from connector.status.collect import Observation, observe
-from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState
+from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, problems_of
 
-STALE: Final = 60.0  # seconds beyond three intervals after which a reading no longer counts
+LOG: Final = logging.getLogger("connector.serve")
+STALE: Final = 60.0  # seconds beyond three intervals and readings after which a reading no longer counts
 DOWN: Final = frozenset({ServiceState.OFFLINE, ServiceState.NONE})
 
 
@@ -57,9 +60,9 @@ class Comparison:
         """A comparison of the history's file.
 
         Raises:
-            ValueError, KeyError, TypeError: it is none.
+            One of `history.DAMAGED`: it is none.
         """
-        return cls(float(given["at"]), str(given["target"]), str(given["verdict"]))
+        return cls(time_of(given), str(given["target"]), str(given["verdict"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,8 @@ class TargetReading:
 
     Args:
         observation: the applier's numbers.
-        estimate: lag and rates of the last 30 seconds; None: nothing was applied yet, or the target does not answer.
+        estimate: lag and rates of the last 30 seconds, or since the reading before where that is longer; None: nothing
+            was applied yet, the target does not answer, or there was no reading before.
     """
 
     observation: Observation
@@ -91,6 +95,7 @@ class Reading:
 
     Args:
         at: the time, in µs since 1970 UTC.
+        ended: when it ended, in seconds of the monotonic clock: the other one may be put back.
         seconds: the time that it took.
         first: the numbers of the source, the log and the first target.
         targets: by name.
@@ -101,6 +106,7 @@ class Reading:
     """
 
     at: int
+    ended: float
     seconds: float
     first: Observation
     targets: Mapping[str, TargetReading]
@@ -147,10 +153,12 @@ class Watcher:
         self._clock = clock
         self._read = read
         self.limits = LagLimits(settings.max_behind, settings.min_purge)
-        self._estimates = {target.name: CatchUp() for target in service.targets}
+        self._estimates = {target.name: CatchUp(least=2) for target in service.targets}
+        self._producer_bound = LagBound()
+        self._bounds = {target.name: LagBound() for target in service.targets}
         self._incidents = Incidents()
         self._newest: Reading | None = None
-        self._alive_at = clock.monotonic()
+        self._began = clock.monotonic()
 
     @property
     def newest(self) -> Reading | None:
@@ -162,19 +170,28 @@ class Watcher:
         """The last problems."""
         return self._incidents.all()
 
-    def is_stale(self, reading: Reading) -> bool:
-        """True if a reading is too old to count: a server keeps the next one waiting."""
-        return (self._clock.now() - reading.at) / 1e6 > 3 * self._settings.interval + STALE
+    @property
+    def age(self) -> float:
+        """Seconds since the newest reading ended; before the first one, since the watcher was made."""
+        return self._clock.monotonic() - (self._began if self._newest is None else self._newest.ended)
+
+    def is_stale(self, reading: Reading | None) -> bool:
+        """True if a reading is too old to count: a server keeps the next one waiting for longer than this one."""
+        age, took = (self.age, 0.0) if reading is None else (self._clock.monotonic() - reading.ended, reading.seconds)
+        return age > 3 * (self._settings.interval + took) + STALE
 
     @property
     def is_stuck(self) -> bool:
         """True if no reading has ended for ten minutes and more than any server may keep it waiting."""
-        return self._clock.monotonic() - self._alive_at > 600 + 3 * self._settings.interval
+        return self.age > 600 + 3 * self._settings.interval
 
     def run(self, ended: Event) -> None:
-        """Read until `ended` is set."""
+        """Read until `ended` is set. What no reading should raise is logged, and the next one is tried."""
         while not ended.is_set():
-            self.read()
+            try:
+                self.read()
+            except Exception:
+                LOG.exception("a reading has failed", extra={"service": self.service.name})
             ended.wait(self._settings.interval)
 
     def compared(self, comparison: Comparison) -> None:
@@ -186,23 +203,30 @@ class Watcher:
         """Read the service once."""
         began = self._clock.monotonic()
         targets: dict[str, TargetReading] = {}
-        problems: list[str] = []
+        problems: dict[str, None] = {}  # in their order
         remedies: dict[str, str] = {}
+        complete_at: float | None = None  # the log has everything that the source had then
         for target in self.service.targets:
             ends = frozenset(End) if not targets else frozenset({End.TARGET})
+            at = self._clock.monotonic()
             found = self._read(target.config, self.limits, self._clock, ends=ends, measure=False)
+            if not targets:
+                complete_at = began if found.status.producer.events_behind == 0 else None
+            found = self._bounded(target.name, found, at, complete_at)
             targets[target.name] = TargetReading(found, self._estimate(target.name, found))
             for problem in found.status.problems:
                 if problem in problems:
                     continue  # of the log, which each target's reading has
                 text = problem if len(targets) == 1 else f"target {target.name}: {problem}"
-                problems.append(text)
+                problems[text] = None
                 if remedy := found.remedies.get(problem) or remedy_of(problem):
                     remedies[text] = remedy
         first = targets[self.service.targets[0].name].observation
+        ended = self._clock.monotonic()
         reading = Reading(
             at=self._clock.now(),
-            seconds=self._clock.monotonic() - began,
+            ended=ended,
+            seconds=ended - began,
             first=first,
             targets=targets,
             prepared_since=self._prepared_since(first),
@@ -212,8 +236,27 @@ class Watcher:
         self._incidents.update(problems, remedies, reading.at)
         self._remember(reading)
         self._newest = reading
-        self._alive_at = self._clock.monotonic()
         return reading
+
+    def _bounded(self, name: str, found: Observation, at: float, complete_at: float | None) -> Observation:
+        """Bound the lags, and with them the problems, by what earlier readings have seen."""
+        status = found.status
+        producer, applier = status.producer, status.applier
+        if End.PRODUCER in status.ends:
+            bound = self._producer_bound
+            lag = bound.bounded(at, producer.maximum_stored_seqno, producer.seconds_behind, complete_at)
+            producer = replace(producer, seconds_behind=lag)
+        if found.target is not None:
+            complete_at = complete_at if applier.events_behind == 0 else None
+            lag = self._bounds[name].bounded(at, applier.applied_last_seqno, applier.seconds_behind, complete_at)
+            applier = replace(applier, seconds_behind=lag)
+        if (producer, applier) == (status.producer, status.applier):
+            return found
+        before = dict.fromkeys(problems_of(status.producer, status.applier, self.limits))
+        after = dict.fromkeys(problems_of(producer, applier, self.limits))
+        kept = [problem for problem in status.problems if problem not in before or problem in after]
+        problems = (*kept, *(problem for problem in after if problem not in before))
+        return replace(found, status=replace(status, producer=producer, applier=applier, problems=problems))
 
     def _estimate(self, name: str, found: Observation) -> Estimate | None:
         applier = found.status.applier
@@ -221,7 +264,7 @@ class Watcher:
             return None
         seqno = applier.applied_last_seqno
         self._estimates[name].add(Sample(self._clock.monotonic(), seqno, seqno + applier.events_behind))
-        return self._estimates[name].estimate()
+        return self._estimates[name].estimate() if self._estimates[name].span else None
 
     def _prepared_since(self, found: Observation) -> int | None:
         """Return when the oldest undecided XA transaction was prepared; its topic is read only if there is one."""

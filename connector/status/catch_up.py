@@ -61,10 +61,12 @@ class CatchUp:
 
     Args:
         window: seconds for which a sample is kept.
+        least: the number of samples that are kept also beyond it: 2 for those that come more rarely.
     """
 
-    def __init__(self, window: float = WINDOW) -> None:
+    def __init__(self, window: float = WINDOW, least: int = 1) -> None:
         self._window = window
+        self._least = least
         self._samples: deque[Sample] = deque()
 
     @property
@@ -77,7 +79,7 @@ class CatchUp:
         if self._samples and sample.applied < self._samples[-1].applied:
             self._samples.clear()
         self._samples.append(sample)
-        while self.span > self._window:
+        while self.span > self._window and len(self._samples) > self._least:
             self._samples.popleft()
 
     def estimate(self) -> Estimate | None:

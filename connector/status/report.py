@@ -86,7 +86,7 @@ class ApplierStatus:
 
     Args:
         state: ONLINE if every event is applied, OFFLINE after a request, or while no applier has a session with the
-            target. Whether one runs is not known of SQLite, which has no sessions.
+            target. Whether one runs is not known of SQLite and DuckDB, which have no sessions.
         applied_last_seqno, applied_last_event_id, applied_last_epoch: the last applied event.
         applied_latency: seconds from that event's commit on the source to its commit on the target.
         relative_latency: seconds since that event's commit on the source.

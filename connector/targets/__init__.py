@@ -23,6 +23,7 @@
 - `commit_statements`: the statements of a commit that write them.
 - `signal_table`: requests to an applier, and the marks on tables.
 - `values`: row images as Python values; compiled.
+- `duckdb/`: DuckDB.
 - `mysql/`: MySQL and MariaDB.
 - `postgres/`: PostgreSQL.
 - `sqlite/`: SQLite.

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from connector.clock import Clock
 from connector.config.apply import Target as Options
-from connector.config.target_url import target_kind
+from connector.config.target_url import missing_driver, target_kind
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
 from connector.log.transaction.layout import TableName
 from connector.targets.position import TargetRow
@@ -133,4 +133,10 @@ def _kind(options: Options) -> TargetKind:
 
 
 def _kind_of(url: str) -> TargetKind:
-    return cast(TargetKind, import_module(f"connector.targets.{target_kind(url)}.kind"))
+    kind = target_kind(url)
+    try:
+        return cast(TargetKind, import_module(f"connector.targets.{kind}.kind"))
+    except ModuleNotFoundError as error:
+        if error.name != kind:
+            raise
+        raise missing_driver(kind) from error

@@ -11,6 +11,7 @@ log's columns, types or Avro.
 - `source`: reads the source's rows in that form.
 - `target`: the interface of a target's reader.
 - `sqlite`: reads rows of a SQLite.
+- `duckdb`: reads rows of a DuckDB.
 - `postgres`: reads rows of a PostgreSQL.
 - `mysql`: reads rows of a MySQL or MariaDB target.
 - `rules`: applies the rules of the configuration to the source's values.

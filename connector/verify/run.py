@@ -11,7 +11,7 @@ from typing import Final
 
 from connector.clock import Clock, SystemClock
 from connector.config.model import Config
-from connector.config.target_url import sqlite_file, target_kind
+from connector.config.target_url import duckdb_file, missing_driver, sqlite_file, target_kind
 from connector.errors import ConfigError
 from connector.mysql.transforms.filters import Filter
 from connector.patterns import glob
@@ -120,6 +120,12 @@ def open_reader(config: Config) -> TargetReader:
             return PostgresReader(url)
         case "mysql":
             return MySqlReader(url)
+        case "duckdb":
+            try:
+                from connector.verify.duckdb import DuckDbReader  # noqa: PLC0415 - optional
+            except ModuleNotFoundError as error:
+                raise missing_driver("duckdb") from error
+            return DuckDbReader(duckdb_file(url))
 
 
 def _captured(source: SourceReader, filter: Filter, state: TargetState) -> dict[str, ComparedTable | None]:

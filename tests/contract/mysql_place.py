@@ -26,6 +26,8 @@ class MySqlPlace:
     schemaless = False
     kinds = ("int", "smallint")
     way_out = "MODIFY `n` smallint"
+    indexes = True
+    computed = "STORED"
     early = True
 
     def __init__(

@@ -117,7 +117,8 @@ class TestTables:
             items = Applier(place.open())
             assert place.read(moved) == ROWS
             assert place.read(layout(f"attic.told_{month}", ["a int", "b int"])) == [(1, month)]
-            assert place.indexed(layout(f"attic.told_{month}", ["a int", "b int"])) == ["a"]
+            indexed = place.indexed(layout(f"attic.told_{month}", ["a int", "b int"]))
+            assert indexed == (["a"] if place.indexes else [])
 
     def test_table_named_like_an_index_is_created(self, place: Place, items: Applier) -> None:
         items.sql("CREATE TABLE items_pkey (n INT)", "CREATE TABLE other_pkey (n INT)")

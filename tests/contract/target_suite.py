@@ -44,6 +44,8 @@ class Place(Protocol):
         kinds: the target's types for INT and SMALLINT.
         way_out: what the error of a column that the target computes says of it.
         lacks: types of MySQL that the target cannot have.
+        indexes: whether tables have indexes: of their primary key, and of a unique key by which the log finds rows.
+        computed: what follows GENERATED ALWAYS AS (…) in a statement that creates a column computed by the target.
         early: whether others may see the table of CREATE TABLE … SELECT before its rows.
     """
 
@@ -51,6 +53,8 @@ class Place(Protocol):
     kinds: tuple[str, str]
     way_out: str
     lacks: frozenset[str]
+    indexes: bool
+    computed: str
     early: bool
 
     def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> TargetDatabase:
@@ -385,14 +389,15 @@ class TestKeyless:
         assert place.indexed(told) == []
         applier.rows(net(told, updates=[(9, "x", 1)], moved=[({"b": "e"}, (3, "00e9"))]))
         applier.rows(net(told, deletes=[(2, "X", 1)]))
-        assert place.indexed(told) == ["c,b"]
+        assert place.indexed(told) == (["c,b"] if place.indexes else [])
         applier.sql("RENAME TABLE told TO old", "CREATE TABLE told (a INT, b VARCHAR(20) NOT NULL, c INT NOT NULL)")
         applier.target.close()
         again = Applier(place.open())
         old = layout("shop.old", columns, ["c", "b"])
         again.rows(net(old, updates=[(8, "x", 1)]))
         again.rows(net(told, inserts=[(1, "x", 1)]), net(told, updates=[(4, "x", 1)]))
-        assert (place.indexed(old), place.indexed(told)) == (["c,b"], ["c,b"])
+        expected = ["c,b"] if place.indexes else []
+        assert (place.indexed(old), place.indexed(told)) == (expected, expected)
         bare = layout("shop.old", columns)
         again.rows(net(bare, inserts=[(8, "x", 1)]))  # the key is gone, and so rows may be equal
         assert place.read(bare) == [(3, "e", 3), (8, "x", 1), (8, "x", 1)]
@@ -404,7 +409,7 @@ class TestKeyless:
         applier.target.stage([net(told, updates=[(1, 2)])], last=False)
         applier.target.discard()
         applier.rows(net(told, updates=[(1, 3)]))
-        assert (place.indexed(told), place.read(told)) == (["a"], [(1, 3)])
+        assert (place.indexed(told), place.read(told)) == (["a"] if place.indexes else [], [(1, 3)])
 
     def test_zeros_of_either_sign_are_two_values(self, place: Place, applier: Applier) -> None:
         applier.rows(net(LOOSE, inserts=[(1, None, 0.0, None), (1, None, -0.0, None)]))

@@ -60,7 +60,7 @@ class TestByHand:
             done(applier, REFUSED)
         assert str(raised.value.where["table"]) == "shop.users"
         assert "n " in raised.value.message
-        assert "primary key (id, n)" in raised.value.hint
+        assert ("primary key (id, n)" in raised.value.hint) is place.indexes
         applier = again(place, applier)
         place.drop(USERS)
         made, strict = ('"shop.users"', "STRICT") if place.schemaless else ("shop.users", "")
@@ -84,7 +84,7 @@ class TestByHand:
         place.drop(USERS)
         place.run(
             f"CREATE TABLE {made} (id {whole} NOT NULL, name {whole}, mail TEXT, "
-            f"n {small} GENERATED ALWAYS AS (id + 1) STORED, PRIMARY KEY (id)) {strict}"
+            f"n {small} GENERATED ALWAYS AS (id + 1) {place.computed}, PRIMARY KEY (id)) {strict}"
         )
         with pytest.raises(TargetDiffers) as caught:
             done(applier, "ALTER TABLE users MODIFY name INT, ADD n SMALLINT AS (id + 1)")

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from connector import cli
 from connector.clock import SystemClock
@@ -32,12 +42,15 @@ from connector.spark.session import SparkRun
 from connector.spark.stream.parts import Batch
 from tests.contract.test_publish_log import Log, position_of
 from tests.support.certificates import write_certificates
+from tests.support.grants import FOLDER
 from tests.support.producing import until
 from tests.support.secure_kafka import SecureBroker, secure_broker
 from tests.support.servers.environment import Broker
+from tests.support.servers.kafka_tools import write_tool
 from tests.support.spark import READERS, Reader, session
 
 pytestmark = pytest.mark.servers
+SCRIPT = FOLDER / "kafka-acls.sh"
 ROLES = ("producer", "consumer", "operator", "stranger")
 
 
@@ -289,6 +302,24 @@ def test_thl_acls_creates_the_same_rules(
     assert f"allow User:producer write on topic {ruled.position_topic}" in said
     assert f"allow User:operator write on topic {ruled.control_topic}" in said
     assert [line for line in said if "write" in line and "producer" not in line and ".control" not in line] == []
+
+
+def test_the_script_of_docker_grants_creates_the_same_rules(broker: SecureBroker, tmp_path: Path) -> None:
+    """With Kafka's own tool, on a log that does not exist yet."""
+    made = Config(service=f"s{uuid.uuid4().hex[:8]}", kafka=broker.kafka())
+    tool = write_tool(tmp_path / "kafka-acls.sh", "AclCommand")
+    principals = [f"User:{role}" for role in ROLES[:3]]
+    subprocess.run(
+        [str(SCRIPT), made.topic, *principals, "--bootstrap-server", broker.plain],
+        check=True, capture_output=True, env={"KAFKA_ACLS": str(tool), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    admin = AdminClient({"bootstrap.servers": broker.plain})
+    everything = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    there = {one for one in admin.describe_acls(everything).result(30) if one.name.startswith(made.topic)}
+    roles = {f"{role}s": [f"User:{role}"] for role in ROLES[:3]}
+    assert there == set(acls.rules(made, **roles))
 
 
 def test_brokers_without_an_authorizer_are_refused(kafka_broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from connector.errors import MissingPrivilege
 from connector.targets.mysql.kind import NEEDED
 from connector.targets.open import check_target
 from tests.contract.mysql_place import MySqlPlace
+from tests.support.grants import granted, statements
 
 pytestmark = pytest.mark.servers
 CHILD = "CREATE TABLE shop.child (a INT, FOREIGN KEY (a) REFERENCES shop.parent (a))"
@@ -32,6 +33,10 @@ def place(request: pytest.FixtureRequest) -> Iterator[MySqlPlace]:
     made.close()
 
 
+def url_of(place: MySqlPlace, user: str) -> SecretStr:
+    return SecretStr(f"mysql://{user}:secret@{place.server.host}:{place.server.port}")
+
+
 def creates_a_foreign_key(place: MySqlPlace) -> bool:
     session: Any = pymysql.connect(
         host=place.server.host, port=place.server.port, user="limited", password="secret", autocommit=True
@@ -48,7 +53,7 @@ def creates_a_foreign_key(place: MySqlPlace) -> bool:
 
 
 def test_check_asks_for_references_where_a_foreign_key_needs_it(place: MySqlPlace) -> None:
-    url = SecretStr(f"mysql://limited:secret@{place.server.host}:{place.server.port}")
+    url = url_of(place, "limited")
     assert check_target(Target(url=url, definitions="plain"))
     source = Target(url=url, definitions="source")
     if creates_a_foreign_key(place):
@@ -64,13 +69,38 @@ def test_check_asks_for_references_where_a_foreign_key_needs_it(place: MySqlPlac
 def test_check_counts_the_privileges_of_active_roles(place: MySqlPlace) -> None:
     place.run("CREATE USER by_role IDENTIFIED BY 'secret'")
     place.run("CREATE ROLE applier")
-    place.run(f"GRANT {', '.join((*NEEDED, 'REFERENCES'))} ON *.* TO applier")
+    for grant in granted(file_of(place), "tables"):
+        place.run(f"GRANT {grant} TO applier")
     place.run("GRANT applier TO by_role")
-    plain = Target(url=SecretStr(f"mysql://by_role:secret@{place.server.host}:{place.server.port}"))
+    plain = Target(url=url_of(place, "by_role"))
     with pytest.raises(MissingPrivilege, match="CREATE, ALTER, DROP"):
         check_target(plain)
-    ((version,),) = place.query("SELECT @@version")
-    place.run(f"SET DEFAULT ROLE applier {'FOR' if 'MariaDB' in version else 'TO'} by_role")
+    place.run(f"SET DEFAULT ROLE applier {'FOR' if mariadb(place) else 'TO'} by_role")
     assert check_target(plain)
     place.run("DROP USER by_role")
     place.run("DROP ROLE applier")
+
+
+def mariadb(place: MySqlPlace) -> bool:
+    ((version,),) = place.query("SELECT @@version")
+    return "MariaDB" in str(version)
+
+
+def file_of(place: MySqlPlace) -> str:
+    return f"{'mariadb' if mariadb(place) else 'mysql'}-target.sql"
+
+
+def test_check_takes_grants_on_databases_and_names_what_is_missing_on_each(place: MySqlPlace) -> None:
+    for statement in statements(file_of(place), "user", "tables", user="of_shop", password="secret"):
+        place.run(statement)
+    options = Target(url=url_of(place, "of_shop"))
+    assert check_target(options)
+    place.run("REVOKE INDEX, DROP ON `shop`.* FROM of_shop")
+    place.run("REVOKE INDEX ON `thl`.* FROM of_shop")
+    with pytest.raises(MissingPrivilege, match="privileges on the target: INDEX, DROP") as refused:
+        check_target(options)
+    assert "GRANT DROP, INDEX ON `shop`.* TO 'of_shop'@'%';" in refused.value.hint
+    for grant in refused.value.hint.split("; "):
+        place.run(grant.rstrip(";"))
+    assert check_target(options)
+    place.run("DROP USER of_shop")

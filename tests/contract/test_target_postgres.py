@@ -57,6 +57,8 @@ class PostgresPlace:
     kinds = ("integer", "smallint")
     way_out = 'ALTER COLUMN "n" DROP EXPRESSION'
     lacks = frozenset[str]()
+    indexes = True
+    computed = "STORED"
     early = False
 
     def __init__(self, url: str) -> None:

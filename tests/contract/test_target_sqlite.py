@@ -34,6 +34,8 @@ class SqlitePlace:
     kinds = ("INTEGER", "INTEGER")
     way_out = "copy the rows"
     lacks = frozenset[str]()
+    indexes = True
+    computed = "STORED"
     early = False
 
     def __init__(self, path: Path) -> None:

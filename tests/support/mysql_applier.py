@@ -14,6 +14,7 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import TargetPosition
 from connector.targets.mysql.target import MySqlTarget
+from connector.targets.target import TargetDatabase
 from tests.support.net import layout, net
 
 TWO = ["id int", "v varchar(20)"]
@@ -44,7 +45,7 @@ HISTORY: tuple[Event, ...] = (
 )
 
 
-def apply(target: MySqlTarget) -> None:
+def apply(target: TargetDatabase) -> None:
     """Apply what the target lacks."""
     position = target.claim("shop")
     for seqno in range(position.seqno + 1, len(HISTORY)):

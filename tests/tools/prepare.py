@@ -26,9 +26,9 @@ LEAST: Final = (3, 11)
 GOALS: Final = ("venv", "build", "demo", "fetch")
 
 _SERVERS: Final = {"java": 2.0, "kafka": 26.0, "spark": 9.0, "mysql": 7.0}
-_TEST_SERVERS: Final = {"postgres": 2.0, "mariadb": 3.0, "mariadb-binlog": 4.0}
+_TEST_SERVERS: Final = {"postgres": 2.0, "mariadb": 3.0, "mariadb-binlog": 4.0, "kafka-tools": 2.0}
 _OPTIONAL: Final = {"mysql56": 2.0, "registry": 2.0}  # what not every machine can fetch; their tests are skipped
-_JAVA_NEEDED: Final = {"kafka", "spark", "postgres", "mariadb", "registry"}
+_JAVA_NEEDED: Final = {"kafka", "kafka-tools", "spark", "postgres", "mariadb", "registry"}
 _STANDARD_LIBRARY: Final = {"mysql"}  # what is fetched while packages are still being installed
 
 

@@ -45,6 +45,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "werkzeug": ("connector/serve/*",),
     "flask": ("connector/serve/*",),
     "waitress": ("connector/serve/server.py",),
+    "duckdb": ("connector/targets/duckdb/*", *OUTSIDE),
     "sqlite3": ("connector/targets/sqlite/*", *OUTSIDE),
 }
 ENVIRONMENT = ("connector/config/loading.py", "connector/cli.py", "connector/commands/*", "connector/failpoints.py",

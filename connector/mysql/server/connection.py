@@ -182,7 +182,7 @@ def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
         if code in DENIED:
             raise MissingPrivilege(
                 f"the user lacks a privilege: {text}",
-                hint=f"GRANT … TO {account(source.user)}; docs/configuration.md lists the least set",
+                hint=f"GRANT … TO {account(source.user)}; docs/security.md lists the least rights",
                 **where,
             ) from error
         if code == ER.LOCK_WAIT_TIMEOUT and source.semi_sync:

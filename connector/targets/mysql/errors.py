@@ -121,7 +121,7 @@ def connector_error(error: pymysql.MySQLError | OSError) -> ConnectorError:
     if code in _REFUSED:
         return PreflightError(text, hint="correct user and password in target.url", **where)
     if code in _LACKING:
-        hint = "GRANT what docs/target.md lists for MySQL to the user in target.url"
+        hint = "GRANT what docs/security.md lists for such a target to the user in target.url"
         return MissingPrivilege(text, hint=hint, **where)
     if code in _READ_ONLY:
         return PreflightError(text, hint="target.url names a server that others may not write to: a replica?", **where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from connector.clock import Clock
 from connector.config.apply import Target as Options
@@ -19,7 +20,8 @@ __all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_posit
 
 CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
 NEEDED = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE TEMPORARY TABLES")
-_EVERYWHERE = re.compile(r"GRANT (.+?) ON \*\.\* TO ", re.DOTALL)
+_GRANT = re.compile(r"GRANT (.+?) ON (\*|`(?:[^`]|``)+`)\.\* TO ", re.DOTALL)
+_OWN, _EVERYWHERE, _ALL = "`thl`", "*", "ALL PRIVILEGES"
 REFERENCES = "REFERENCES"  # MySQL asks for it at each foreign key, whatever foreign_key_checks is; MariaDB does not
 
 
@@ -51,29 +53,53 @@ def check(options: Options) -> str:
         where = {**error.where, "server": f"{address.host}:{address.port}"}
         raise TargetUnavailable(error.message, hint=error.hint or hint, **where) from error
     try:
-        granted = _granted(session)
+        granted = granted_by_scope([str(line) for (line,) in session.run("SHOW GRANTS", ())])
         product, mariadb = session.session.product, session.session.mariadb
         ddl, triggers = _ddl(session.session), _triggers(session)
     finally:
         session.close()
     foreign_keys = options.definitions == "source" and not mariadb
     needed = (*NEEDED, REFERENCES) if foreign_keys else NEEDED
-    if lacking := [name for name in needed if not granted & {name, "ALL PRIVILEGES"}]:
+    if found := lacking(granted, needed):
         raise MissingPrivilege(
-            f"the user {address.user} lacks privileges on the target: {', '.join(lacking)}",
-            hint=f"GRANT {', '.join(lacking)} ON *.* TO '{address.user}'@'%';",
+            f"the user {address.user} lacks privileges on the target: "
+            + ", ".join(dict.fromkeys(name for names in found.values() for name in names)),
+            hint=" ".join(
+                f"GRANT {', '.join(names)} ON {scope}.* TO '{address.user}'@'%';" for scope, names in found.items()
+            ),
         )
     fired = f"; triggers that act on what is applied: {', '.join(triggers)}" if triggers else ""
     return f"{product}, {address.host}:{address.port}, user {address.user}, DDL once by {ddl}{fired}"
 
 
-def _granted(session: MySqlSession) -> set[str]:
-    """The privileges on `*.*` of the session's user and its active roles.
+def granted_by_scope(lines: Sequence[str]) -> dict[str, set[str]]:
+    """The privileges of a user and its active roles: `*`, or the quoted name of a database → their names.
 
-    `information_schema.user_privileges` knows no roles, and shows who may read `mysql` everybody's privileges.
+    Args:
+        lines: of SHOW GRANTS. `information_schema.user_privileges` knows no roles, and shows who may read `mysql`
+            everybody's privileges.
     """
-    lines = [_EVERYWHERE.match(str(line)) for (line,) in session.run("SHOW GRANTS", ())]
-    return {name.strip().upper() for line in lines if line for name in line[1].split(",")}
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        if grant := _GRANT.match(line):
+            found.setdefault(grant[2], set()).update(name.strip().upper() for name in grant[1].split(","))
+    return found
+
+
+def lacking(granted: Mapping[str, set[str]], needed: Sequence[str]) -> dict[str, list[str]]:
+    """What a user lacks: `*`, or the quoted name of a database → names of privileges.
+
+    A user who may write to databases needs all of them on each, and on `thl`; any other user needs them on `*.*`.
+    Which databases the log has is not known here: the applier says so where it comes to another one.
+    """
+    everywhere = granted.get(_EVERYWHERE, set())
+    databases = [scope for scope, names in granted.items() if scope != _EVERYWHERE and names & {"INSERT", _ALL}]
+    scopes = dict.fromkeys((_OWN, *databases)) if set(databases) - {_OWN} else {_EVERYWHERE: None}
+    found = {
+        scope: [name for name in needed if not (everywhere | granted.get(scope, set())) & {name, _ALL}]
+        for scope in scopes
+    }
+    return {scope: names for scope, names in found.items() if names}
 
 
 def _ddl(session: ServerSession) -> str:

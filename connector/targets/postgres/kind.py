@@ -18,8 +18,9 @@ CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
 _FACTS = """
 SELECT current_setting('server_version'), current_database(), current_user, current_setting('server_encoding'),
     has_database_privilege(current_database(), 'CREATE') OR EXISTS (
-        SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = 'thl' AND c.relname = 'thl_position' AND has_schema_privilege(n.oid, 'USAGE'))
+        SELECT FROM pg_namespace n WHERE n.nspname = 'thl' AND (has_schema_privilege(n.oid, 'CREATE')
+            OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname = 'thl_position'
+                AND has_schema_privilege(n.oid, 'USAGE'))))
 """
 
 
@@ -37,7 +38,7 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
 
 
 def check(options: Options) -> str:
-    """Check that the database is in UTF-8 and that the user may create schemas in it."""
+    """Check that the database is in UTF-8, and that the user may create schemas in it, or tables in a schema `thl`."""
     url = options.url.get_secret_value()
     try:
         session = PostgresSession(url, CHECK_PATIENCE)

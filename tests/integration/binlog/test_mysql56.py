@@ -31,6 +31,7 @@ from tests.integration.binlog.test_types import BYTES, cases
 from tests.integration.mariadb.test_log import said_of, same
 from tests.support.binlog import images, row_changes
 from tests.support.definitions import MODES, SCHEMA, Statements
+from tests.support.grants import granted
 from tests.support.loading import a_database, a_user, as_source, checked, loaded
 from tests.support.producing import SMALL, Bench, finished, fragments, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
@@ -40,6 +41,7 @@ from tests.support.spark import session as spark_session
 from tests.support.watched import Watched, rows_of, walk
 
 pytestmark = pytest.mark.servers
+LEAST = granted("mysql-source.sql", "log", "tables", "loads of MySQL 5.6 and 5.7", schema="*")
 
 CASES = [
     *((how, definition.replace("utf8mb3", "utf8"), values) for how, definition, values in cases()),
@@ -231,10 +233,9 @@ def test_missing_prerequisites_are_reported_with_statements_of_5_6(server: SqlSe
             assert hint in hints
         assert "PERSIST" not in hints
         assert "FLUSH_TABLES" not in hints
-        server.run_sql(
-            f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, RELOAD, SELECT ON *.* TO {source.user}; "
-            "SET GLOBAL sync_binlog = 0, GLOBAL expire_logs_days = 2"
-        )
+        for grant in LEAST:
+            server.run_sql(f"GRANT {grant} TO {source.user}")
+        server.run_sql("SET GLOBAL sync_binlog = 0, GLOBAL expire_logs_days = 2")
         facts = checked(other, snapshot=True)
         server.run_sql("SET GLOBAL sync_binlog = 1, GLOBAL expire_logs_days = 0")
         assert (facts.release, facts.binlog_row_metadata, facts.expire_seconds) == ((5, 6, 24), "NONE", 2 * 86400)
@@ -261,8 +262,7 @@ def test_replica_that_does_not_log_replicated_changes_is_refused(server: SqlServ
 
 
 def test_cascades_and_keys_are_seen_with_the_documented_grants(server: SqlServer) -> None:
-    grants = "REPLICATION SLAVE, REPLICATION CLIENT, RELOAD, SELECT ON *.*"
-    with a_database(server, "cascade") as (_, name), a_user(server, grants, do=(name,), server_id=4711) as source:
+    with a_database(server, "cascade") as (_, name), a_user(server, *LEAST, do=(name,), server_id=4711) as source:
         server.run_sql(
             f"USE {name}; CREATE TABLE p (id INT PRIMARY KEY); CREATE TABLE c (id INT PRIMARY KEY, "
             "CONSTRAINT fk FOREIGN KEY (id) REFERENCES p (id) ON UPDATE CASCADE)"

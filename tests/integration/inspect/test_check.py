@@ -22,10 +22,11 @@ from connector.config import Config, Filters, Kafka, Source, Target
 from connector.config.filters import TableRule
 from connector.fetching.java import java_home
 from connector.kafka.topics import Topics
+from tests.support.grants import granted
 from tests.support.loading import a_database, a_user, run
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 
-LEAST = ("REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, SELECT, XA_RECOVER_ADMIN ON *.*",)
+LEAST = granted("mysql-source.sql", "log", "tables", "loads", schema="*")
 ENVIRON = {"JAVA_HOME": str(java_home())}
 
 
@@ -148,7 +149,7 @@ def test_missing_grants_fail_each_with_its_statement(
 def test_existing_log_needs_no_grants_of_initial_load(
     mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
 ) -> None:
-    with a_user(mysql_server, "REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.*") as source:
+    with a_user(mysql_server, *granted("mysql-source.sql", "log", "tables", schema="*")) as source:
         config = config_of(source, kafka_broker, tmp_path, service="begun")
         assert set(failures(check(config, ENVIRON))) == {"grants"}
         Topics(config).ensure()

@@ -26,6 +26,7 @@ from connector.sandbox.mariadb import MariaDbServer
 from connector.status.source import read_source
 from tests.integration.mariadb.test_log import CASES
 from tests.support.binlog import changes, images, read_from
+from tests.support.grants import granted
 from tests.support.loading import a_database, a_user, as_source, checked, take, values
 from tests.support.producing import SMALL, Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.support.servers.environment import Broker, SqlServer
@@ -340,7 +341,8 @@ def test_missing_prerequisites_are_reported_with_mariadbs_statements(mariadb_ser
         ):
             assert hint in hints
         assert "PERSIST" not in hints
-        mariadb_server.run_sql(f"GRANT REPLICATION SLAVE, BINLOG MONITOR, RELOAD, SELECT ON *.* TO {source.user}")
+        for grant in granted("mariadb-source.sql", "log", "tables", "loads", schema="*"):
+            mariadb_server.run_sql(f"GRANT {grant} TO {source.user}")
         facts = checked(source.model_copy(update={"server_id": 4711}), snapshot=True)
         assert (facts.server_uuid, facts.mariadb, facts.gtids) == ("mariadb-2", True, True)
         view = read_source(source)

@@ -25,6 +25,7 @@ from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.settings import MYSQL_FAST
 from tests.integration.producer.test_table_loads import SMALL_ROUNDS, ended, events, go_on, replayed, stopped
+from tests.support.grants import granted
 from tests.support.loading import a_user, as_source, checked
 from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker, SqlServer
@@ -33,7 +34,7 @@ from tests.support.written_tables import ROWS, asked, fill, on_source
 LIMITED = {**SMALL_ROUNDS, "THL_SOURCE__SNAPSHOT__MAX_REPLICA_LAG": "2"}
 SMALL = {**MYSQL_FAST, "innodb_buffer_pool_size": "32M", "innodb_redo_log_capacity": "32M"}
 SMALL_MARIADB = {"innodb_buffer_pool_size": "32M", "log_slave_updates": "ON"}
-LEAST = "REPLICATION SLAVE, BINLOG MONITOR, SELECT ON *.*"
+LEAST = granted("mariadb-source.sql", "log", "tables", schema="*")
 
 
 class Pair:
@@ -265,7 +266,7 @@ def limited(source: Source) -> Source:
 def test_user_that_may_not_see_the_lag_is_refused_where_loads_depend_on_it(
     mariadb_server: SqlServer, kafka_broker: Broker, tmp_path: Path
 ) -> None:
-    with a_user(mariadb_server, LEAST, server_id=7499) as source:
+    with a_user(mariadb_server, *LEAST, server_id=7499) as source:
         checked(source)  # without a limit nothing asks for the lag
         with pytest.raises(MissingPrivilege, match="SLAVE MONITOR") as refused:
             checked(limited(source))

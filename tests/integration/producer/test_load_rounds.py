@@ -34,6 +34,7 @@ from connector.mysql.snapshot.table_rows import table_rows
 from connector.mysql.transforms.filters import Filter
 from connector.repair.repairs import text_of
 from connector.verify.source import SourceReader
+from tests.support.grants import granted
 from tests.support.loading import a_database, a_user, as_source, run, values
 from tests.support.producing import SMALL, Bench, check, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
@@ -304,8 +305,8 @@ def test_refused_connections_leave_fewer_readers_and_a_warning(
 ) -> None:
     source, name = database
     fill(source, name, "dense")
-    grants = "SELECT, FLUSH_TABLES, RELOAD, REPLICATION CLIENT ON *.*"
-    with a_user(mysql_server, grants, do=(name,)) as limited:
+    grants = granted("mysql-source.sql", "log", "tables", "loads", schema=name)
+    with a_user(mysql_server, *grants, do=(name,)) as limited:
         mysql_server.run_sql(f"ALTER USER {limited.user} WITH MAX_USER_CONNECTIONS 2")
         with caplog.at_level(logging.WARNING):
             read = load(by(limited), TableName(name, "dense"))

@@ -26,12 +26,18 @@ from connector.mysql.snapshot.snapshot import read_snapshot
 from connector.mysql.transforms.filters import Filter
 from connector.sandbox.mysql import MySqlServer
 from tests.support.clock import Slept
+from tests.support.grants import granted
 from tests.support.loading import a_database, a_user, as_source, checked, run, take
 from tests.support.producing import until
 from tests.support.servers.environment import SqlServer
 
-LEAST = ("REPLICATION SLAVE, REPLICATION CLIENT ON *.*",)
-LOAD = ("FLUSH_TABLES ON *.*", "SELECT ON *.*")
+LEAST = granted("mysql-source.sql", "log")
+NEEDED = [  # one by one; without XA_RECOVER_ADMIN there is a warning
+    privilege
+    for grant in granted("mysql-source.sql", "log", "tables", "loads", schema="*")
+    for privilege in grant.removesuffix(" ON *.*").split(", ")
+    if privilege != "XA_RECOVER_ADMIN"
+]
 
 
 @contextmanager
@@ -156,17 +162,15 @@ def test_least_grants_suffice_to_read_the_log(mysql_server: SqlServer) -> None:
 def test_least_grants_suffice_to_load(mysql_server: SqlServer) -> None:
     with a_database(mysql_server, "grants") as (admin, name):
         run(admin, name, "CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
-        grants = (*LEAST, "FLUSH_TABLES ON *.*", f"SELECT ON {name}.*")
+        grants = granted("mysql-source.sql", "log", "tables", "loads", schema=name)
         with a_user(mysql_server, *grants, do=(name,)) as source:
             checked(source, snapshot=True)
             assert len(take(source)) == 3  # the schema, the table, its row
 
 
-@pytest.mark.parametrize("missing", [*LEAST[0].removesuffix(" ON *.*").split(", "), "FLUSH_TABLES", "SELECT"])
+@pytest.mark.parametrize("missing", NEEDED)
 def test_each_missing_grant_is_refused_with_its_statement(mysql_server: SqlServer, missing: str) -> None:
-    privileges = [*LEAST[0].removesuffix(" ON *.*").split(", "), "FLUSH_TABLES", "SELECT"]
-    privileges.remove(missing)
-    with a_user(mysql_server, *(f"{privilege} ON *.*" for privilege in privileges)) as source:
+    with a_user(mysql_server, *(f"{privilege} ON *.*" for privilege in NEEDED if privilege != missing)) as source:
         with pytest.raises(PreflightError) as raised:
             checked(source, snapshot=True)
         assert raised.value.hint == f"GRANT {missing} ON *.* TO '{source.user}'@'%';"
@@ -178,7 +182,7 @@ def test_unreadable_table_is_refused(mysql_server: SqlServer) -> None:
     """information_schema hides it, so only the grants can tell."""
     with a_database(mysql_server, "hidden") as (admin, name):
         run(admin, name, "CREATE TABLE seen (id INT)", "CREATE TABLE hidden (id INT)")
-        grants = (*LEAST, "FLUSH_TABLES ON *.*", f"SELECT ON {name}.seen")
+        grants = (*granted("mysql-source.sql", "log", "loads"), f"SELECT ON {name}.seen")
         with (
             a_user(mysql_server, *grants, do=(name,)) as source,
             pytest.raises(MissingPrivilege) as raised,

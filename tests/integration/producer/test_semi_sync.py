@@ -20,6 +20,7 @@ from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import session
 from connector.sandbox.mysqld import Mysqld
 from tests.support.clock import PATIENCE
+from tests.support.grants import granted
 from tests.support.loading import a_user
 from tests.support.producing import Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.support.semi_sync import SERVERS, enable, execute, make_server, plugin, state, waiting, writing
@@ -304,9 +305,9 @@ def test_mysql_56_is_refused_for_it_shows_changes_before_it_waits(kafka_broker: 
 
 
 def test_least_privileges_suffice_and_each_missing_one_is_refused_by_name(bench: Bench, server: Mysqld) -> None:
-    replicates = "REPLICATION SLAVE"
-    monitors = "BINLOG MONITOR" if server.name == "mariadb" else "REPLICATION CLIENT"
-    reads = f"SELECT ON {bench.service}.*"
+    file = f"{server.name}-source.sql"
+    ((replicates, monitors),) = (grant.removesuffix(" ON *.*").split(", ") for grant in granted(file, "log"))
+    (reads,) = granted(file, "tables", schema=bench.service)
     enabled = f"SET GLOBAL {plugin(server)}_enabled"
     server.run_sql(f"{enabled} = OFF")  # or CREATE USER would wait
     with (

@@ -26,14 +26,15 @@ from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
 from connector.verify.source import SourceReader
+from tests.support.grants import granted
 from tests.support.loading import a_database, a_user, as_source, checked, run
 from tests.support.producing import until
 from tests.support.servers.environment import SqlServer
 
 pytestmark = pytest.mark.servers
 
-README_MARIADB = "REPLICATION SLAVE, BINLOG MONITOR, RELOAD, SELECT ON *.*"
-README_MYSQL = "REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, XA_RECOVER_ADMIN, SELECT ON *.*"
+MARIADB_GRANTS = granted("mariadb-source.sql", "log", "tables", "loads", schema="*")
+MYSQL_GRANTS = granted("mysql-source.sql", "log", "tables", "loads", schema="*")
 PARENT = "CREATE TABLE parent (id INT PRIMARY KEY) ENGINE = InnoDB"
 CHILD = "CREATE TABLE child (p INT, CONSTRAINT fk FOREIGN KEY (p) REFERENCES parent (id)"
 NOT_KEYS = "CREATE TABLE others (a INT COMMENT 'REFERENCES parent (id) ON DELETE CASCADE', `REFERENCES` INT)"
@@ -55,8 +56,9 @@ def odd_mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
 
 @pytest.fixture
 def odd_mariadb(tmp_path: Path, mariadb_server: SqlServer) -> Iterator[SqlServer]:
-    """A replica to be, without log_slave_updates, which is its default."""
-    settings = {"server_id": "4", "relay_log": "relay", "log_bin": "odd-bin", "innodb_buffer_pool_size": "32M"}
+    """A replica to be, without log_slave_updates, which is its default. Its own writes have a domain of their own."""
+    settings = {"server_id": "4", "gtid_domain_id": "4", "relay_log": "relay", "log_bin": "odd-bin"}
+    settings |= {"innodb_buffer_pool_size": "32M"}
     with MariaDbServer(tmp_path / "odd", settings=settings, die_with_parent=True) as server:
         server.run_sql(
             f"SET GLOBAL gtid_slave_pos = '{gtids(mariadb_server)}'; CHANGE MASTER TO "
@@ -80,8 +82,8 @@ def refusal(source: Source, *, snapshot: bool = False) -> str:
     return ""
 
 
-def cascades_are_refused_unless_accepted(server: SqlServer, grants: str) -> None:
-    with a_database(server, "cascade") as (admin, name), a_user(server, grants, do=(name,)) as source:
+def cascades_are_refused_unless_accepted(server: SqlServer, grants: tuple[str, ...]) -> None:
+    with a_database(server, "cascade") as (admin, name), a_user(server, *grants, do=(name,)) as source:
         run(admin, name, PARENT, f"{CHILD})", NOT_KEYS)
         assert refusal(source, snapshot=True) == ""
         run(admin, name, "DROP TABLE child", f"{CHILD} ON DELETE CASCADE ON UPDATE SET NULL)")
@@ -98,18 +100,18 @@ def cascades_are_refused_unless_accepted(server: SqlServer, grants: str) -> None
 
 
 def test_mariadb_cascades_are_refused_with_the_documented_grants(mariadb_server: SqlServer) -> None:
-    cascades_are_refused_unless_accepted(mariadb_server, README_MARIADB)
+    cascades_are_refused_unless_accepted(mariadb_server, MARIADB_GRANTS)
 
 
 def test_mysql_cascades_are_refused_with_the_documented_grants(odd_mysql: SqlServer) -> None:
-    cascades_are_refused_unless_accepted(odd_mysql, README_MYSQL)
+    cascades_are_refused_unless_accepted(odd_mysql, MYSQL_GRANTS)
 
 
 @pytest.mark.parametrize("kind", ["mariadb", "mysql"])
 def test_cascading_key_created_while_reading_is_refused(kind: str, request: pytest.FixtureRequest) -> None:
     server: SqlServer = request.getfixturevalue({"mariadb": "mariadb_server", "mysql": "odd_mysql"}[kind])
-    grants = {"mariadb": README_MARIADB, "mysql": README_MYSQL}[kind]
-    with a_database(server, "later") as (admin, name), a_user(server, grants, do=(name,)) as user:
+    grants = {"mariadb": MARIADB_GRANTS, "mysql": MYSQL_GRANTS}[kind]
+    with a_database(server, "later") as (admin, name), a_user(server, *grants, do=(name,)) as user:
         run(admin, name, PARENT, "CREATE TABLE child (p INT)")
         source = user.model_copy(update={"start": "now", "server_id": 4711})
         stopped = read_on(source, lambda: run(admin, name, *(
@@ -143,7 +145,7 @@ def read_on(source: Source, then: object) -> str:
 def test_tables_with_possibly_hidden_keys_are_refused(mariadb_server: SqlServer) -> None:
     with a_database(mariadb_server, "hidden") as (admin, name):
         run(admin, name, "CREATE TABLE seen (id INT)", "CREATE TABLE unseen (id INT)")
-        grants = ("REPLICATION SLAVE, BINLOG MONITOR ON *.*", f"SELECT ON {name}.seen")
+        grants = (*granted("mariadb-source.sql", "log"), f"SELECT ON {name}.seen")
         with a_user(mariadb_server, *grants, do=(name,)) as source:
             assert f"GRANT SELECT ON `{name}`.* TO" in refusal(source)
             assert refusal(source.model_copy(update={"accept_unlogged_cascades": True})) == ""
@@ -158,7 +160,7 @@ def test_tables_with_possibly_hidden_keys_are_refused(mariadb_server: SqlServer)
 
 def test_a_mysql_replica_that_does_not_log_what_it_replicates_is_refused(odd_mysql: SqlServer) -> None:
     """It is fine while it is no replica."""
-    with a_user(odd_mysql, README_MYSQL) as source:
+    with a_user(odd_mysql, *MYSQL_GRANTS) as source:
         facts = checked(source)
         assert any(warning.startswith("binlog_error_action is IGNORE_ERROR") for warning in facts.warnings)
         odd_mysql.run_sql("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.9', SOURCE_PORT = 1")
@@ -194,7 +196,7 @@ def test_filtering_replica_is_a_warning(mysql_server: SqlServer) -> None:
 def test_a_mariadb_replica_that_does_not_log_what_it_replicates_is_refused(
     mariadb_server: SqlServer, odd_mariadb: SqlServer
 ) -> None:
-    with a_user(odd_mariadb, README_MARIADB) as source:
+    with a_user(odd_mariadb, *MARIADB_GRANTS) as source:
         with session(source) as connection:
             facts = read_facts(connection)
             assert not facts.logs_replicated
@@ -230,7 +232,7 @@ def test_a_server_that_leaves_schemas_out_of_its_own_log_is_refused(odd_mysql: M
     odd_mysql.stop()
     odd_mysql.settings["binlog_ignore_db"] = "scratch"
     odd_mysql.start()
-    with a_user(odd_mysql, README_MYSQL) as source:
+    with a_user(odd_mysql, *MYSQL_GRANTS) as source:
         told = refusal(source)
         assert "setting=binlog_ignore_db found=scratch" in told
         assert "remove binlog_ignore_db from the server's configuration" in told

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from connector.fetching import fetch
 from connector.fetching.mariadb_programs import mariadb_folder
 from tests.support.servers.chromium import chromium_folder
+from tests.support.servers.kafka_tools import kafka_tools_jar
+from tests.support.servers.kubernetes_schemas import RELEASES, kubernetes_schema
 from tests.support.servers.mariadb_client import mariadb_binlog
 from tests.support.servers.mysql56 import mysql56_folder
 from tests.support.servers.prometheus import prometheus_folder
@@ -18,6 +20,7 @@ THINGS: Mapping[str, Callable[[], object]] = {
     "mariadb-binlog": mariadb_binlog,
     "mysql56": mysql56_folder,
     "registry": registry_jar,
+    "kafka-tools": kafka_tools_jar,
 }
 # With what is fetched only by those who ask for it.
 FETCHABLE: Mapping[str, Callable[[], object]] = {
@@ -26,6 +29,7 @@ FETCHABLE: Mapping[str, Callable[[], object]] = {
     "an older mariadb": lambda: mariadb_folder(MARIADB_OLDER),
     "prometheus": prometheus_folder,
     "chromium": chromium_folder,
+    "kubernetes-schemas": lambda: kubernetes_schema(RELEASES[0]),
 }
 
 

@@ -33,6 +33,13 @@ def test_defaults_write_a_file_that_loads(capsys: pytest.CaptureFixture[str]) ->
     assert "thl check" in capsys.readouterr().out
 
 
+def test_the_replica_server_id_is_written_for_its_reader_to_choose() -> None:
+    assert cli.run(["init", "--defaults"]) == 0
+    written = Path("thl.yaml").read_text()
+    assert "  # Replica server ID of this connector; must be unique in the topology." in written
+    assert "\n  server_id: 7411\n" in written
+
+
 @pytest.mark.parametrize(
     "sets",
     [
@@ -130,6 +137,7 @@ def test_answers_at_a_terminal_are_written_and_wrong_ones_asked_again() -> None:
         ("port", "3307"),
         ("user", "me"),
         ("password", "se:cret"),
+        ("server ID", "4242"),
         ("brokers", "kafka:9092"),
         ("copies", "1"),
         ("Target", "postgresql://me@db/shop"),
@@ -153,7 +161,8 @@ def test_answers_at_a_terminal_are_written_and_wrong_ones_asked_again() -> None:
     assert "se:cret" not in said
     assert load() == given(
         [
-            "service=shop", "source.port=3307", "source.user=me", "source.password=se:cret", "source.filters.do=shop.*",
+            "service=shop", "source.port=3307", "source.user=me", "source.password=se:cret", "source.server_id=4242",
+            "source.filters.do=shop.*",
             "kafka.bootstrap=kafka:9092", "kafka.replication=1", "target.url=postgresql://me:%40se%3Acret@db/shop",
         ]
     ).config  # fmt: skip

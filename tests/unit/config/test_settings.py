@@ -305,10 +305,12 @@ def test_a_relay_on_a_cluster_is_refused() -> None:
     assert caught.value.message == expected
 
 
-def test_indexes_of_a_sqlite_target_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_indexes_of_an_embedded_target_are_refused(tmp_path: Path, kind: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        load(a_file(tmp_path, "target: {url: 'sqlite:///t.db', indexes: unique}"))
+        load(a_file(tmp_path, f"target: {{url: '{kind}:///t.db', indexes: unique}}"))
     assert list(raised.value.fields) == ["target"]
+    assert "has no secondary indexes" in str(raised.value)
     sets = ["target.url=postgresql://h/db", "target.indexes=all"]
     assert load(None, {}, sets).target.indexes == "all"
     assert load(None, {}).target.indexes == "none"
@@ -356,9 +358,10 @@ def test_file_whose_name_begins_like_a_variable_is_not_the_environment(
     assert load(file, {"THL_SOURCE__HEARTBEAT": "7"}).source.dump_heartbeat == 7
 
 
-def test_sqlite_has_one_writer(tmp_path: Path) -> None:
-    url = f"sqlite:{tmp_path}/target.db"
+@pytest.mark.parametrize(("kind", "name"), [("sqlite", "SQLite"), ("duckdb", "DuckDB")])
+def test_embedded_target_has_one_writer(tmp_path: Path, kind: str, name: str) -> None:
+    url = f"{kind}:{tmp_path}/target.db"
     assert load(a_file(tmp_path, f"target: {{url: '{url}', writers: 1}}")).target.writers == 1
     with pytest.raises(ConfigError) as refused:
         load(a_file(tmp_path, f"target: {{url: '{url}', writers: 2}}"))
-    assert "a SQLite target has one writer" in str(refused.value)
+    assert f"a {name} target has one writer" in str(refused.value)

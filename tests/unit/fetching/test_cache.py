@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -70,3 +71,12 @@ def test_the_folder_is_the_one_that_the_environment_names(monkeypatch: pytest.Mo
     assert default_folder() == Path("/cache/thl")
     monkeypatch.setenv("THL_CACHE", "/mine")
     assert default_folder() == Path("/mine")
+
+
+def test_what_is_fetched_is_logged_and_what_is_there_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    cache = Cache(tmp_path)
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            cache.ensure("jars-1", lambda folder: (folder / "a.jar").touch())
+    (said,) = [record for record in caplog.records if record.name == "connector.fetching"]
+    assert (said.getMessage(), said.__dict__["item"]) == ("fetching into the cache", "jars-1")

@@ -30,10 +30,16 @@ Series = dict[str, str]  # a series → its samples, one a minute, in promtool's
 # Alert → series at which it fires, series at which it does not, and the minute at which both are looked at.
 CASES: dict[str, tuple[Series, Series, int]] = {
     "ThlServeDown": ({'up{job="thl-serve"}': "1 0x20"}, {'up{job="thl-serve"}': "1 0 1x20"}, 10),
-    "ThlServeAbsent": ({}, {f"thl_service_read_seconds{{{SERVICE}}}": "0+60x20"}, 10),
+    "ThlServeAbsent": ({}, {f"thl_service_read_age_seconds{{{SERVICE}}}": "5x20"}, 10),
     "ThlNotRead": (
-        {f"thl_service_read_seconds{{{SERVICE}}}": "0+60x3 180x20"},
-        {f"thl_service_read_seconds{{{SERVICE}}}": "0+60x20"},
+        {  # never read: there is nothing else of it
+            f"thl_service_read_age_seconds{{{SERVICE}}}": "0+60x20",
+            f"thl_service_read_stale{{{SERVICE}}}": "0 1x20",
+        },
+        {  # a long interval
+            f"thl_service_read_age_seconds{{{SERVICE}}}": "300x20",
+            f"thl_service_read_stale{{{SERVICE}}}": "0x20",
+        },
         10,
     ),
     "ThlProducerDown": (
@@ -173,6 +179,99 @@ CASES: dict[str, tuple[Series, Series, int]] = {
     ),
 }
 
+TWO = ('instance="a:8090",', 'instance="b:8090",')  # of two `thl serve` that read one service
+
+# Alert, its series, the minute at which it is looked at, and how often it fires then.
+FURTHER: list[tuple[str, Series, int, int]] = [
+    (
+        "ThlEventsDeleted",
+        {
+            f"{name}{{{instance}{labels}}}": value
+            for instance in TWO
+            for name, labels, value in (
+                ("thl_service_applied_seqno", TARGET, "7x20"),
+                ("thl_service_first_seqno", SERVICE, "9x20"),
+            )
+        },
+        10,
+        2,
+    ),
+    # One of two `thl serve` sees the source, and the other does not.
+    (
+        "ThlProducerStuck",
+        {
+            f"{name}{{{instance}{SERVICE}}}": value
+            for instance, lag in zip(TWO, ("5x30", NAN), strict=True)
+            for name, value in (
+                ("thl_service_published_seqno", "7x30"),
+                ("thl_service_producer_lag_events", lag),
+                ("thl_service_producer_up", "1x30"),
+            )
+        },
+        20,
+        1,
+    ),
+    # `thl serve` or Prometheus has just begun.
+    (
+        "ThlProducerStuck",
+        {
+            f"thl_service_published_seqno{{{SERVICE}}}": "7x30",
+            f"thl_service_producer_lag_events{{{SERVICE}}}": "5x30",
+            f"thl_service_producer_up{{{SERVICE}}}": "1x30",
+        },
+        8,
+        0,
+    ),
+    (
+        "ThlApplierStuck",
+        {
+            f"thl_service_applied_seqno{{{TARGET}}}": "7x30",
+            f"thl_service_applier_lag_events{{{TARGET}}}": "5x30",
+            f"thl_service_applier_up{{{TARGET}}}": "1x30",
+        },
+        8,
+        0,
+    ),
+    # `thl verify --every` has ended, does not come to an end, or goes on beside a button that was used once.
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": "60x60 stale"}, HOURS + 30, 1),
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": f"0x{HOURS + 60}"}, HOURS + 30, 1),
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": f"0x{HOURS - 60}"}, HOURS - 90, 0),
+    # It has just begun.
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": f"_x{HOURS} 0x60"}, HOURS + 30, 0),
+    # The button has taken over.
+    (
+        "ThlVerifyOld",
+        {
+            f"thl_verified_seconds{{{SERVICE}}}": "60x60 stale",
+            f"thl_service_compared_seconds{{{TARGET}}}": f"0+60x{HOURS + 60}",
+        },
+        HOURS + 30,
+        0,
+    ),
+    # One of two targets was compared.
+    (
+        "ThlVerifyOld",
+        {
+            f'thl_service_compared_seconds{{{SERVICE},target="a"}}': f"0+60x{HOURS + 60}",
+            f'thl_service_compared_seconds{{{SERVICE},target="b"}}': f"60x{HOURS + 60}",
+        },
+        HOURS + 30,
+        1,
+    ),
+    ("ThlTargetInconsistent", {f'thl_service_inconsistent_because{{{TARGET},cause="load"}}': "1x60"}, 29, 0),
+    ("ThlLoadPaused", {f'thl_service_load_paused{{{SERVICE},cause="purge"}}': "1x60"}, 29, 0),
+    # Decided within the day.
+    ("ThlPreparedXaOld", {f"thl_service_prepared_since_seconds{{{SERVICE}}}": f"7200x{HOURS + 60}"}, HOURS + 30, 0),
+    ("ThlPublicationHeld", {f"thl_replica_lagging_since_seconds{{{SERVICE}}}": "60x20"}, 5, 0),
+    ("ThlRelayDiskLow", {f"thl_relay_free_bytes{{{SERVICE}}}": "4e9x20"}, 10, 1),
+    ("ThlVerifyDifferent", {f"thl_service_compared_different{{{TARGET}}}": "1x10"}, 5, 1),
+    ("ThlRestarts", {f"thl_service_producer_restarts{{{SERVICE}}}": "1+1x40"}, 35, 1),
+    # What is not known is ThlStateUnknown's alone.
+    ("ThlProducerDown", {f"thl_service_producer_up{{{SERVICE}}}": NAN}, 10, 0),
+    ("ThlStateUnknown", {f'thl_service_producer_state{{{SERVICE},state="UNKNOWN"}}': "1x20"}, 10, 1),
+    ("ThlStateUnknown", {f'thl_service_producer_state{{{SERVICE},state="OFFLINE"}}': "1x20"}, 10, 0),
+]
+
 
 def rules() -> list[dict[str, Any]]:
     document = yaml.safe_load(RULES.read_text())
@@ -219,19 +318,52 @@ def test_rules_are_valid() -> None:
 
 @pytest.mark.long
 def test_each_alert_fires_and_is_quiet(tmp_path: Path) -> None:
-    tests = []
+    cases = [*FURTHER]
     for alert, (firing, quiet, minute) in CASES.items():
-        for series, count in ((firing, 1), (quiet, 0)):
-            query = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
-            expected = [{"labels": "{}", "value": count}]
-            tests.append(
+        cases += [(alert, firing, minute, 1), (alert, quiet, minute, 0)]
+    tests = [
+        {
+            "interval": "1m",
+            "name": f"{number}: {alert} fires {count} times",
+            "input_series": [{"series": name, "values": values} for name, values in series.items()],
+            "promql_expr_test": [
                 {
-                    "interval": "1m",
-                    "name": f"{alert} {'fires' if count else 'is quiet'}",
-                    "input_series": [{"series": name, "values": values} for name, values in series.items()],
-                    "promql_expr_test": [{"expr": query, "eval_time": f"{minute}m", "exp_samples": expected}],
+                    "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
+                    "eval_time": f"{minute}m",
+                    "exp_samples": [{"labels": "{}", "value": count}],
                 }
-            )
-    file = tmp_path / "alerts.test.yaml"
+            ],
+        }
+        for number, (alert, series, minute, count) in enumerate(cases)
+    ]
+    checked(tests, tmp_path)
+
+
+@pytest.mark.long
+def test_summary_has_its_value_in_the_right_unit(tmp_path: Path) -> None:
+    relay = {f"thl_relay_free_bytes{{{SERVICE}}}": "3e10x20", f"thl_relay_size_bytes{{{SERVICE}}}": "1e12x20"}
+    (rule,) = (rule for rule in rules() if rule["alert"] == "ThlRelayDiskLow")
+    expected = {
+        "exp_labels": {"service": "shop", "severity": "critical"},
+        "exp_annotations": {
+            **rule["annotations"],
+            "summary": "the disk of the relay of shop has 27.94GiB left",
+        },
+    }
+    checked(
+        [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in relay.items()],
+                "alert_rule_test": [{"eval_time": "10m", "alertname": "ThlRelayDiskLow", "exp_alerts": [expected]}],
+            }
+        ],
+        tmp_path,
+    )
+
+
+def checked(tests: list[dict[str, Any]], folder: Path) -> None:
+    """Let promtool run tests of the rules."""
+    file = folder / "alerts.test.yaml"
     file.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}))
     assert "SUCCESS" in promtool("test", "rules", str(file))

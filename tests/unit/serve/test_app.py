@@ -6,17 +6,21 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from pydantic import SecretStr
 
+from connector.clock import SystemClock
 from connector.config.serve import Serve
 from connector.errors import ConfigError
-from connector.redaction import remember
+from connector.redaction import HIDDEN, remember
 from connector.serve import watcher as watcher_module
 from tests.support.clock import Slept
 from tests.support.serving import (
     HOSTILE,
+    PRODUCER,
     Readings,
     application,
     ask,
@@ -133,6 +137,53 @@ def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
             answer = ask(port, path)
             assert answer.status == 200
             assert "secret-x" not in answer.text
+
+
+def test_secret_that_is_a_number_or_a_name_damages_no_answer() -> None:
+    number = observation(replace(PRODUCER, maximum_stored_seqno=12_000), problems=("refused: password is 12000",))
+    watched = watcher(Readings(number), None, None, config("orders"))
+    watched.read()
+    client = application([watched], Serve(), SystemClock()).test_client()
+    remember(["12000", "orders", "producer"])
+    answer = json.loads(client.get("/api/services/orders").text)
+    assert answer["producer"]["maximumStoredSeqNo"] == 12_000
+    assert answer["problems"] == [f"refused: password is {HIDDEN}"]
+    page = client.get("/services/orders").text
+    assert 'href="/services/orders?hours=1"' in page
+    assert f"refused: password is {HIDDEN}" in page
+
+
+def test_history_is_that_of_the_hours_that_are_asked_for() -> None:
+    clock = Slept(1_760_000_000.0)
+    watched = watcher(Readings(), None, clock)
+    for hours in (7, 2, 0.5):
+        watched.history.add(clock.seconds - hours * 3600, {"producer": hours}, {})
+    client = application([watched], Serve(), clock).test_client()
+    everything = [7, 2, 0.5]
+    for asked, expected in {"1": [0.5], "6": [2, 0.5], "inf": everything, "nan": [], "-1": [], "x": everything}.items():
+        answer = client.get(f"/api/services/shop/history?hours={asked}")
+        assert [point["lag"]["producer"] for point in json.loads(answer.text)["points"]] == expected
+
+
+@pytest.mark.parametrize(("asked", "hours"), [("1", 1), ("24", 24), ("9999999", 6), ("0", 6), ("-1", 6), ("nan", 6)])
+def test_chart_has_one_of_the_periods(asked: str, hours: int) -> None:
+    watched = watcher(Readings())
+    watched.read()
+    page = application([watched], Serve(), SystemClock()).test_client().get(f"/services/shop?hours={asked}").text
+    assert f'hours={hours}" aria-current="true"' in page
+
+
+def test_large_request_is_refused() -> None:
+    client = application([watcher(Readings())], Serve(token=SecretStr("x" * 20)), SystemClock()).test_client()
+    answer = client.post("/services/shop/login", data={"token": "x" * 20_000})
+    assert answer.status_code == 413
+
+
+def test_more_problems_than_are_kept_are_counted() -> None:
+    watched = watcher(Readings(observation(problems=tuple(f"table t{number} is odd" for number in range(57)))))
+    watched.read()
+    page = application([watched], Serve(), SystemClock()).test_client().get("/services/shop").text
+    assert "And 7 more" in page
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from connector.status.report import ServiceState
 from tests.support.clock import Slept
 from tests.support.serving import APPLIER, PRODUCER, ROW, Readings, observation, troubled, watcher
 
+READ = {f"thl_service_read_{name}" for name in ("seconds", "took_seconds", "age_seconds", "stale")}
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -84,8 +85,21 @@ def test_unknown_is_neither_up_nor_down() -> None:
 def test_old_reading_exposes_nothing_but_its_age(old: float, stale: bool) -> None:
     found = samples(Readings(), old=old)
     names = {name for name, _ in found} - {"thl_build_info"}
-    assert (names == {"thl_service_read_seconds", "thl_service_read_took_seconds"}) is stale
+    assert (names == READ) is stale
     assert of(found, "thl_service_read_seconds") == 1_760_000_000
+    assert of(found, "thl_service_read_age_seconds") == old
+    assert of(found, "thl_service_read_stale") == stale
+
+
+@pytest.mark.parametrize(("old", "stale"), [(74, 0), (76, 1)])
+def test_service_that_was_never_read_has_an_age(old: float, stale: float) -> None:
+    clock = Slept(1_760_000_000.0)
+    watched = watcher(Readings(), Serve(), clock)
+    clock.sleep(old)
+    text = exposed(registry_of([watched])).decode()
+    assert f'thl_service_read_age_seconds{{service="shop"}} {old}.0\n' in text
+    assert f'thl_service_read_stale{{service="shop"}} {stale}.0\n' in text
+    assert "thl_service_producer_up" not in text
 
 
 def test_service_without_a_log_has_no_seqno() -> None:
@@ -95,3 +109,50 @@ def test_service_without_a_log_has_no_seqno() -> None:
     assert "thl_service_published_seqno" not in names
     assert "thl_service_applied_seqno" not in names
     assert of(found, "thl_service_producer_up") == 0
+
+
+def test_purge_that_is_due_is_zero_seconds_away() -> None:
+    found = samples(Readings(observation(replace(PRODUCER, seconds_until_purge=-5.0))))
+    assert of(found, "thl_service_seconds_until_purge") == 0
+
+
+def test_times_are_seconds() -> None:
+    watched = watcher(Readings(), Serve(), Slept(1_760_000_000.0))
+    reading = replace(watched.read(), prepared_since=1_759_000_000_000_000)
+    watched._newest = reading
+    text = exposed(registry_of([watched])).decode()
+    assert 'thl_service_prepared_since_seconds{service="shop"} 1.759e+09\n' in text
+
+
+@pytest.mark.parametrize(("verdict", "different"), [("different", 1), ("equal", 0), ("not all compared", 0)])
+def test_comparison_that_found_no_difference_is_none(verdict: str, different: float) -> None:
+    watched = watcher(Readings(), Serve(), Slept(1_760_000_000.0))
+    watched.read()
+    watched.compared(Comparison(1_759_000_000.0, "target", verdict))
+    text = exposed(registry_of([watched])).decode()
+    assert f'thl_service_compared_different{{service="shop",target="target"}} {different}.0\n' in text
+
+
+@pytest.mark.parametrize(("semi_sync", "on"), [("ON", 1), ("OFF", 0)])
+def test_semi_sync_is_on_or_off(semi_sync: str, on: float) -> None:
+    found = samples(Readings(observation(replace(PRODUCER, semi_sync=semi_sync))))
+    assert of(found, "thl_service_semi_sync_on") == on
+
+
+def test_load_waits_for_one_cause() -> None:
+    paused = observation(replace(PRODUCER, load_pause=LoadPause(PauseCause.PURGE, "soon")))
+    found = samples(Readings(paused))
+    assert {cause for cause in PauseCause if of(found, "thl_service_load_paused", cause=cause)} == {PauseCause.PURGE}
+
+
+def test_rate_is_that_of_the_applier() -> None:
+    clock, readings = Slept(1_760_000_000.0), Readings()
+    watched = watcher(readings, Serve(), clock)
+    for applied in (1000, 1200):
+        readings.now = observation(applier=replace(APPLIER, applied_last_seqno=applied, events_behind=5000 - applied))
+        watched.read()
+        clock.sleep(10)
+    text = exposed(registry_of([watched])).decode()
+    labels = 'service="shop",target="target"'
+    assert f"thl_service_applied_events_per_second{{{labels}}} 20.0\n" in text
+    assert f"thl_service_catch_up_seconds{{{labels}}} 190.0\n" in text

@@ -37,6 +37,7 @@ def test_same_service_on_other_brokers_is_refused() -> None:
         ("postgresql://thl:s3cr%40t@a,b:1/shop", "postgres a,b:1/shop"),
         ("mysql://thl:s3cret@db.example:3306", "mysql db.example:3306"),
         ("sqlite:////var/lib/shop.db", "sqlite /var/lib/shop.db"),
+        ("duckdb:////var/lib/shop.duckdb", "duckdb /var/lib/shop.duckdb"),
     ],
 )
 def test_address_of_a_target_has_no_secret(url: str, address: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from connector.config.loading import load
 from connector.errors import ConfigError, PreflightError, TargetUnavailable
 from connector.log.transaction.layout import TableName
 from connector.status.heartbeat import heartbeat_time
-from connector.targets.open import open_target, read_position
+from connector.targets.open import check_target, open_target, read_position
 from connector.verify.run import open_reader
 
 
@@ -27,6 +28,30 @@ def test_sqlite_target_is_opened_by_its_url(tmp_path: Path, monkeypatch: pytest.
     assert (tmp_path / "c.db").exists()
 
 
+def test_duckdb_target_is_opened_by_its_url(tmp_path: Path) -> None:
+    options = Target(url=SecretStr(f"duckdb:///{tmp_path}/a%20b.duckdb"))
+    assert check_target(options).endswith("a b.duckdb, which does not exist yet")
+    open_target(options, SystemClock()).close()
+    assert (tmp_path / "a b.duckdb").exists()
+    assert check_target(options).startswith("DuckDB 2.")
+    with pytest.raises(ConfigError) as refused:
+        check_target(Target(url=SecretStr(f"duckdb:///{tmp_path}/no/such/folder")))
+    assert "is not a writable folder" in refused.value.message
+
+
+def test_target_without_its_driver_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms = ("connector.targets.duckdb", "connector.verify.duckdb")
+    for name in [name for name in sys.modules if name.startswith(rooms)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    config = load(None, {}, [f"target.url=duckdb:///{tmp_path}/a.duckdb"])
+    for opened in (lambda: open_target(config.target, SystemClock()), lambda: open_reader(config)):
+        with pytest.raises(ConfigError) as refused:
+            opened()
+        assert refused.value.hint == "pip install 'thl-connector[duckdb]'"
+        assert list(refused.value.fields) == ["target.url"]
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -35,6 +60,8 @@ def test_sqlite_target_is_opened_by_its_url(tmp_path: Path, monkeypatch: pytest.
         "sqlite://host/x",
         "sqlite:///",
         "sqlite://[::1/x",
+        "duckdb:///",
+        "duckdb://host/x",
         "mysql://h/d",
         "mysql://[::1/d",
         "postgresql://h/d?nonsense=1",

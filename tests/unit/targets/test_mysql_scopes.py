@@ -1,0 +1,51 @@
+"""What a user of a MySQL target lacks, from the lines of SHOW GRANTS."""
+
+from __future__ import annotations
+
+import pytest
+
+from connector.targets.mysql.kind import NEEDED, REFERENCES, granted_by_scope, lacking
+from tests.support.grants import granted
+
+ALL = (*NEEDED, REFERENCES)
+HERE = "TO `thl`@`%`"
+
+
+def lacks(*lines: str) -> dict[str, list[str]]:
+    return lacking(granted_by_scope(lines), ALL)
+
+
+@pytest.mark.parametrize("file", ["mysql-target.sql", "mariadb-target.sql"])
+def test_the_documented_grants_suffice(file: str) -> None:
+    assert lacks(*(f"GRANT {one} {HERE}" for one in granted(file, "tables"))) == {}
+
+
+@pytest.mark.parametrize("scope", ["*.*", "`shop`.*"])
+def test_all_privileges_suffice_everywhere_and_on_every_database(scope: str) -> None:
+    lines = [f"GRANT ALL PRIVILEGES ON {scope} {HERE}", f"GRANT ALL PRIVILEGES ON `thl`.* {HERE}"]
+    assert lacks(*lines) == {}
+
+
+def test_a_user_without_databases_needs_them_everywhere() -> None:
+    assert lacks(f"GRANT USAGE ON *.* {HERE}") == {"*": list(ALL)}
+    assert lacks(f"GRANT {', '.join(NEEDED)} ON *.* {HERE}", f"GRANT SELECT ON `reports`.* {HERE}") == {
+        "*": [REFERENCES]
+    }
+    assert lacks(f"GRANT {', '.join(ALL)} ON `thl`.* {HERE}") == {"*": list(ALL)}
+
+
+def test_a_user_of_databases_needs_them_on_each_and_on_thl() -> None:
+    on_shop = f"GRANT {', '.join(NEEDED)} ON `shop`.* {HERE}"
+    assert lacks(f"GRANT CREATE, SELECT ON *.* {HERE}", on_shop) == {
+        "`thl`": [name for name in ALL if name not in {"CREATE", "SELECT"}],
+        "`shop`": [REFERENCES],
+    }
+
+
+def test_grants_on_tables_routines_and_roles_are_none_on_a_database() -> None:
+    lines = [
+        f"GRANT INSERT ON `shop`.`t` {HERE}",
+        "GRANT `r`@`%` TO `thl`@`%`",
+        f"GRANT EXECUTE ON PROCEDURE `s`.`p` {HERE}",
+    ]
+    assert granted_by_scope(lines) == {}
