@@ -6,6 +6,7 @@ that Python's parser of URLs refuses.
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from dataclasses import dataclass
@@ -96,6 +97,22 @@ def duckdb_file(url: str) -> Path:
         ConfigError: it names no file.
     """
     return _file(url, "duckdb")
+
+
+def check_writable(file: Path) -> None:
+    """Check that a target's file, or the folder in which it will be created, can be written to.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    folder = file.absolute().parent
+    if not os.access(file if file.exists() else folder, os.W_OK):
+        raise ConfigError(
+            f"target.url: {file} cannot be written to"
+            if file.exists()
+            else f"target.url: {folder} is not a writable folder",
+            hint="name another file in target.url, or create the folder and let this user write to it",
+        )
 
 
 def _file(url: str, scheme: str) -> Path:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from connector.clock import Clock, SystemClock
 from connector.config.apply import Target as Options
-from connector.config.target_url import duckdb_file
-from connector.errors import ConfigError
+from connector.config.target_url import check_writable, duckdb_file
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import TableName
 from connector.targets.duckdb import progress
@@ -30,14 +27,7 @@ def open_session(url: str) -> DuckDbSession:
 def check(options: Options) -> str:
     """Check that the file, or the folder in which it will be created, can be written to."""
     file = duckdb_file(options.url.get_secret_value())
-    folder = file.absolute().parent
-    if not os.access(file if file.exists() else folder, os.W_OK):
-        raise ConfigError(
-            f"target.url: {file} cannot be written to"
-            if file.exists()
-            else f"target.url: {folder} is not a writable folder",
-            hint="name another file in target.url, or create the folder and let this user write to it",
-        )
+    check_writable(file)
     if not file.exists():
         return f"DuckDB, {file}, which does not exist yet"
     with opened_to_read(file, SystemClock()) as session:
