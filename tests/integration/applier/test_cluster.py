@@ -114,6 +114,7 @@ def prepare(session: SparkRun, config: Config) -> None:
     Executors(session, config, SystemClock()).prepare(Event())
 
 
+@pytest.mark.long
 def test_target_equals_the_log_in_micro_batches(scene: Scene, spark: SparkRun, monkeypatch: pytest.MonkeyPatch) -> None:
     modes: list[Mode] = []
     following = LogStream.next

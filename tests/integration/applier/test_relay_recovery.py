@@ -231,9 +231,8 @@ def damaged(made: Written, damage: str) -> None:
 REFUSED: Final = {"flipped": 5, "truncated": 5, "no folder": 2, "foreign": 8}
 
 
-@pytest.mark.parametrize(
-    "under_way", ["nothing", *(pytest.param(one, marks=pytest.mark.long) for one in ("rewind", "load"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("under_way", ["nothing", "rewind", "load"])
 def test_relay_that_cannot_serve_is_refused_and_a_whole_one_ends_the_open_commit_alone(
     kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path, under_way: str
 ) -> None:
