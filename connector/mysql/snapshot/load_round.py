@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Lock, Thread
+from threading import Condition, Thread
 from typing import Any, Final
 
 import pymysql
@@ -95,7 +95,8 @@ class LoadRound:
         self._sessions: list[Connection] = []
         self._threads: list[Thread] = []
         self._divisions: dict[TableName, Division] = {}
-        self._next = Lock()
+        self._next = Condition()  # holds what the sessions share
+        self._dividing: set[TableName] = set()
         self._failed: dict[TableName, ConnectorError] = {}
         self._found: Handover[tuple[TableName, Rows]] | None = None
         self._deadline = 0.0
@@ -230,7 +231,8 @@ class LoadRound:
             if asked.name in names and not asked.keys:
                 table = self.tables[asked.name].table
                 rows = rows_of_a_chunk(table, settings) if table.layout.key else None
-                self._divisions[asked.name] = Division(table, rows, asked.after)
+                exact = settings.max_rows_per_second is not None
+                self._divisions[asked.name] = Division(table, rows, asked.after, exact=exact)
         yield from self._rows_by_keys(names)
         if self._failed:
             return
@@ -337,17 +339,39 @@ class LoadRound:
             found.end()
 
     def _chunk(self, session: Connection) -> tuple[TableName, KeyRange] | None:
-        """The next chunk; None once there is none left, or the time is over."""
+        """The next chunk; None if there is none left, or the time is over.
+
+        Its end may have to be looked up, which takes as long as the chunk's pages take to be read: other sessions
+        divide other tables meanwhile.
+        """
         with self._next:
-            for name, division in self._divisions.items():
-                if name in self._failed or division.exhausted or not self.tables[name].has_key:
-                    continue
-                if self._over:
-                    return None
-                if (chunk := division.next(session)) is not None:
-                    self._divided += division.chunk_rows
-                    return name, chunk
+            while not self._over and (left := self._left()):
+                free = next((name for name in left if name not in self._dividing), None)
+                if free is None:
+                    self._next.wait()
+                elif (chunk := self._divided_chunk(session, free)) is not None:
+                    return free, chunk
         return None
+
+    def _left(self) -> list[TableName]:
+        """The tables with a key that are not all divided."""
+        return [
+            name
+            for name, division in self._divisions.items()
+            if self.tables[name].has_key and not division.exhausted and name not in self._failed
+        ]
+
+    def _divided_chunk(self, session: Connection, name: TableName) -> KeyRange | None:
+        division = self._divisions[name]
+        self._dividing.add(name)
+        self._divided += division.chunk_rows
+        self._next.release()
+        try:
+            return division.next(session)
+        finally:
+            self._next.acquire()
+            self._dividing.remove(name)
+            self._next.notify_all()
 
     def _read(
         self, session: Connection, name: TableName, chunk: KeyRange, found: Handover[tuple[TableName, Rows]]
