@@ -41,10 +41,12 @@ def hold(server: SqlServer, session: Session, forms: Iterable[str]) -> Outcome:
     return outcome
 
 
-def some(sessions: list[Session]) -> Iterator[Any]:
+def some(sessions: list[Session]) -> list[Any]:
     """Every fourth session; the others are long."""
-    for number, one in enumerate(sessions):
-        yield pytest.param(one, id=one.name, marks=pytest.mark.long if number % 4 else ())
+    return [
+        pytest.param(one, id=one.name, marks=pytest.mark.long if number % 4 else ())
+        for number, one in enumerate(sessions)
+    ]
 
 
 @pytest.mark.parametrize("session", some(MYSQL))
