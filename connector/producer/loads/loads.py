@@ -5,7 +5,7 @@ up to that position, then the rows that the round has read, then the stream goes
 the changes that it contains, and before those that it does not.
 
 Without a lock the view may have been fixed a moment before the position, after the round was opened. Rows that the
-stream changed meanwhile are left out: the stream has them whole. Where that cannot be told (DDL, statements, XA
+stream changed meanwhile are left out: the stream has them whole. Where this is unknown (DDL, statements, XA
 transactions, images without all columns, tables without a key) the rows of the round are dropped, and read again;
 after some such rounds with a lock.
 

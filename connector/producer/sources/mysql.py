@@ -209,7 +209,7 @@ class MySqlSource:
                 "the source has purged the file that was read last: it may have been reset meanwhile, or have written "
                 "transactions without GTIDs",
                 hint="if it was not (the first file of SHOW BINARY LOGS is an old one), continue by GTIDs with "
-                "--set source.accept_gtids_alone=true; else begin a new service with a snapshot; source.archive keeps "
+                "--set source.accept_gtids_alone=true; else begin a new log (another `service`); source.archive keeps "
                 "such files",
                 file=resume.file,
                 read_up_to=resume.offset,

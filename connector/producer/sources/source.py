@@ -146,7 +146,8 @@ class Round(ReadOfSource, Protocol):
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
         """Read chunks of some of the tables for about a second; a table without a key is one chunk, and comes last.
 
-        Of a table that is repaired read the rows of the keys, then the deletes of the keys that it has not.
+        Of a table that is repaired read first the deletes of the keys that it has not, then the rows: a target's
+        collation may take one key for the other.
 
         Raises:
             SourceUnavailable: the source is gone.
@@ -167,7 +168,10 @@ class Round(ReadOfSource, Protocol):
 
 
 class EventSource(Protocol):
-    """A server whose log is read. Every method raises `SourceUnavailable` if the server does not answer."""
+    """A source whose log is read: a server, its archive, or files.
+
+    Every method raises `SourceUnavailable` if the server does not answer.
+    """
 
     @property
     def acknowledger(self) -> Acknowledger | None:

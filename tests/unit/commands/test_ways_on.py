@@ -67,7 +67,7 @@ def test_service_without_a_log_is_a_configuration_error() -> None:
 def test_hint_for_a_refused_user_begins_with_the_password() -> None:
     hint = _user_hint(Source(user="thl"))
     assert hint.startswith("is source.password right?")
-    assert "REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, SELECT ON *.* TO 'thl'@'%'" in hint
+    assert "REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, XA_RECOVER_ADMIN, SELECT ON *.* TO 'thl'@'%'" in hint
 
 
 def test_zero_dates_rule_changes_only_date_columns() -> None:
