@@ -117,7 +117,7 @@ class Round(ReadOfSource, Protocol):
     """A round of loads: chunks of tables in one consistent view. `open`, `rows`, `progress`; `close` in any case."""
 
     @property
-    def brief(self) -> bool:
+    def locked(self) -> bool:
         """True if the view is that of the position: no row has changed between them."""
 
     @property
@@ -237,14 +237,14 @@ class EventSource(Protocol):
         after: Mapping[TableName, tuple[str, ...] | None],
         keys: Mapping[TableName, Sequence[tuple[str, ...]]],
         *,
-        brief: bool,
+        lock: bool,
     ) -> Round:
         """A round of the loads of tables.
 
         Args:
             after: each table, and the key after which its rows are wanted; None: all rows.
             keys: the keys whose rows are wanted of a table that is repaired, as in `LoadRequest`.
-            brief: with a brief lock.
+            lock: take a brief lock.
 
         Raises:
             PreflightError: the source has no tables.

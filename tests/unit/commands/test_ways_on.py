@@ -22,7 +22,7 @@ from connector.errors import TargetDiffers, TargetUnavailable
 from connector.kafka.ends import no_log
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
-from connector.mysql.preflight.widening import columns_otherwise
+from connector.mysql.preflight.wider_filters import columns_otherwise
 from connector.mysql.server.connection import _user_hint
 from connector.targets.target import TargetDatabase
 from connector.verify.sqlite import SqliteReader
