@@ -120,7 +120,7 @@ class Producer:
         """There is nothing to publish, and nothing to load."""
         self._kafka.tell_all()
         self._hear()
-        loads = self.loads._received or self.loads._outstanding()
+        loads = self.loads._received or self.loads.known.outstanding()
         return not (loads or self._read or self._index < len(self._source.log) or self.publisher.queue)
 
     def step(self) -> None:

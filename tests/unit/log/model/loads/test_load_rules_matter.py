@@ -15,10 +15,11 @@ import pytest
 
 from connector.errors import ConnectorError
 from connector.log.epochs.loads import outstanding
-from connector.producer.loads import events, loads
+from connector.producer.loads import events, known_loads
 from connector.producer.loads.events import RoundEvents
 from connector.producer.loads.loads import TableLoads
 from connector.producer.loads.open_round import OpenRound
+from connector.producer.loads.round_publication import RoundPublication
 from tests.unit.log.model.loads import service
 from tests.unit.log.model.loads.machine import LoadModel, begin, end
 from tests.unit.log.model.loads.producer import Producer
@@ -48,9 +49,9 @@ def changed_keys_are_not_left_out(patch: Patch) -> None:
 
 
 def a_beginning_has_the_rows_of_its_round(patch: Patch) -> None:
-    begun, begins, publishes = {}, TableLoads._begin, RoundEvents.publish
+    begun, begins, publishes = {}, RoundPublication._begin, RoundEvents.publish
 
-    def begin(self: TableLoads, at: Any, request: Any, table: Any) -> Any:
+    def begin(self: RoundPublication, at: Any, request: Any, table: Any) -> Any:
         state = begins(self, at, request, table)
         begun[request.table] = state
         return state
@@ -61,7 +62,7 @@ def a_beginning_has_the_rows_of_its_round(patch: Patch) -> None:
         begun.clear()
         return publishes(self, opened, chosen, *more)
 
-    patch.setattr(TableLoads, "_begin", begin)
+    patch.setattr(RoundPublication, "_begin", begin)
     patch.setattr(RoundEvents, "publish", publish)
 
 
@@ -105,7 +106,7 @@ def a_round_does_not_end_with_the_stream(patch: Patch) -> None:
 
 
 def a_load_goes_on_whatever_is_trapped(patch: Patch) -> None:
-    patch.setattr(loads, "outstanding", lambda requests, states, _: outstanding(requests, states))
+    patch.setattr(known_loads, "outstanding", lambda requests, states, _: outstanding(requests, states))
 
 
 def a_load_forgets_the_targets_of_the_one_that_it_replaces(patch: Patch) -> None:
@@ -188,12 +189,12 @@ def test_load_whose_key_in_the_control_topic_is_none_of_its_table_begins_again(
     begin(service, settings=(1, 1, False, 1, 1), keys=[1, 2, 3], wrong=[], ask=True)
     service.go_on(0, 1)  # begins, and reads key 1
     (producer,) = service.producers
-    ((name, state),) = producer.loads._states.items()
+    ((name, state),) = producer.loads.known.states.items()
     assert state.after == ("1",)
-    producer.loads._changed(replace(state, after=foreign))
+    producer.loads.known.changed(replace(state, after=foreign))
     service.go_on(0, 9)
     assert "the load of a table begins again" in caplog.text
-    assert producer.loads._states[name].begin > state.begin
+    assert producer.loads.known.states[name].begin > state.begin
     end(service)
 
 
