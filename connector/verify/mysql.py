@@ -14,7 +14,7 @@ from pymysql.cursors import SSCursor
 from connector.config.target_url import MySqlAddress, mysql_address, tls_attempts
 from connector.errors import TargetUnavailable
 from connector.verify.target import TargetState, metadata_columns, not_begun
-from connector.verify.values import ComparedColumn, Row, ValueForm, column_of, double_form, number_form
+from connector.verify.values import ComparedColumn, Row, ValueForm, column_of, with_number_forms
 
 ROWS_AT_ONCE = 2000
 _SESSION: Final = (
@@ -99,7 +99,7 @@ class MySqlReader:
             with closing(SSCursor(self._connection)) as cursor:
                 cursor.execute(sql)
                 while batch := cursor.fetchmany(ROWS_AT_ONCE):
-                    yield from (_converted(row, converted) for row in batch)
+                    yield from (with_number_forms(row, converted) for row in batch)
         finally:
             self._connection.decoders, self._connection.use_unicode = kept
 
@@ -154,15 +154,6 @@ def _attempt(address: MySqlAddress, tls: ssl.SSLContext | None) -> Any:
         ssl=tls,
         ssl_disabled=tls is None,
     )
-
-
-def _converted(row: Row, columns: Sequence[tuple[int, bool]]) -> Row:
-    values = list(row)
-    for index, double in columns:
-        value = values[index]
-        if value is not None:
-            values[index] = double_form(float(value)) if double else number_form(value)
-    return tuple(values)
 
 
 def _quoted(name: str) -> str:

@@ -20,7 +20,7 @@ from connector.mysql.server.snapshot_point import prepare_session
 from connector.mysql.server.source_state import end_position, gtid_executed, is_read
 from connector.mysql.transforms.filters import Filter
 from connector.verify.rules import Change, change_of, changed, kept
-from connector.verify.values import ComparedColumn, Row, ValueForm, column_of, double_form, number_form
+from connector.verify.values import ComparedColumn, Row, ValueForm, column_of, with_number_forms
 
 ATTEMPTS = 50
 ROWS_AT_ONCE = 2000
@@ -170,7 +170,7 @@ class SourceReader:
         with speaking_to(self._source), self._as_bytes(), closing(SSCursor(self._connection)) as cursor:
             cursor.execute(sql)
             while batch := cast(Sequence[Row], cursor.fetchmany(ROWS_AT_ONCE)):
-                yield from (_converted(row, converted) for row in batch) if converted else batch
+                yield from (with_number_forms(row, converted) for row in batch) if converted else batch
 
     def close(self) -> None:
         """End the session."""
@@ -214,12 +214,3 @@ class _AsBytes:
 
     def __exit__(self, *_: object) -> None:
         self._connection.decoders, self._connection.use_unicode = self._kept
-
-
-def _converted(row: Row, columns: list[tuple[int, bool]]) -> Row:
-    values = list(row)
-    for index, double in columns:
-        value = values[index]
-        if value is not None:
-            values[index] = double_form(float(value)) if double else number_form(value)
-    return tuple(values)

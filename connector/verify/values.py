@@ -13,6 +13,7 @@ A target's value of a wrong type (a blob instead of a text) is marked, so that i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -89,6 +90,21 @@ def number_form(digits: bytes) -> bytes:
 def double_form(value: float) -> bytes:
     """Return a floating point number exactly, in hexadecimal."""
     return value.hex().encode()
+
+
+def with_number_forms(row: Row, columns: Sequence[tuple[int, bool]]) -> Row:
+    """Return a row with its numbers in the form in which they are compared.
+
+    Args:
+        row: values as the server's digits.
+        columns: the indexes of numbers; true: of a double.
+    """
+    values = list(row)
+    for index, double in columns:
+        value = values[index]
+        if value is not None:
+            values[index] = double_form(float(value)) if double else number_form(value)
+    return tuple(values)
 
 
 def shown(value: Form, limit: int = 60) -> str:

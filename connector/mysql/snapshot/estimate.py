@@ -31,8 +31,8 @@ SAMPLE_ROWS: Final = 5_000  # of a batch
 SAMPLE_BYTES: Final = 1 << 20
 
 
-class Parts(StrEnum):
-    """The parts in which a table is read."""
+class ReadMode(StrEnum):
+    """How a table is read."""
 
     CHUNKS = "chunks"  # ranges of the primary key
     ONE_CHUNK = "one_chunk"  # its primary key cannot be divided
@@ -63,26 +63,26 @@ class TableEstimate:
         return self.table.layout.name
 
     @property
-    def parts(self) -> Parts:
-        """The parts in which it is read."""
+    def read_mode(self) -> ReadMode:
+        """How it is read."""
         if not self.table.layout.key:
-            return Parts.WHOLE_TABLE
-        return Parts.CHUNKS if self.table.divided_by else Parts.ONE_CHUNK
+            return ReadMode.WHOLE_TABLE
+        return ReadMode.CHUNKS if self.table.divided_by else ReadMode.ONE_CHUNK
 
     @property
     def divided_by(self) -> list[str]:
         """The columns by which it is divided."""
-        return [column.name.strip("`") for column in self.table.divided_by] if self.parts is Parts.CHUNKS else []
+        return [column.name.strip("`") for column in self.table.divided_by] if self.read_mode is ReadMode.CHUNKS else []
 
     def __str__(self) -> str:
         """The table for people."""
         waited = f"as a whole, for about {self.seconds:.0f} s in which transactions wait"
         how = {
-            Parts.CHUNKS: f"in {f'about {self.chunks} chunks' if self.chunks > 1 else 'one chunk'} by "
+            ReadMode.CHUNKS: f"in {f'about {self.chunks} chunks' if self.chunks > 1 else 'one chunk'} by "
             + ", ".join(self.divided_by),
-            Parts.ONE_CHUNK: f"{waited}, because its primary key cannot be divided",
-            Parts.WHOLE_TABLE: f"{waited}, because it has no primary key",
-        }[self.parts]
+            ReadMode.ONE_CHUNK: f"{waited}, because its primary key cannot be divided",
+            ReadMode.WHOLE_TABLE: f"{waited}, because it has no primary key",
+        }[self.read_mode]
         problem = f"; its load would stop: {self.failed.located}" if self.failed else ""
         return f"{self.name}: about {self.table.estimate} rows, {_megabytes(self.table.bytes)}, {how}{problem}"
 
@@ -150,7 +150,7 @@ class LoadEstimate:
                     "table": str(each.name),
                     "rows": each.table.estimate,
                     "bytes": each.table.bytes,
-                    "parts": each.parts,
+                    "read_mode": each.read_mode,
                     "divided_by": each.divided_by,
                     "chunks": each.chunks,
                     "seconds": each.seconds,

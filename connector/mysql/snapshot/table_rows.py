@@ -21,7 +21,7 @@ from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.snapshot.key_ranges import Keys
 from connector.mysql.values.text_rows import ServerError, TextRows
 
-CHUNK: Final = 1 << 18
+RECEIVE_BYTES: Final = 1 << 18
 
 
 def table_rows(
@@ -70,7 +70,7 @@ def table_rows(
 def _receive(connection: Any, least: int) -> bytes:
     """Reads available bytes, at least `least`; a large row at once, so that it is joined only once."""
     stream = connection._rfile
-    data = cast(bytes, stream.read(least) if least > CHUNK else stream.read1(CHUNK))
-    if not data or (least > CHUNK and len(data) < least):
+    data = cast(bytes, stream.read(least) if least > RECEIVE_BYTES else stream.read1(RECEIVE_BYTES))
+    if not data or (least > RECEIVE_BYTES and len(data) < least):
         raise pymysql.OperationalError(CR.CR_SERVER_LOST, "the connection was closed inside of a table's rows")
     return data

@@ -64,14 +64,14 @@ def test_load_does_what_its_dry_run_has_told(
     assert set(tables) == set(loaded)
     for name, one in tables.items():
         assert one["rows"] == pytest.approx(rows[name], rel=0.2)
-        assert (one["parts"] == "whole_table") == (parts[name, Part.WHOLE] == 1)
-        if one["parts"] != "whole_table":
+        assert (one["read_mode"] == "whole_table") == (parts[name, Part.WHOLE] == 1)
+        if one["read_mode"] != "whole_table":
             assert one["chunks"] == pytest.approx(parts[name, Part.ROWS], rel=0.2)
         assert one["sampled_rows"] == rows[name]  # so few that half a second reads them all
     assert {name: one["divided_by"] for name, one in tables.items()} == {
         "t": ["id"], "text_key": ["id"], "pair": ["a", "b"], "keyless": [], "by_float": [],
     }  # fmt: skip
-    assert (tables["keyless"]["parts"], tables["by_float"]["parts"]) == ("whole_table", "one_chunk")
+    assert (tables["keyless"]["read_mode"], tables["by_float"]["read_mode"]) == ("whole_table", "one_chunk")
     assert rows["t"] == ROWS
     assert tables["t"]["chunks"] > 0.8 * ROWS / CHUNK_ROWS
     assert told["rows"] == sum(one["rows"] for one in told["tables"])

@@ -12,7 +12,7 @@ from connector.config.snapshot import InitialLoad
 from connector.errors import ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.snapshot.division import CHUNK_BYTES, rows_of_a_chunk
-from connector.mysql.snapshot.estimate import LoadEstimate, Parts, TableEstimate
+from connector.mysql.snapshot.estimate import LoadEstimate, ReadMode, TableEstimate
 from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.snapshot.key_ranges import KeyColumn
 
@@ -25,16 +25,16 @@ KEYLESS: Final = replace(FLOAT_KEY, layout=TableLayout(LAYOUT.name, LAYOUT.colum
 
 
 @pytest.mark.parametrize(
-    ("table", "parts", "how"),
+    ("table", "read_mode", "how"),
     [
-        (TABLE, Parts.CHUNKS, "in about 5 chunks by id"),
-        (FLOAT_KEY, Parts.ONE_CHUNK, "for about 7 s in which transactions wait, because its primary key cannot be"),
-        (KEYLESS, Parts.WHOLE_TABLE, "for about 7 s in which transactions wait, because it has no primary key"),
+        (TABLE, ReadMode.CHUNKS, "in about 5 chunks by id"),
+        (FLOAT_KEY, ReadMode.ONE_CHUNK, "for about 7 s in which transactions wait, because its primary key cannot be"),
+        (KEYLESS, ReadMode.WHOLE_TABLE, "for about 7 s in which transactions wait, because it has no primary key"),
     ],
 )
-def test_table_is_told_with_the_parts_in_which_it_is_read(table: SourceTable, parts: Parts, how: str) -> None:
+def test_table_is_told_with_the_way_in_which_it_is_read(table: SourceTable, read_mode: ReadMode, how: str) -> None:
     found = TableEstimate(table, 5, 7.1, 900)
-    assert found.parts is parts
+    assert found.read_mode is read_mode
     assert str(found).startswith("shop.t: about 1000000 rows, 200.0 MB, ")
     assert how in str(found)
 
@@ -42,7 +42,7 @@ def test_table_is_told_with_the_parts_in_which_it_is_read(table: SourceTable, pa
 @pytest.mark.parametrize(
     ("settings", "size", "rows"),
     [
-        ({}, 200_000_000, 200_000),
+        ({}, 200_000_000, 50_000),
         ({"chunk_rows": 300}, 200_000_000, 300),
         ({"max_rows_per_second": 70}, 200_000_000, 70),
         ({}, 1_000_000 * CHUNK_BYTES, 1),
