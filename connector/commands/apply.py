@@ -141,6 +141,7 @@ def apply(
     from connector.fetching.class_archive import find_options
     from connector.kafka.handshake import warn_of_missing_log
     from connector.log.ids import Seqno
+    from connector.spark.jvm_memory import jvm_memory
     from connector.spark.session import SparkRun
     from connector.status.lag_monitor import lag_monitor
     from connector.targets.open import open_target
@@ -173,7 +174,7 @@ def apply(
         # As in `thl produce`: of a segment's many small objects none is in a cycle.
         gc.freeze()
         gc.set_threshold(100_000)
-        with lag_monitor(config, clock):
+        with lag_monitor(config, clock), jvm_memory(config, session):
             applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, excluded=excluded)
             position = applier.run()
     click.echo(_ended(config, position), err=True)
