@@ -11,6 +11,7 @@ from connector.commands.grammar.bounds import BEGIN, END, TIME, gtid, position, 
 from connector.commands.grammar.command import command, option
 from connector.commands.grammar.ending import echo_request, stop_at_signals
 from connector.commands.grammar.options import configured, reason_option, relay_folder, relay_option, who
+from connector.logs import echo
 
 if TYPE_CHECKING:
     from connector.applier.skips import ExcludedTables, Skips
@@ -157,12 +158,12 @@ def apply(
     clock = SystemClock()
     if relay is not None:
         position = RelayApplier(config, relay_folder(config, relay), clock, stop_at_signals(), until=until).run()
-        click.echo(_ended(config, position), err=True)
+        echo(_ended(config, position))
         return
     with suppress(TargetUnavailable):  # which the applier tries again
         open_target(config.target, clock).close()  # before Spark, which takes seconds to start
     if (finished := finish_intent_from_relay(config, clock, stop_at_signals)) is not None:
-        click.echo(_finished(config, finished.position, finished.reason), err=True)
+        echo(_finished(config, finished.position, finished.reason))
         return
     warn_of_missing_log(config)
     stop = Event()
@@ -177,7 +178,7 @@ def apply(
         with lag_monitor(config, clock), jvm_memory(config, session):
             applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, excluded=excluded)
             position = applier.run()
-    click.echo(_ended(config, position), err=True)
+    echo(_ended(config, position))
     if applier.request is not None:
         echo_request(applier.request.asked_by, applier.request.reason)
 
@@ -218,7 +219,7 @@ def _java_and_jars(config: Config) -> tuple[Path, ...]:
     try:
         return tuple(spark_kafka_jars())
     except SandboxError as error:
-        click.echo(f"Spark resolves its Kafka connector itself: {error.message}", err=True)
+        echo(f"Spark resolves its Kafka connector itself: {error.message}")
         return ()
 
 
