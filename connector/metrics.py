@@ -216,7 +216,9 @@ service_epoch = _fact("thl_service_epoch", "Newest epoch of the log")
 service_producer_restarts = _fact(
     "thl_service_producer_restarts", "Times that a producer went online, or read an event again, after the first"
 )
-service_first_seqno = _fact("thl_service_first_seqno", "Seqno of the first event that Kafka still has; -1: none")
+service_first_seqno = _fact(
+    "thl_service_first_seqno", "Seqno of the first event that Kafka has, or will have; -1: none was published"
+)
 service_published_seqno = _fact("thl_service_published_seqno", "Seqno of the log's last finished event; -1: none")
 service_producer_lag_events = _fact(
     "thl_service_producer_lag_events", "Transactions of the source that are not in the log; NaN: unknown"

@@ -3,12 +3,14 @@
 - `services`: the configurations that were given, by service: one log, and its targets.
 - `watcher`: reads a service again and again, and keeps the newest reading.
 - `lag_bound`: a lag is not older than the last reading at which nothing was missing.
+- `source_ends`: what the log has of the source is as new as the last end of its binary log that it has passed.
 - `history`: the lags of the last hours, in bounded memory, and in a file.
 - `incidents`: the last problems, with their remedies.
 - `exposition`: the newest readings as metrics.
 - `objects`: the newest readings as JSON.
 - `charts`: the lags as SVG.
 - `page`: what the templates show.
+- `connections`: how long a request may take to arrive, and how many connections one client has.
 - `guard`: who may ask for what: Host, token, CSRF.
 - `jobs`: the commands of the buttons.
 - `app`: the routes.

@@ -44,7 +44,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "psycopg": ("connector/targets/postgres/*", *OUTSIDE),
     "werkzeug": ("connector/serve/*",),
     "flask": ("connector/serve/*",),
-    "waitress": ("connector/serve/server.py",),
+    "waitress": ("connector/serve/server.py", "connector/serve/connections.py"),
     "duckdb": ("connector/targets/duckdb/*", *OUTSIDE),
     "sqlite3": ("connector/targets/sqlite/*", *OUTSIDE),
 }
