@@ -9,9 +9,9 @@
 - `exposition`: the newest readings as metrics.
 - `objects`: the newest readings as JSON.
 - `charts`: the lags as SVG.
-- `page`: what the templates show.
-- `connections`: how long a request may take to arrive, and how many connections one client has.
-- `guard`: who may ask for what: Host, token, CSRF.
+- `page`: the data and filters of the templates.
+- `connections`: bounds the time of a request and the connections of one client.
+- `guard`: access control: host names, token, sessions, CSRF.
 - `jobs`: the commands of the buttons.
 - `app`: the routes.
 - `answers`: answers of the API.
