@@ -7,6 +7,7 @@ import resource
 import socket
 from contextlib import ExitStack, suppress
 from threading import Barrier, Event, Thread
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from connector.config.serve import Serve
 from connector.errors import ConfigError
 from connector.serve import connections, server
 from connector.serve import watcher as watcher_module
+from connector.serve.jobs import Jobs
 from tests.support.clock import PATIENCE
 from tests.support.serving import Readings, ask, config, free_port, service, serving
 
@@ -121,3 +123,17 @@ def ended(client: socket.socket) -> bool:
         return False
     except OSError:
         return True
+
+
+def test_commands_end_after_the_configured_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    class Timed(Jobs):
+        def __init__(self, *arguments: Any, timeout: float) -> None:
+            given.append(timeout)
+            super().__init__(*arguments, timeout=timeout)
+
+    monkeypatch.setattr(watcher_module.Watcher.__init__, "__defaults__", (Readings(),))
+    monkeypatch.setattr(server, "Jobs", Timed)
+    with serving(service(), settings=Serve(port=free_port(), command_timeout=77)):
+        assert given == [77]
