@@ -64,7 +64,8 @@ def main(arguments: Sequence[str]) -> int:
             comparisons += 1
     except (AssertionError, KeyboardInterrupt) as error:
         failure = f"NOT PROVED: {error or 'interrupted'}"
-    print("\n" + "\n".join(table(lives.all)))
+    finally:
+        print("\n" + "\n".join(table(lives.all)), flush=True)
     grown = growing(lives.all)
     for line in grown:
         print(f"grows: {line}")
