@@ -26,6 +26,7 @@ from connector.applier.skips import Skips
 from connector.applier.stop_condition import StopCondition, ToSeqno
 from connector.clock import SystemClock
 from connector.errors import LogDamaged, TargetDiffers, Unsupported
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment, Unread
@@ -114,6 +115,7 @@ class Rig:
         skips: Skips | None = None,
         large: Sequence[bytes] = (),
         columns: MetadataColumns | None = None,
+        history: HistoryTables | None = None,
         relay: RelayWriter | None = None,
         quarantine: Quarantine | None = None,
         target_id: str = "",
@@ -127,6 +129,7 @@ class Rig:
             TOPIC,
             0,
             columns,
+            history=history,
             events=True,
             target=target_id,
             others=ForeignLoads(target_id) if relay is None else None,
@@ -149,6 +152,7 @@ class Rig:
             until=until,
             skips=skips,
             columns=columns,
+            history=history,
             relay=relay,
             quarantine=quarantine,
         )
