@@ -216,4 +216,3 @@ class StagedSchema:
         self.tables = self._saved
         self.repaired = self._refused_repair = None
         self.uncounted.clear()
-        self._statements.clear()

@@ -41,7 +41,7 @@ from connector.log.format.message cimport Block, Message
 from connector.log.compact.scan cimport Messages, ScannedMessage
 from connector.log.compact.table_changes cimport TableChanges, add_rows, new_table
 from connector.log.compact.table_images cimport drained
-from connector.log.compact.metadata_values cimport MetadataValuesOf
+from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.log.ids import Kind
 from connector.log.rules import BrokenRule, Rule, damaged
@@ -76,8 +76,8 @@ cdef class Compactor:
     cdef object history  # HistoryTables, or None
     cdef MetadataValuesOf event_values  # those of histories
     cdef dict histories  # table name -> HistoryRows; None for a table without one
-    cdef Message message  # whose changes are being added, if it is known
-    cdef Messages messages  # else one of these
+    cdef MetadataValues event  # of the message whose changes are being added; None until they are needed
+    cdef Messages messages  # has that message
     cdef Py_ssize_t index
     cdef readonly long long rows
     cdef readonly long long size
@@ -119,11 +119,9 @@ cdef class Compactor:
         r.end = message.end
         try:
             kind = message.header.kind
-            self.message = message
             if self.history is not None:
-                self.event_values.of(message.header)  # rows of earlier fragments get what this one knows
+                self.event = self.event_values.of(message.header)  # also for rows of earlier fragments
             before += self.changes(r, self.block_of(message), kind is DDL or kind is LOAD, kind is LOAD, before)
-            self.message = None
             counted(before, message.header.rows)
         except (ValueError, IndexError, Unsupported) as error:
             self.failed(error, message)
@@ -157,7 +155,7 @@ cdef class Compactor:
                 continue
             r.at = message.changes
             r.end = message.end
-            self.index = first
+            self.index, self.event = first, None
             if self.metadata_values is not None:
                 block = self.block_of(messages.one(first))
             try:
@@ -269,12 +267,13 @@ cdef class Compactor:
             history = self.histories[name] = new_history(name) if self.history.finds(name) else None
         if history is None:
             return 0
-        header = self.message.header if self.message is not None else self.messages.one(self.index).header
+        if self.event is None:
+            self.event = self.event_values.of(self.messages.one(self.index).header)
         _, images_before, images_after = self.layouts[table.change_header]
         again = Reader.__new__(Reader)
         again.data, again.at, again.end = r.data, start, r.at
         size = history.rows.size
-        history.add(table.layout, action, again, images_before, images_after, self.event_values.of(header), before)
+        history.add(table.layout, action, again, images_before, images_after, self.event, before)
         self.size += history.rows.size - size
         return 0
 

@@ -112,7 +112,8 @@ def _add_histories(session: ServerSession, service: str, operations: Sequence[Cr
         if column_names_of(session, table.name) != {column.name for column in table.stored}:
             for step in steps_of([operation], session):
                 step.check(session)
-                session.query(str(step.sql))
+                if step.needed(session):
+                    session.query(str(step.sql))
         row = (service, *table.name, ".".join(names.table(table.name)), to_json(table))
         session.query(f"INSERT INTO thl.thl_tables VALUES ({', '.join(map(literal, row))})")
 
