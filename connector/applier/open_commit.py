@@ -23,6 +23,7 @@ from connector.log.format.row_parts import RowParts
 from connector.log.ids import NO_SEQNO, Kind, Seqno
 from connector.log.reading.event_sequencer import Release
 from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets.target import TargetDatabase
@@ -203,6 +204,9 @@ class OpenCommit:
         try:
             yield
         except ConnectorError as error:
+            # A table is not applied without its history: what a history refuses, its table does.
+            schema = self._target.target_schema
+            error.tables = tuple(dict.fromkeys(schema.source_table(TableName(*name)) for name in error.tables))
             self.refused = self._refused(error)
             first, last = self._position.seqno + 1, self.events.last
             seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"

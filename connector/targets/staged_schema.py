@@ -151,14 +151,11 @@ class StagedSchema:
         """Exclude tables. An older exclusion stays, unless the target refuses the load of its table, too."""
         self.add_counts()
         for name, entry in tables.items():
-            refused = self.tables.find(name)
-            # A table is not applied without its history.
-            of = name if refused is None or refused.history_of is None else refused.history_of
-            older = self.tables.excluded.get(of)
+            older = self.tables.excluded.get(name)
             if older is None:
-                self.tables = self.tables.excluding(of, entry)
+                self.tables = self.tables.excluding(name, entry)
             elif entry.reason.startswith(QUARANTINED) and entry.since > older.since:
-                self.tables = self.tables.excluding(of, replace(entry, changes=older.changes))
+                self.tables = self.tables.excluding(name, replace(entry, changes=older.changes))
 
     def applied(self) -> list[Table]:
         """The tables that are not excluded."""

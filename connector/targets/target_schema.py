@@ -123,6 +123,11 @@ class TargetSchema:
             )
         return table
 
+    def source_table(self, name: TableName) -> TableName:
+        """The table of the source to which a table of the target belongs: of a history the one whose changes it has."""
+        table = self.find(name)
+        return name if table is None or table.history_of is None else table.history_of
+
     def of_schema(self, schema: str) -> list[Table]:
         """The tables of a schema."""
         return [table for table in self if table.name.schema == schema]

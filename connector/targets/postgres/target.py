@@ -248,9 +248,11 @@ class PostgresTarget:
         self._stage_statements(ddl)
 
     def _stage_statements(self, ddl: Ddl) -> None:
-        """Stage the rows that an event's statements have in histories."""
-        if rows := self._schema.statement_rows(ddl):
-            self.stage(rows, last=False)
+        """Stage the rows that an event's statements have in histories; such a commit is never divided."""
+        with translated():
+            for net in self._schema.statement_rows(ddl):
+                if not self._schema.leaves_out(net):
+                    self._pending.stage(self._prepare(net, None), last=False)
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Plan the operations; the commit applies them."""
