@@ -81,12 +81,15 @@ class LoadRound:
         filter: the captured tables.
         tables: the tables.
         clock: the clock.
-        brief: true: with a brief lock if it is granted, so that no row can have changed since the round was opened.
-            `open` sets it to whether the round has the lock, which it needs where a round without one is not possible.
+        lock: take a brief lock if it is granted: then no row can have changed since the round was opened. A round that
+            needs the lock takes it anyway.
+
+    Attributes:
+        locked: the round has had the lock.
     """
 
     def __init__(
-        self, source: Source, filter: Filter, tables: Sequence[RoundTable], clock: Clock, *, brief: bool
+        self, source: Source, filter: Filter, tables: Sequence[RoundTable], clock: Clock, *, lock: bool
     ) -> None:
         self._source = source
         self._filter = filter
@@ -101,7 +104,8 @@ class LoadRound:
         self._found: Handover[tuple[TableName, Rows]] | None = None
         self._deadline = 0.0
         self._divided = 0  # rows of the chunks so far, at most
-        self.brief = brief
+        self._lock = lock
+        self.locked = False
         self.position = SourcePosition("", 0)
         self.time = 0
         self.server_id = 0
@@ -124,9 +128,9 @@ class LoadRound:
             self._connect()
             check_one_server(self._sessions[0], self._sessions[1:])
             try:
-                needed = consumed is None or not self._tells_what_a_view_has(consumed)
-                self.brief = (self.brief or needed) and self._begin_locked(needed=needed)
-                if consumed is not None and not self.brief:
+                needed = consumed is None or not self._has_positions_of_views(consumed)
+                self.locked = (self._lock or needed) and self._begin_locked(needed=needed)
+                if consumed is not None and not self.locked:
                     self._begin_after(consumed)
             except pymysql.MySQLError as error:
                 if error.args and error.args[0] in CHANGED | {LOCK_WAIT_TIMEOUT}:
@@ -182,8 +186,8 @@ class LoadRound:
             return False
         return True
 
-    def _tells_what_a_view_has(self, consumed: PositionRecord) -> bool:
-        """True if the server tells it: MariaDB by positions, MySQL by GTIDs, which each transaction must have then."""
+    def _has_positions_of_views(self, consumed: PositionRecord) -> bool:
+        """True if the server shows what a view contains: MariaDB by positions; MySQL by GTIDs, with gtid_mode=ON."""
         first = self._sessions[0]
         if is_mariadb(first):
             return True

@@ -291,6 +291,7 @@ def test_relay_that_cannot_serve_is_refused_and_a_whole_one_ends_the_open_commit
     assert made.causes() == ([] if under_way == "rewind" else ["load"])
 
 
+@pytest.mark.long
 def test_events_that_retention_has_deleted_are_taken_from_the_relay(
     kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path
 ) -> None:

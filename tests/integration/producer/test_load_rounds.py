@@ -128,7 +128,7 @@ class Read:
 def read_round(source: Source, after: dict[TableName, Bound | None], read: Read) -> dict[TableName, Bound | None]:
     """Reads one round; returns the tables that have more rows, as `TableLoads` wants them in the next round."""
     wanted = [RoundTable(*one) for one in after.items()]
-    opened = LoadRound(source, Filter(source.filters), wanted, SystemClock(), brief=True)
+    opened = LoadRound(source, Filter(source.filters), wanted, SystemClock(), lock=True)
     try:
         opened.open(None)
         read.rounds += 1
@@ -213,7 +213,7 @@ def test_rows_of_every_kind_of_key_are_found_by_their_keys(server: str, request:
             Filter(source.filters),
             [RoundTable(one, None, asked[one]) for one in names],
             SystemClock(),
-            brief=True,
+            lock=True,
         )
         read: dict[TableName, dict[Action, list[bytes]]] = {one: {} for one in names}
         try:
