@@ -35,6 +35,7 @@ from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
+from connector.log.transaction.layout import TableName
 from connector.relay.folder import Owner
 from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
@@ -43,7 +44,9 @@ from connector.spark.stream.foreign_loads import ForeignLoads
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import deserialized, serialized
+from connector.targets.histories import history_table
 from connector.targets.target import TargetDatabase
+from connector.targets.target_schema import TargetSchema
 from tests.support.compact_model import Keyed
 from tests.support.fragments import batch, change, encoded, in_parts, marker, record, statement
 from tests.support.memory_target import MemoryTarget
@@ -212,6 +215,20 @@ def test_refusal_of_target_names_service_events_and_skip_option(events: int, seq
         rig.accept(table(log(*(record(seqno, [insert(seqno)]) for seqno in range(events)))))
     assert raised.value.where == {"service": "shop", "seqno": seqno, "rows": "id=9"}
     assert skip in raised.value.hint
+
+
+def test_refusal_of_a_history_is_one_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = MemoryTarget()
+    orders = TableName("shop", "orders")
+    made = history_table(orders)
+    monkeypatch.setattr(MemoryTarget, "target_schema", TargetSchema([made]))
+    rig = Rig(target, history([0], 0))
+    error = TargetDiffers("a row exists")
+    error.tables = (made.name, orders)
+    target.failing["before commit"] = error
+    with pytest.raises(TargetDiffers) as raised:
+        rig.accept(table(log(record(0, [insert(0)]))))
+    assert raised.value.tables == (orders,)
 
 
 def test_the_position_metric_is_set_before_the_first_commit() -> None:
