@@ -33,6 +33,7 @@ from connector.kafka.large_messages import LargeMessages
 from connector.kafka.range_reader import RangeReader
 from connector.kafka.tails import TailWatch
 from connector.kafka.topics import MESSAGE_BYTES, Topics
+from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.ids import Seqno
 from connector.log.transaction.position import Intent, SourcePosition, TargetPosition
@@ -300,6 +301,7 @@ class Applier:
         return Compaction(
             compact=intent is None and isinstance(self._until, ToSeqno | None),
             columns=metadata_columns(target.metadata_columns.items()),
+            history=history_tables(target.history),
             events=target.audit,
             target=target.id,
             records=self._relay is not None,

@@ -28,6 +28,7 @@ from connector.applier.skips import Skips
 from connector.applier.stop_condition import Relation, StopCondition, ToSeqno, cut
 from connector.clock import Clock
 from connector.errors import LogDamaged
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
@@ -66,6 +67,7 @@ class ApplyCore:
         until: the stop condition; no event after it is applied.
         skips: events to leave out.
         columns: the metadata columns that the target was opened with.
+        history: the tables that have a history on the target.
         relay: gets everything before the target does; None: there is no relay.
         quarantine: makes commits smaller while it looks for the event that the target refuses.
     """
@@ -84,6 +86,7 @@ class ApplyCore:
         until: StopCondition | None = None,
         skips: Skips | None = None,
         columns: MetadataColumns | None = None,
+        history: HistoryTables | None = None,
         relay: EventStore | None = None,
         quarantine: Quarantine | None = None,
     ) -> None:
@@ -105,7 +108,7 @@ class ApplyCore:
         self._buffers = buffers
         self._feed = SequencerFeed(sequencer, buffers, self._needed_one_by_one)
         self._full: frozenset[int] = frozenset()
-        self._open = OpenCommit(target, position, topic, columns)
+        self._open = OpenCommit(target, position, topic, columns, history)
         self._applied_events = metrics.applied_events.labels(position.service)
         self._applied_rows = metrics.applied_rows.labels(position.service)
         self._applied_seqno = metrics.applied_seqno.labels(position.service)

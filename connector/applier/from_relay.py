@@ -33,6 +33,7 @@ from connector.errors import (
 )
 from connector.kafka.handshake import lost
 from connector.kafka.message_batch import message_batch
+from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
@@ -145,6 +146,7 @@ class RelayApplier:
                 clock=self._clock,
                 until=self._until,
                 columns=metadata_columns(self._config.target.metadata_columns.items()),
+                history=history_tables(self._config.target.history),
                 quarantine=self._quarantine,
             )
             self._quarantine.begin(target, position)

@@ -12,6 +12,7 @@ from connector.applier.quarantine import RefusedCommit
 from connector.applier.segment_changes import SegmentChanges
 from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.compact import Compactor
+from connector.log.compact.history import EVENT, HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns, Value
 from connector.log.compact.net_changes import Ddl, once_more
 from connector.log.compact.scan import Messages
@@ -22,6 +23,7 @@ from connector.log.format.row_parts import RowParts
 from connector.log.ids import NO_SEQNO, Kind, Seqno
 from connector.log.reading.event_sequencer import Release
 from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets.target import TargetDatabase
@@ -38,6 +40,7 @@ class OpenCommit:
         position: the target's position.
         topic: the event topic, for errors.
         columns: the metadata columns that the target was opened with.
+        history: the tables that have a history on the target.
 
     Attributes:
         events: the whole events.
@@ -48,12 +51,18 @@ class OpenCommit:
     """
 
     def __init__(
-        self, target: TargetDatabase, position: TargetPosition, topic: str, columns: MetadataColumns | None
+        self,
+        target: TargetDatabase,
+        position: TargetPosition,
+        topic: str,
+        columns: MetadataColumns | None,
+        history: HistoryTables | None = None,
     ) -> None:
         self._target = target
         self._topic = topic
-        self._columns = columns
-        self._compactor = Compactor(topic, columns)
+        # Of the staged rows of an unfinished event: those of its metadata columns, and of histories.
+        self._late = (columns, None if history is None else EVENT)
+        self._compactor = Compactor(topic, columns, history=history)
         self._segments = SegmentChanges(topic, columns)
         self._row_parts = RowParts(topic)
         self.refused: RefusedCommit | None = None
@@ -70,7 +79,7 @@ class OpenCommit:
         self.edge: LoadEvent | None = None
         self._rows = 0  # of the unfinished event
         self._statements: list[Statement] = []  # of the unfinished event, which the target does not have yet
-        self._metadata: list[Value] | None = None  # in the staged rows of the unfinished event
+        self._values: list[list[Value]] | None = None  # of these columns, in the staged rows of the unfinished event
 
     @property
     def full(self) -> bool:
@@ -149,17 +158,21 @@ class OpenCommit:
         if self._compactor.size < self._stage_bytes or self.events.last is not None:
             return  # what is staged, and gets other metadata columns at its end, is of one event
         self.stage(last=False)
-        if self._columns is not None and self._metadata is None:
-            self._metadata = self._columns.values(header)
+        if self._values is None:
+            self._values = self._late_values(header)
 
     def finish(self, header: FragmentHeader) -> None:
         """Count a whole event; correct the metadata columns of its staged rows if its end has other values."""
-        staged, self._metadata = self._metadata, None
-        if self._columns is not None and staged is not None and staged != (values := self._columns.values(header)):
-            self._target.set_metadata(values)
+        staged, self._values = self._values, None
+        if staged is not None and staged != (values := self._late_values(header)):
+            self._target.set_metadata(*values)
         self.events.add(header)
         self._rows = 0
         self.unfinished = None
+
+    def _late_values(self, header: FragmentHeader) -> list[list[Value]]:
+        """The values of the metadata columns, and those of `history.EVENT`, as far as a fragment's header has them."""
+        return [[] if columns is None else columns.values(header) for columns in self._late]
 
     def stage(self, *, last: bool) -> None:
         """Stage what is collected; `last`: the commit follows."""
@@ -168,7 +181,8 @@ class OpenCommit:
         if not changes:
             return
         if self._position.rewound_from != NO_SEQNO:
-            changes = [once_more(net) for net in changes]
+            # The rewind has taken the rows of these events out of histories.
+            changes = [net if net.history_of else once_more(net) for net in changes]
         self.events.count_tables(changes)
         faults.point("apply.before_stage")
         with self.located():
@@ -190,6 +204,9 @@ class OpenCommit:
         try:
             yield
         except ConnectorError as error:
+            # A table is not applied without its history: what a history refuses, its table does.
+            schema = self._target.target_schema
+            error.tables = tuple(dict.fromkeys(schema.source_table(TableName(*name)) for name in error.tables))
             self.refused = self._refused(error)
             first, last = self._position.seqno + 1, self.events.last
             seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"

@@ -15,6 +15,7 @@ from connector.config.model import Config
 from connector.kafka.handshake import Agreement
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.range_reader import RangeReader
+from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import metadata_columns
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment
@@ -65,6 +66,7 @@ def open_core(
         until=until,
         skips=skips,
         columns=metadata_columns(config.target.metadata_columns.items()),
+        history=history_tables(config.target.history),
         relay=relay,
         quarantine=quarantine,
     )

@@ -34,7 +34,8 @@ class SegmentChanges:
             segment: the segment.
         """
         self.rows += before.rows + segment.rows
-        self.size += before.size + segment.size
+        histories = sum(len(net.inserts.data) for net in segment.changes if net.history_of is not None)
+        self.size += before.size + segment.size + histories
         changes = [*before.drain(), *segment.changes]
         self._changes += changes
         self._tables.update(net.layout.name for net in changes)

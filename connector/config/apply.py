@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from connector.config.section import Bytes, Properties, Seconds, Section, read_secret_files
+from connector.config.section import Bytes, Properties, Seconds, Section, TableGlob, read_secret_files
 from connector.config.target_url import TargetUrl
 
 MetadataColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]
@@ -115,6 +115,13 @@ class Target(Section):
         description="Additional columns of every target table that identify the transaction that last inserted or "
         "updated a row: any of seqno, gtid, commit_time, event_id and server_id, each with its column name: `{seqno: "
         "thl_seqno, gtid: thl_gtid}`. seqno is required if there are any.",
+    )
+    history: tuple[TableGlob, ...] = Field(
+        (),
+        description="Tables (`shop.orders`, `shop.*`, `shop` for all of a schema) that have a history on the target: "
+        "an append-only table with each change of a row, also those that a commit's compaction leaves out: seqno, "
+        "position within the event, action, the row before and after it as JSON, commit time. The history of "
+        "`shop.orders` is `shop__history.orders`. Rows begin with the start that first names a table: docs/target.md.",
     )
     binary_log: bool = Field(
         True,

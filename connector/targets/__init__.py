@@ -8,6 +8,7 @@
 - `target_schema`: all these tables, and those that are excluded or being loaded.
 - `staged_schema`: the same as the last commit left them, and after the staged changes.
 - `types`: MySQL's types.
+- `histories`: the histories of tables: their creation, and their rows of statements.
 - `widening`: changes of type that keep every value.
 - `narrowing`: the values that stay equal when a type changes.
 - `marks`: the keys of a table that were written since its load began.

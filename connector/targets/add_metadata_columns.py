@@ -55,7 +55,7 @@ def missing_columns(
     """
     statements, surplus, changed = [], [], []
     for table in tables:
-        if table.transaction == configured or table.name in excluded:
+        if table.transaction == configured or table.name in excluded or table.history_of is not None:
             continue
         has = existing_columns(table.name)
         surplus += [

@@ -16,6 +16,7 @@ from connector.targets import bookkeeping
 from connector.targets.operations import Value
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import to_json
+from connector.targets.target_schema import TargetSchema
 
 _AT_ONCE = 500  # rows of thl_applied in a statement
 
@@ -90,6 +91,21 @@ class CommitStatements:
                 yield self.insert("thl_rewound", [(self.service, position.rewound_from)])
         if position.seqno < before.seqno:
             yield self._delete("thl_applied", f"seqno > {position.seqno}")
+
+    def histories(
+        self, before: TargetPosition, position: TargetPosition, schema: TargetSchema, name: Callable[[TableName], str]
+    ) -> Iterator[CommitStatement]:
+        """Take the rows of events after a position that goes back out of the histories.
+
+        Args:
+            before, position: the positions before and after the commit.
+            schema: the tables.
+            name: a table's quoted name.
+        """
+        if position.seqno < before.seqno:
+            for table in schema:
+                if table.history_of is not None:
+                    yield CommitStatement(f"DELETE FROM {name(table.name)} WHERE seqno > {position.seqno}")
 
     def tables(
         self, schema: StagedSchema, target_name: Callable[[TableName], Sequence[str]]

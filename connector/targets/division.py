@@ -41,7 +41,10 @@ def divide(net: NetChanges, count: int) -> Iterator[NetChanges | None]:
     for inserts, updates, deletes, partial in zip(*parts, changed, strict=True):
         rows = len(inserts) + len(updates) + len(deletes) + len(partial)
         rest = Partial(partial, _NONE, _NONE) if len(partial) else None
-        yield NetChanges(layout, inserts, updates, deletes, rows, rest, net.again, net.replaces) if rows else None
+        if not rows:
+            yield None
+            continue
+        yield NetChanges(layout, inserts, updates, deletes, rows, rest, net.again, net.replaces, net.history_of)
 
 
 def _places(key: Sequence[int], columns: int) -> bytes:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from connector.errors import TargetDiffers
-from connector.log.compact.net_changes import NetChanges
+from connector.log.compact.history import HistoryTables
+from connector.log.compact.net_changes import Ddl, NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import Column, TableName
-from connector.targets.operations import DropTable
+from connector.targets.histories import create_histories, statement_rows, tables_of
+from connector.targets.operations import CreateTable, DropTable, Operation
 from connector.targets.table import Table
 from connector.targets.target_schema import (
     QUARANTINED,
@@ -35,13 +37,18 @@ LOG: Final = logging.getLogger(__name__)
 class StagedSchema:
     """The tables and exclusions of an applier's target, and what the next commit changes of them.
 
+    Args:
+        history: the tables that have a history; None: there are none.
+
     Attributes:
         tables: the schema after the staged changes.
         uncounted: row changes of excluded tables since the last commit.
         repaired: the table whose rows the next commit repairs; None: it is no repair.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, history: HistoryTables | None = None) -> None:
+        self._history = history
+        self._statements: dict[TableName, list[str]] = {}  # of an event, by the tables with a history that they change
         self.tables = TargetSchema()
         self.uncounted = Counter[TableName]()
         self.repaired: TableName | None = None
@@ -61,17 +68,41 @@ class StagedSchema:
         self.uncounted.clear()
 
     def leaves_out(self, net: NetChanges) -> bool:
-        """Return true if changes are not applied; count them if their table is excluded, but not in a replay."""
-        name = net.layout.name
+        """Return true if changes are not applied; count them if their table is excluded, but not in a replay.
+
+        A history has no changes of an excluded table, and all those during a load, also if the table waits for others.
+        """
+        name, history = net.source_table, net.history_of is not None
         if name == self._refused_repair:
             return True
         if name in self.tables.loading:
-            return self.tables.loading[name].awaits
+            return self.tables.loading[name].awaits and not history
         if name not in self.tables.excluded:
             return False
-        if not net.again:
-            self.uncounted[net.layout.name] += net.changes
+        if not net.again and not history:
+            self.uncounted[name] += net.changes
         return True
+
+    def create_histories(self, tables: TargetSchema) -> tuple[tuple[CreateTable, ...], TargetSchema]:
+        """The operations that create the histories that tables lack, and the schema after; see `histories`."""
+        return create_histories(tables, self._history)
+
+    def note_statement(self, sql: str, operations: Iterable[Operation]) -> None:
+        """Note a statement for the histories of the tables that it changes."""
+        for name in dict.fromkeys(tables_of(operations)) if self._history is not None else ():
+            if self._history is not None and self._history.finds(name):
+                self._statements.setdefault(name, []).append(sql)
+
+    def note_by_hand(self, ddl: Ddl, tables: Iterable[TableName]) -> None:
+        """Note an event's statements, which a user has executed, for the histories of the tables that they changed."""
+        for name in tables:
+            if self._history is not None and self._history.finds(name):
+                self._statements.setdefault(name, []).extend(statement.sql for statement in ddl.statements)
+
+    def statement_rows(self, ddl: Ddl) -> list[NetChanges]:
+        """Drain the rows that an event's statements have in histories, after the last one."""
+        statements, self._statements = self._statements, {}
+        return statement_rows(ddl, statements, self.tables)
 
     def repair(self, name: TableName, check: Callable[[Table], None]) -> None:
         """Begin the repair of a table, with the next commit. What the target refuses is left out, and logged.
@@ -108,12 +139,13 @@ class StagedSchema:
         """Change to the schema at the start of an initial load (`TargetSchema.at_snapshot`).
 
         Returns:
-            The drops of all tables of the applier; of an excluded one a user may have dropped it.
+            The drops of all tables of the applier but histories; of an excluded one a user may have dropped it.
         """
         self.add_counts()
         before = self.tables
         self.tables = before.at_snapshot(columns, first)
-        return tuple(DropTable(table, optional=table.name in before.excluded) for table in before)
+        dropped = (table for table in before if table.history_of is None)
+        return tuple(DropTable(table, optional=table.name in before.excluded) for table in dropped)
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
         """Exclude tables. An older exclusion stays, unless the target refuses the load of its table, too."""

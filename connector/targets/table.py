@@ -42,6 +42,7 @@ class Table:
     declared: frozenset[str] = field(default=frozenset(), compare=False)
     comment: str = field(default="", compare=False)
     comments: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    history_of: TableName | None = None
 
     @property
     def name(self) -> TableName:
@@ -150,6 +151,7 @@ def to_json(table: Table) -> str:
             **({"comment": table.comment} if table.comment else {}),
             **({"comments": dict(table.comments)} if table.comments else {}),
             **({"holds_nulls": sorted(table.holds_nulls)} if table.holds_nulls else {}),
+            **({"history_of": table.history_of} if table.history_of else {}),
         },
         ensure_ascii=False,
         separators=(",", ":"),
@@ -167,7 +169,7 @@ def from_json(name: TableName, text: str) -> Table:
         column: bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
         for column, value in stored.get("defaults", {}).items()
     }
-    return make_table(
+    made = make_table(
         name,
         columns,
         stored["key"],
@@ -181,6 +183,7 @@ def from_json(name: TableName, text: str) -> Table:
         comment=stored.get("comment", ""),
         comments=stored.get("comments"),
     )
+    return replace(made, history_of=TableName(*stored["history_of"])) if "history_of" in stored else made
 
 
 def _index_json(index: TableIndex) -> dict[str, Any]:

@@ -34,6 +34,10 @@ class TargetDatabase(Protocol):
     If the target was opened with metadata columns, each table has them after the source's columns, and so have the
     layouts of staged rows. They name the transaction that wrote a row. Rows are not looked up by them; of equal rows
     without a key the newest is deleted first.
+
+    If the target was opened with tables that have a history, it creates the histories: at a claim, with DDL, and with
+    the begin of a load. Their rows are staged as inserts of a table of its own (`NetChanges.history_of`), except for
+    those of statements, which `ddl` adds. A position that goes back takes the rows of later events out of them.
     """
 
     @property
@@ -77,13 +81,14 @@ class TargetDatabase(Protocol):
                 on its tables until then.
         """
 
-    def set_metadata(self, values: Sequence[TransactionValue]) -> None:
-        """Set the metadata columns of all staged rows, which are of one event.
+    def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
+        """Set the metadata columns of all staged rows, which are of one event, and the commit time of its history rows.
 
         Some values are known only at the end of an event, after its first rows were staged. The seqno is known before.
 
         Args:
             values: one for each metadata column of the target.
+            event: the values of `history.EVENT`, if there are rows of histories.
         """
 
     def ddl(self, ddl: Ddl) -> None:

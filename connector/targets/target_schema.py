@@ -123,6 +123,11 @@ class TargetSchema:
             )
         return table
 
+    def source_table(self, name: TableName) -> TableName:
+        """The table of the source to which a table of the target belongs: of a history the one whose changes it has."""
+        table = self.find(name)
+        return name if table is None or table.history_of is None else table.history_of
+
     def of_schema(self, schema: str) -> list[Table]:
         """The tables of a schema."""
         return [table for table in self if table.name.schema == schema]
@@ -166,14 +171,15 @@ class TargetSchema:
         return self._but(loading={other: entry for other, entry in self.loading.items() if other != name})
 
     def at_snapshot(self, transaction: tuple[Column, ...], first: Seqno) -> TargetSchema:
-        """The schema at the start of an initial load: no tables, and the exclusions that apply to the load.
+        """The schema at the start of an initial load: no tables but histories, and the exclusions that apply to it.
 
         Args:
             transaction: the metadata columns.
             first: the load's first event. Tables that were excluded before it are loaded.
         """
+        histories = (table for table in self if table.history_of is not None)
         return TargetSchema(
-            (), transaction, {name: entry for name, entry in self.excluded.items() if entry.since >= first}
+            histories, transaction, {name: entry for name, entry in self.excluded.items() if entry.since >= first}
         )
 
     def _but(

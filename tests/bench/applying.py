@@ -67,7 +67,7 @@ class Nothing:
         if self.kept is not None:
             self._staged += changes
 
-    def set_metadata(self, values: Sequence[Value]) -> None:
+    def set_metadata(self, values: Sequence[Value], event: Sequence[Value] = ()) -> None:
         del values
 
     def ddl(self, ddl: Ddl) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from connector.clock import SystemClock
 from connector.ddl.syntax.type_names import FLOATS
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.duckdb.signal_table import DuckDbSession
@@ -31,9 +33,16 @@ class DuckDbPlace:
         self.path = path
         self.opened: list[DuckDbTarget] = []
 
-    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> DuckDbTarget:
-        self.opened.append(DuckDbTarget(self.path, SystemClock(), audit=audit, wait=0.2, columns=columns))
-        return self.opened[-1]
+    def open(
+        self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
+    ) -> DuckDbTarget:
+        made = DuckDbTarget(self.path, SystemClock(), audit=audit, wait=0.2, columns=columns, history=history)
+        self.opened.append(made)
+        return made
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": f"duckdb:///{self.path}"}
 
     def open_for_undo(self, *, columns: MetadataColumns | None = None) -> DuckDbTarget:
         return self.open(audit=True, columns=columns)

@@ -10,6 +10,7 @@ import pymysql
 
 from connector.clock import SystemClock
 from connector.ddl.syntax.type_names import FLOATS, INTEGERS
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.mysql.signal_table import MySqlSession
@@ -58,10 +59,18 @@ class MySqlPlace:
             init_command="SET time_zone = '+00:00', foreign_key_checks = 0, sql_mode = 'STRICT_ALL_TABLES'",
         )
 
-    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> MySqlTarget:
-        made = MySqlTarget(self.url, SystemClock(), audit=audit, columns=columns, definitions=self.definitions)
+    def open(
+        self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
+    ) -> MySqlTarget:
+        made = MySqlTarget(
+            self.url, SystemClock(), audit=audit, columns=columns, history=history, definitions=self.definitions
+        )
         self.opened.append(made)
         return self.opened[-1]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": self.url, "definitions": self.definitions}
 
     def open_for_undo(self, *, columns: MetadataColumns | None = None) -> MySqlTarget:
         return self.open(audit=True, columns=columns)

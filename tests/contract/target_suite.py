@@ -6,7 +6,7 @@ as the log has them.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -19,6 +19,7 @@ from connector.errors import (
     TargetUnavailable,
     Unsupported,
 )
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import ANY, AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import Epoch, LogId, Seqno
@@ -57,8 +58,14 @@ class Place(Protocol):
     computed: str
     early: bool
 
-    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> TargetDatabase:
+    def open(
+        self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
+    ) -> TargetDatabase:
         """A target on it; closed when the test ends."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The fields of `target` in the configuration of such a target."""
 
     def open_for_undo(self, *, columns: MetadataColumns | None = None) -> TargetDatabase:
         """A target as `thl undo` opens it, with one writer."""

@@ -10,6 +10,7 @@ import pytest
 from tests.contract.duckdb_place import DuckDbPlace
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_history import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403

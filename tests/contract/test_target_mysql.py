@@ -9,6 +9,7 @@ import pytest
 from tests.contract.mysql_place import MySqlPlace
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_history import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403

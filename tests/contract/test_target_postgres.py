@@ -9,6 +9,7 @@ from concurrent.futures import TimeoutError as FuturesTimeout
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from random import Random
+from typing import Any
 
 import psycopg
 import pytest
@@ -23,6 +24,7 @@ from connector.errors import (
     TargetUnavailable,
     ValueNotRepresentable,
 )
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.mysql import GtidSet
@@ -38,6 +40,7 @@ from connector.targets.target_schema import Excluded
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_again import made
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_history import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_load import CREATE_ORDERS, ORDERS, begin, end, states, unique
 from tests.contract.target_partial import *  # noqa: F403
@@ -66,9 +69,15 @@ class PostgresPlace:
         self.opened: list[PostgresTarget] = []
         self.reader = psycopg.connect(url, autocommit=True)
 
-    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> PostgresTarget:
-        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns))
+    def open(
+        self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
+    ) -> PostgresTarget:
+        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns, history=history))
         return self.opened[-1]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": self.url}
 
     def open_for_undo(self, *, columns: MetadataColumns | None = None) -> PostgresTarget:
         return self.open(audit=True, columns=columns)

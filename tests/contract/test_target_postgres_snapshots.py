@@ -15,6 +15,7 @@ from psycopg import sql
 
 from connector.clock import SystemClock
 from connector.errors import PreflightError
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres import divided_commit
 from connector.targets.postgres import snapshots as snapshots_module
@@ -44,9 +45,17 @@ AGAIN = [(number, "again") for number in range(40)]
 class SnapshotsPlace(WritersPlace):
     interval = INTERVAL
 
-    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> PostgresTarget:
+    def open(
+        self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
+    ) -> PostgresTarget:
         made = PostgresTarget(
-            self.url, SystemClock(), audit=audit, columns=columns, writers=self.writers, snapshot_interval=self.interval
+            self.url,
+            SystemClock(),
+            audit=audit,
+            columns=columns,
+            history=history,
+            writers=self.writers,
+            snapshot_interval=self.interval,
         )
         self.opened.append(made)
         return made

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import psycopg
 import pytest
@@ -21,6 +22,7 @@ from connector.errors import (
     TargetDiffers,
     TargetUnavailable,
 )
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Seqno
@@ -34,6 +36,7 @@ from connector.targets.postgres.target import PostgresTarget
 from connector.targets.postgres.writer import Writer
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_again import ORDERS, random_records
+from tests.contract.target_history import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
@@ -50,9 +53,18 @@ CREATE_ORDERS = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
 class WritersPlace(PostgresPlace):
     writers = WRITERS
 
-    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> PostgresTarget:
-        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns, writers=self.writers))
-        return self.opened[-1]
+    def open(
+        self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
+    ) -> PostgresTarget:
+        made = PostgresTarget(
+            self.url, SystemClock(), audit=audit, columns=columns, history=history, writers=self.writers
+        )
+        self.opened.append(made)
+        return made
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": self.url, "writers": self.writers}
 
     def open_for_undo(self, *, columns: MetadataColumns | None = None) -> PostgresTarget:
         self.opened.append(PostgresTarget(self.url, SystemClock(), audit=True, columns=columns))

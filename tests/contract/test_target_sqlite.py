@@ -6,11 +6,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from connector.clock import SystemClock
 from connector.errors import PreflightError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import TableLayout
 from connector.targets.signal_table import SignalTable
@@ -18,6 +20,7 @@ from connector.targets.sqlite.signal_table import SqliteSession
 from connector.targets.sqlite.target import SqliteTarget
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_history import *  # noqa: F403
 from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_load import begin, unique
 from tests.contract.target_partial import *  # noqa: F403
@@ -42,9 +45,16 @@ class SqlitePlace:
         self.path = path
         self.opened: list[SqliteTarget] = []
 
-    def open(self, *, audit: bool = False, columns: MetadataColumns | None = None) -> SqliteTarget:
-        self.opened.append(SqliteTarget(self.path, SystemClock(), audit=audit, wait=0.2, columns=columns))
-        return self.opened[-1]
+    def open(
+        self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
+    ) -> SqliteTarget:
+        made = SqliteTarget(self.path, SystemClock(), audit=audit, wait=0.2, columns=columns, history=history)
+        self.opened.append(made)
+        return made
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"url": f"sqlite:///{self.path}"}
 
     def query(self, sql: str) -> list[Row]:
         connection = sqlite3.connect(self.path)

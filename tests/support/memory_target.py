@@ -49,7 +49,7 @@ class MemoryTarget:
         self._say("stage" if last else "part")
         self._staged.append(changes)
 
-    def set_metadata(self, values: Sequence[Value]) -> None:
+    def set_metadata(self, values: Sequence[Value], event: Sequence[Value] = ()) -> None:
         self._say("set metadata")
         self.stamped.append(list(values))
 

@@ -9,6 +9,8 @@
 - `key_order`: puts net changes in the order of their keys; compiled.
 - `row_keys`: the keys of rows; compiled.
 - `without_rows`: messages of loads for other targets without their rows.
+- `history`: tables with each change of a row.
+- `history_rows`: the rows of one of them; compiled.
 - `segment`: whole events of a partition, reduced to net changes by a task.
 - `net_changes`: the net changes, as a target gets them.
 - `metadata_columns`: columns of a target with the transaction that wrote a row.

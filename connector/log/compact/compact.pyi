@@ -1,3 +1,4 @@
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import NetChanges
 from connector.log.compact.scan import Messages
@@ -5,7 +6,14 @@ from connector.log.format.message import Message
 from connector.log.transaction.layout import TableLayout
 
 class Compactor:
-    def __init__(self, topic: str, columns: MetadataColumns | None = None, *, known: bool = True) -> None: ...
+    def __init__(
+        self,
+        topic: str,
+        columns: MetadataColumns | None = None,
+        *,
+        known: bool = True,
+        history: HistoryTables | None = None,
+    ) -> None: ...
     @property
     def rows(self) -> int: ...
     @property

@@ -15,6 +15,7 @@ A table without a key is a multiset of full images: inserts add one, deletes tak
 Where the target has metadata columns, each remaining image gets the values of its own event. Equal rows without a key
 then differ by their event: a delete takes the newest one, and rows from before the range are the oldest.
 Once an image of a table lacks columns, the following changes of that table are merged by column (`PartialMerger`).
+Of a table with a history each change is also kept as a row of it (`HistoryRows`).
 
 Values are walked, not decoded. Images stay where Kafka's messages have them until `drain` copies those that remain.
 """
@@ -32,13 +33,15 @@ from connector.log.format.avro_reader cimport (
     skip_map,
     skip_text,
 )
+from connector.log.compact.history import EVENT
+from connector.log.compact.history_rows cimport HistoryRows, new_history
 from connector.log.compact.merge_partial cimport PartialMerger
 from connector.log.format.change_header cimport read_change_header, skip_change_header
 from connector.log.format.message cimport Block, Message
 from connector.log.compact.scan cimport Messages, ScannedMessage
 from connector.log.compact.table_changes cimport TableChanges, add_rows, new_table
 from connector.log.compact.table_images cimport drained
-from connector.log.compact.metadata_values cimport MetadataValuesOf
+from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.log.ids import Kind
 from connector.log.rules import BrokenRule, Rule, damaged
@@ -61,6 +64,7 @@ cdef class Compactor:
         topic: named in errors.
         columns: the target's metadata columns, None if it has none; the layouts of net changes have them, too.
         known: false while rows may be newer than the event (initial load, rewind): these columns are then NULL.
+        history: the tables that have a history; None: there are none.
     """
 
     cdef str topic
@@ -69,11 +73,20 @@ cdef class Compactor:
     cdef dict same  # TableLayout -> the first equal one
     cdef dict current  # table name -> TableChanges
     cdef list tables  # in the order of their first changes; a name twice where its layout changed
+    cdef object history  # HistoryTables, or None
+    cdef MetadataValuesOf event_values  # those of histories
+    cdef dict histories  # table name -> HistoryRows; None for a table without one
+    cdef MetadataValues event  # of the message whose changes are being added; None until they are needed
+    cdef Messages messages  # has that message
+    cdef Py_ssize_t index
     cdef readonly long long rows
     cdef readonly long long size
 
-    def __init__(self, topic, columns=None, *, bint known=True):
+    def __init__(self, topic, columns=None, *, bint known=True, history=None):
         self.topic = topic
+        self.history = history
+        self.event_values = MetadataValuesOf(EVENT, True)
+        self.histories = {}
         self.metadata_values = None if columns is None else MetadataValuesOf(columns, known)
         self.layouts = {}
         self.same = {}
@@ -106,7 +119,9 @@ cdef class Compactor:
         r.end = message.end
         try:
             kind = message.header.kind
-            before += self.changes(r, self.block_of(message), kind is DDL or kind is LOAD, kind is LOAD)
+            if self.history is not None:
+                self.event = self.event_values.of(message.header)  # also for rows of earlier fragments
+            before += self.changes(r, self.block_of(message), kind is DDL or kind is LOAD, kind is LOAD, before)
             counted(before, message.header.rows)
         except (ValueError, IndexError, Unsupported) as error:
             self.failed(error, message)
@@ -132,6 +147,7 @@ cdef class Compactor:
         cdef ScannedMessage* message
         cdef Block block = messages.scanned.block
         r.data = block.data
+        self.messages = messages
         while first < end:
             message = messages.at(first)
             if message.for_others:
@@ -139,20 +155,27 @@ cdef class Compactor:
                 continue
             r.at = message.changes
             r.end = message.end
+            self.index, self.event = first, None
             if self.metadata_values is not None:
                 block = self.block_of(messages.one(first))
             try:
-                counted(self.changes(r, block, False, message.header.kind == LOAD_INDEX), message.header.rows)
+                counted(self.changes(r, block, False, message.header.kind == LOAD_INDEX, 0), message.header.rows)
             except (ValueError, IndexError, Unsupported) as error:
                 self.failed(error, messages.one(first))
             first += 1
             if self.rows >= rows or self.size >= size or len(self.tables) >= COMMIT_TABLES:
                 break
+        self.messages = None
         return first
 
     def drain(self):
         """Drain the net changes, table by table, an earlier layout of a table before a later one."""
         net = [drained(one, self.metadata_values) for one in self.tables]
+        if self.history is not None:
+            for name, history in self.histories.items():
+                if history is not None and (<HistoryRows>history).events:
+                    net.append((<HistoryRows>history).drain())
+            self.histories = {}
         self._begin()
         return [rows for rows in net if len(rows)]
 
@@ -174,8 +197,8 @@ cdef class Compactor:
         block.metadata = self.metadata_values.of(message.header)
         return block
 
-    cdef long long changes(self, Reader r, Block block, bint ddl, bint load) except -1:
-        """Add a fragment's changes; return their number of rows."""
+    cdef long long changes(self, Reader r, Block block, bint ddl, bint load, long long before) except -1:
+        """Add a fragment's changes, before which the event has so many rows; return their number of rows."""
         cdef Py_ssize_t start = r.at
         cdef long long count, item, rows = 0
         cdef unsigned char branch
@@ -195,7 +218,7 @@ cdef class Compactor:
                     continue
                 if branch != 2:
                     raise ValueError("a change of a kind that the schema does not have")
-                rows += self.change(r, block, load)
+                rows += self.change(r, block, load, before + rows)
         if r.at != r.end:
             raise ValueError("bytes after the last change")
         self.rows += rows
@@ -216,14 +239,43 @@ cdef class Compactor:
             at=at,
         ) from error
 
-    cdef long long change(self, Reader r, Block block, bint load) except -1:
+    cdef long long change(self, Reader r, Block block, bint load, long long before) except -1:
+        cdef Py_ssize_t start
+        cdef long long rows
         cdef TableChanges table = self.table(r)
         cdef unsigned char action = read_index(r, ACTIONS)
         if action == READ and not load:
             raise ValueError("a row that is read, outside of a load")
+        start = r.at
         if table.merger is not None:
-            return self.merge(table, action, r, block)
-        return add_rows(table, action, r, block)
+            rows = self.merge(table, action, r, block)
+        else:
+            rows = add_rows(table, action, r, block)
+        if self.history is not None:
+            self.keep(table, action, r, start, before)
+        return rows
+
+    cdef int keep(self, TableChanges table, unsigned char action, Reader r, Py_ssize_t start, long long before) except -1:
+        """Keep the rows of a change for the table's history, if it has one."""
+        cdef HistoryRows history
+        cdef Reader again
+        cdef Py_ssize_t size
+        name = table.layout.name
+        if name in self.histories:
+            history = self.histories[name]
+        else:
+            history = self.histories[name] = new_history(name) if self.history.finds(name) else None
+        if history is None:
+            return 0
+        if self.event is None:
+            self.event = self.event_values.of(self.messages.one(self.index).header)
+        _, images_before, images_after = self.layouts[table.change_header]
+        again = Reader.__new__(Reader)
+        again.data, again.at, again.end = r.data, start, r.at
+        size = history.rows.size
+        history.add(table.layout, action, again, images_before, images_after, self.event, before)
+        self.size += history.rows.size - size
+        return 0
 
     cdef long long merge(self, TableChanges table, unsigned char action, Reader r, Block block) except -1:
         """Add a change of a table that is merged by column; return its number of rows."""

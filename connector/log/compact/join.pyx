@@ -153,7 +153,8 @@ cdef class RowImages:
         for copies, last in zip(chosen, lasts):
             copies.add_all(last)
         inserts, updates, deletes = [(<ImageCopies>copies).images() for copies in chosen]
-        return NetChanges(compacted.layout, inserts, updates, deletes, changes)
+        history_of = self.nets[0].history_of
+        return NetChanges(compacted.layout, inserts, updates, deletes, changes, history_of=history_of)
 
 
 cdef class ImageCopies:

@@ -76,6 +76,9 @@ class NetChanges:
     the same is true of changed rows, but not of moved ones: only the target has their absent columns.
 
     With `replaces` (see `replacing`) the rows of `inserts` may exist, too: the new images replace them.
+
+    With `history_of` they are rows of that table's history (`connector.log.compact.history`): inserts alone, one for
+    each change, not compacted. The layout is the history's, without metadata columns.
     """
 
     layout: TableLayout
@@ -86,6 +89,12 @@ class NetChanges:
     partial: Partial | None = None
     again: bool = False
     replaces: bool = False
+    history_of: TableName | None = None
+
+    @property
+    def source_table(self) -> TableName:
+        """The table of the source whose changes these are."""
+        return self.layout.name if self.history_of is None else self.history_of
 
     def __len__(self) -> int:
         """The number of rows of the target that change."""

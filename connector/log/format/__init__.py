@@ -14,6 +14,7 @@
 - `avro_values`: writes Avro values; compiled.
 - `varint`: Avro's numbers; compiled.
 - `crc32`: CRC-32; compiled.
+- `json_image`: row images as objects of JSON; compiled.
 - `text`: writes JSON and Tungsten's layout into text that grows; compiled.
 - `checked`: checks that decoded values are of the declared types.
 - `shard`: the shard of an event, and the partition of a shard.

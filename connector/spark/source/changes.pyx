@@ -1,9 +1,7 @@
 # cython: cdivision=True
 """Converts row changes to Arrow: one Arrow row per changed row or statement, written directly into Arrow's buffers.
 
-A row's images are JSON text, `{"id":1,"v":"x"}`. Values are exact: a 64-bit integer is a number with all its digits, a
-float or double the shortest one that reads back the same, a decimal or a time the text that MySQL prints, bytes are
-`{"base64":"…"}`. A column that an image lacks (binlog_row_image) is missing, not null.
+A row's images are JSON text (`connector.log.format.json_image`).
 
 Every Arrow row of a table's load names the table, also its statements. An event of a load that has no change is one
 Arrow row without an action: its part matters.
@@ -13,37 +11,24 @@ import json
 
 import pyarrow as pa
 
-from cpython.bytes cimport PyBytes_AsString, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy
 
 from connector.errors import LogDamaged
 from connector.log.format.avro_reader cimport (
     Reader,
     read_block,
-    read_branch,
     read_byte,
     read_index,
-    read_long,
     read_text,
-    skip,
     skip_map,
 )
 from connector.log.format.change_header cimport read_change_header, skip_change_header
+from connector.log.format.json_image cimport JsonColumns, json_columns, put_image
 from connector.log.format.message cimport Message
 from connector.log.ids import Kind
 from connector.log.rules import BrokenRule, Rule, broken, damaged
 from connector.log.transaction.load import LoadEvent
-from connector.log.format.text cimport (
-    Text,
-    put,
-    put_bytes,
-    put_double,
-    put_integer,
-    put_single,
-    put_string,
-    put_whole,
-)
 from connector.spark.source.arrow_columns cimport Numbers, Texts
 
 cdef Py_ssize_t CACHED = 4096  # maximum number of cached tables; the cache is emptied when it is full
@@ -53,20 +38,13 @@ cdef bytes STATEMENT = b"statement"
 
 cdef enum:
     READ = 3  # connector.log.ids.Action
-    NULL_BRANCH = 0  # branches of the union in Avro
-    LONG_BRANCH = 2
-    DOUBLE_BRANCH = 4
-    STRING_BRANCH = 6
-    BYTES_BRANCH = 8
 
 
 cdef class ImageTable:
     """A table in one layout, and the columns in its images."""
 
     cdef bytes schema, name, key, layout
-    cdef Py_ssize_t width
-    cdef list names  # `"id":`
-    cdef bytes whole, single  # per column: a text is an integer; a double was a float
+    cdef JsonColumns columns
     cdef bytes before, after
 
 
@@ -300,10 +278,7 @@ cdef class Changes:
             self.tables.clear()
         table = ImageTable.__new__(ImageTable)
         table.schema, table.name = layout.name.schema.encode(), layout.name.table.encode()
-        table.width = len(layout.columns)
-        table.names = [(json.dumps(column.name, ensure_ascii=False) + ":").encode() for column in layout.columns]
-        table.whole = bytes([column.type == "bigint" and column.unsigned for column in layout.columns])
-        table.single = bytes([column.type == "float" for column in layout.columns])
+        table.columns = json_columns(layout)
         table.before, table.after = before, after
         table.key = compact([layout.columns[index].name for index in layout.key])
         table.layout = compact(
@@ -324,64 +299,8 @@ cdef class Changes:
 
     cdef int image(self, Reader r, ImageTable table, bytes present, Texts out) except -1:
         """Write a row's image as an object; null if there is none."""
-        cdef long long left = 0
-        cdef Py_ssize_t column
-        cdef bint first = True
-        cdef const unsigned char* whole = <const unsigned char*>PyBytes_AsString(table.whole)
-        cdef const unsigned char* single = <const unsigned char*>PyBytes_AsString(table.single)
-        cdef bytes name
-        if not read_branch(r):
-            return out.end(False)
-        put(&out.data, b"{", 1)
-        for column in range(table.width):
-            if present and not present[column >> 3] >> (column & 7) & 1:
-                continue
-            if left == 0:
-                left = read_block(r)
-                if left == 0:
-                    raise BrokenRule(Rule.IMAGE_VALUES, values="too few")
-            left -= 1
-            if not first:
-                put(&out.data, b",", 1)
-            first = False
-            name = table.names[column]
-            put(&out.data, <const unsigned char*>PyBytes_AsString(name), len(name))
-            put_value(&out.data, r, whole[column], single[column])
-        if left or read_block(r):
-            raise BrokenRule(Rule.IMAGE_VALUES, values="too many")
-        put(&out.data, b"}", 1)
-        return out.end(True)
+        return out.end(put_image(&out.data, r, table.columns, present))
 
 
 cdef bytes compact(object value):
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-cdef int put_value(Text* out, Reader r, bint whole, bint single) except -1:
-    """A column's value: union of null, long, double, string, bytes."""
-    cdef unsigned char branch = read_byte(r)
-    cdef double real
-    cdef long long size
-    cdef Py_ssize_t start
-    if branch == NULL_BRANCH:
-        return put(out, b"null", 4)
-    if branch == LONG_BRANCH:
-        return put_integer(out, read_long(r))
-    if branch == DOUBLE_BRANCH:
-        start = r.at
-        skip(r, 8)
-        memcpy(&real, &r.data[start], 8)
-        if real - real != 0:
-            raise ValueError("a number that MySQL does not have")
-        return put_single(out, real) if single else put_double(out, real)
-    if branch != STRING_BRANCH and branch != BYTES_BRANCH:
-        raise ValueError("a value of a type that the schema does not have")
-    size = read_long(r)
-    start = r.at
-    skip(r, size)
-    cdef const unsigned char* data = &r.data[start] if size else <const unsigned char*>b""
-    if branch == BYTES_BRANCH:
-        return put_bytes(out, data, <Py_ssize_t>size)
-    if whole:
-        return put_whole(out, data, <Py_ssize_t>size)
-    return put_string(out, data, <Py_ssize_t>size)

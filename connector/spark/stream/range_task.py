@@ -15,6 +15,7 @@ from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.errors import ConfigError, ConnectorError, LogDamaged
 from connector.kafka.range_reader import RangeReader
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.segment import Unread
 from connector.relay.spool import RecordSpool
@@ -79,6 +80,7 @@ class Compaction:
     Args:
         compact: false: all messages stay messages, because the applier needs each event by itself.
         columns: the target's metadata columns; None if it has none.
+        history: the tables that have a history on the target; None: there are none.
         events: true: segments have their events one by one, which the target writes down.
         target: the target's ID, as that of `load.for_others`: rows of loads for other targets are left out.
         records: true: segments have their messages as records of the relay. Needs a folder of results' files.
@@ -86,6 +88,7 @@ class Compaction:
 
     compact: bool = False
     columns: MetadataColumns | None = None
+    history: HistoryTables | None = None
     events: bool = False
     target: str | None = None
     records: bool = False
@@ -192,6 +195,7 @@ class RangeTask:
             self.topic,
             task_range.partition,
             self.compaction.columns,
+            history=self.compaction.history,
             events=self.compaction.events,
             records=records,
             interval=task_range.interval,

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from connector.errors import ConnectorError
 from connector.log.compact.compact import Compactor
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import AppliedEvent
 from connector.log.compact.scan import Messages, Scanner
@@ -112,6 +113,7 @@ class SegmentBuilder:
         topic: the event topic, for errors.
         partition: the partition of all messages.
         columns: the target's metadata columns; None if it has none.
+        history: the tables that have a history on the target; None: there are none.
         events: true: segments have their events one by one.
         records: gets the messages of segments as records of the relay; None: there is no relay.
         interval: other partitions have events of the log, too: a segment ends with each interval of this many
@@ -126,6 +128,7 @@ class SegmentBuilder:
         partition: int,
         columns: MetadataColumns | None = None,
         *,
+        history: HistoryTables | None = None,
         events: bool = False,
         records: RecordSpool | None = None,
         interval: int = 0,
@@ -135,6 +138,7 @@ class SegmentBuilder:
         self._topic = topic
         self._partition = partition
         self._columns = columns
+        self._history = history
         self._events = events
         self._records = records
         self._target = target
@@ -142,7 +146,7 @@ class SegmentBuilder:
         self._scanner = Scanner(topic, interval, target)
         self._interval = interval
         self._row_parts = RowParts(topic)
-        self._compactor = Compactor(topic, columns)
+        self._compactor = Compactor(topic, columns, history=history)
         self._open: _Open | None = None
         self._event: list[_Fragment] = []
         self._event_size = 0
@@ -360,7 +364,7 @@ class SegmentBuilder:
         """Leave the open segment to the driver, up to an offset: its changes contradict each other."""
         self._open = None
         self._row_parts = RowParts(self._topic)
-        self._compactor = Compactor(self._topic, self._columns)
+        self._compactor = Compactor(self._topic, self._columns, history=self._history)
         self._parts.append(Unread(self._partition, open_.begin, end, open_.messages + messages, open_.size + size))
 
     def _give_up_event(self) -> None:

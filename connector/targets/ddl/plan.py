@@ -23,7 +23,15 @@ from connector.log.transaction.layout import TableName
 from connector.targets.ddl.alter import alter_indexes, alter_table, drop_key
 from connector.targets.ddl.create import create_table
 from connector.targets.ddl.session import Session, session_of
-from connector.targets.operations import CreateSchema, DropSchema, DropTable, Operation, RenameTable, Truncate
+from connector.targets.operations import (
+    CreateSchema,
+    CreateTable,
+    DropSchema,
+    DropTable,
+    Operation,
+    RenameTable,
+    Truncate,
+)
 from connector.targets.table import Table
 from connector.targets.target_schema import Excluded, LoadContent, TargetSchema, go_on_without, is_refusal
 
@@ -38,11 +46,13 @@ class Plan:
         command: its first words, for the count of those without effect.
         operations: in order; empty if it has no effect on rows.
         target_schema: the tables after.
+        histories: the operations that create what histories its tables lack, after the others.
     """
 
     command: str
     operations: tuple[Operation, ...]
     target_schema: TargetSchema
+    histories: tuple[CreateTable, ...] = ()
 
 
 def plan(statement: Statement, target_schema: TargetSchema, commit_time: int, *, by_hand: bool = False) -> Plan:

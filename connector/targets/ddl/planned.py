@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from connector import metrics
 from connector.errors import ConnectorError
 from connector.log.compact.net_changes import Ddl
 from connector.log.transaction.batch import Statement
 from connector.targets.ddl.plan import Plan, located, plan
+from connector.targets.histories import check_operations
 from connector.targets.names import TargetNames, check_names
 from connector.targets.staged_schema import StagedSchema
 
@@ -33,8 +35,12 @@ def planned(service: str, ddl: Ddl, statement: Statement, schema: StagedSchema, 
         found = plan(statement, before, ddl.commit_time)
         if not found.operations:
             metrics.ignored_ddl.labels(service, found.command).inc()
-        check_names(names, found.target_schema)
+        check_operations(found.operations)
+        histories, after = schema.create_histories(found.target_schema)
+        found = replace(found, histories=histories, target_schema=after)
+        check_names(names, after)
         yield found
     except ConnectorError as error:
         raise located(error, ddl.seqno, statement, before) from error
     schema.tables = found.target_schema
+    schema.note_statement(statement.sql, found.operations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from connector.clock import Clock, SystemClock
 from connector.config.apply import Target as Options
 from connector.config.target_url import check_writable, duckdb_file
+from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import TableName
 from connector.targets.duckdb import progress
@@ -16,7 +17,13 @@ from connector.targets.position import TargetRow
 
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> DuckDbTarget:
     """Open the file; create it if it does not exist."""
-    return DuckDbTarget(duckdb_file(options.url.get_secret_value()), clock, audit=options.audit, columns=columns)
+    return DuckDbTarget(
+        duckdb_file(options.url.get_secret_value()),
+        clock,
+        audit=options.audit,
+        columns=columns,
+        history=history_tables(options.history),
+    )
 
 
 def open_session(url: str) -> DuckDbSession:

@@ -23,6 +23,7 @@ import duckdb
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.errors import ConfigError, TargetUnavailable
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
@@ -47,6 +48,7 @@ from connector.targets.duckdb.marks import check_deletes, create_marks, marks_of
 from connector.targets.duckdb.names import NAMES, quoted
 from connector.targets.duckdb.rows import write_rows
 from connector.targets.duckdb.types import duckdb_type
+from connector.targets.histories import late_values
 from connector.targets.names import check_names
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table, from_json, to_json
@@ -62,6 +64,7 @@ class DuckDbTarget:
         audit: true to write `thl_applied`.
         wait: seconds to wait for other processes that have the file open.
         columns: the metadata columns of every table and of the layouts of staged rows.
+        history: the tables that have a history; None: there are none.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class DuckDbTarget:
         audit: bool = False,
         wait: float = WAIT_SECONDS,
         columns: MetadataColumns | None = None,
+        history: HistoryTables | None = None,
     ) -> None:
         self._clock = clock
         self._columns = columns.columns if columns else ()
@@ -82,7 +86,7 @@ class DuckDbTarget:
         self.token = 0
         self.identity = ""
         self._position = TargetPosition(service="")  # as the last commit left it
-        self._schema = StagedSchema()
+        self._schema = StagedSchema(history)
         self._file = DuckDbFile(path, clock, wait=wait)
         self._in_transaction = False
         _ = self._file.session
@@ -119,6 +123,9 @@ class DuckDbTarget:
             schema, position = bookkeeping.with_loads(schema, position, loads)
             self._position = position
             self._schema.claimed(schema)
+            self._create_histories(session, schema)
+            self._write(session, self._statements(session).tables(self._schema, NAMES.table))
+            self._schema.committed()
             self._commit()
         faults.point("target.after_claim")
         self._file.lend()
@@ -132,7 +139,7 @@ class DuckDbTarget:
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
-                with of_table(net.layout.name), translated():
+                with of_table(net.source_table), translated():
                     self._schema.tables.check(net.layout)
                     table = self._schema.tables.get(net.layout.name)
                     marks = self._schema.marks(table.name)
@@ -151,8 +158,9 @@ class DuckDbTarget:
             session = self._begin()
             for statement in ddl.statements:
                 with planned(self._service, ddl, statement, self._schema, NAMES) as found, translated():
-                    for operation in found.operations:
+                    for operation in (*found.operations, *found.histories):
                         run(session, operation)
+        self.stage(self._schema.statement_rows(ddl), last=False)
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Apply the operations in the open transaction."""
@@ -172,23 +180,24 @@ class DuckDbTarget:
                 consistent=self._position.consistent,
                 check=partial(check_deletes, session),
             )
-            check_names(NAMES, found.target_schema)
+            histories, after = self._schema.create_histories(found.target_schema)
+            check_names(NAMES, after)
             with of_table(event.table), translated():
-                for operation in found.operations:
+                for operation in (*found.operations, *histories):
                     run(session, operation)
-        self._schema.tables = found.target_schema
+        self._schema.tables = after
 
-    def set_metadata(self, values: Sequence[TransactionValue]) -> None:
+    def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
         """Update the rows that have the event's seqno; that reads the tables again."""
-        first, *rest = zip(self._columns, values, strict=True)
-        if not rest:
-            return
-        assignments = ", ".join(f"{quoted(column.name)} = {column_literal(column, value)}" for column, value in rest)
-        column, seqno = first
         with translated():
             session = self._begin()
-            for name in self._written:
-                session.run(f"UPDATE {session.name(name)} SET {assignments} WHERE {quoted(column.name)} = {seqno}")
+            for name, ((first, seqno), *rest) in late_values(
+                self._written, self._schema.tables, self._columns, values, event
+            ):
+                assignments = ", ".join(
+                    f"{quoted(column.name)} = {column_literal(column, value)}" for column, value in rest
+                )
+                session.run(f"UPDATE {session.name(name)} SET {assignments} WHERE {quoted(first.name)} = {seqno}")
 
     def begin_snapshot(self) -> None:
         """Drop every table of the applier, in the open transaction."""
@@ -202,9 +211,11 @@ class DuckDbTarget:
         """Compare the definitions in the open transaction."""
         self._schema.add_counts()
         with translated():
-            found = done_by_hand(ddl, self._schema.tables, DuckDbDictionary(self._begin()))
-            check_names(NAMES, found.target_schema)
-        self._schema.tables = found.target_schema
+            session = self._begin()
+            found = done_by_hand(ddl, self._schema.tables, DuckDbDictionary(session))
+            self._create_histories(session, found.target_schema)
+            self._schema.note_by_hand(ddl, found.tables)
+        self.stage(self._schema.statement_rows(ddl), last=False)
         return found.tables
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
@@ -228,6 +239,7 @@ class DuckDbTarget:
             if session.count(statements.position(shown).sql) != 1:
                 raise bookkeeping.fenced(self._service, self.token)
             self._write(session, statements.rewind(self._position, position))
+            self._write(session, statements.histories(self._position, position, self._schema.tables, session.name))
             self._write(session, statements.tables(self._schema, NAMES.table))
             self._write(session, statements.loads(self._schema))
             self._write(session, statements.exclusions(self._schema))
@@ -326,6 +338,14 @@ class DuckDbTarget:
         for table in found.tables:
             session.run(f"{update} AND table_name = ?", (to_json(table), self._service, *table.name))
         return found.target_schema
+
+    def _create_histories(self, session: FileSession, schema: TargetSchema) -> None:
+        """Create the histories that tables of a schema lack, and change to the schema with them."""
+        operations, after = self._schema.create_histories(schema)
+        check_names(NAMES, after)
+        for operation in operations:
+            run(session, operation)
+        self._schema.tables = after
 
     def _begin(self) -> FileSession:
         """Open the transaction unless it is open, and check that no newer applier has claimed the file.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 
 import pymysql
 from pymysql.constants import ER
 
+from connector.log.compact.history import HistoryTables
 from connector.log.transaction.layout import Column
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.add_metadata_columns import MissingColumns, missing_columns
+from connector.targets.histories import create_histories
 from connector.targets.mysql.bookkeeping import (
     applied_tables,
     ensure_bookkeeping,
@@ -20,12 +23,13 @@ from connector.targets.mysql.bookkeeping import (
     schema_version,
 )
 from connector.targets.mysql.connection import ServerSession, literal
-from connector.targets.mysql.ddl import column_names_of
+from connector.targets.mysql.ddl import column_names_of, steps_of
 from connector.targets.mysql.errors import code_of
 from connector.targets.mysql.fence import take_over
 from connector.targets.mysql.names import MySqlNames, quoted, table_name
 from connector.targets.mysql.types import mysql_type
 from connector.targets.names import check_names
+from connector.targets.operations import CreateTable
 from connector.targets.table import to_json
 from connector.targets.target_schema import TargetSchema
 
@@ -47,7 +51,13 @@ class Claim:
     schema: TargetSchema
 
 
-def claim(session: ServerSession, service: str, previous_token: int, columns: tuple[Column, ...]) -> Claim:
+def claim(
+    session: ServerSession,
+    service: str,
+    previous_token: int,
+    columns: tuple[Column, ...],
+    history: HistoryTables | None = None,
+) -> Claim:
     """Claim a target.
 
     Args:
@@ -55,6 +65,7 @@ def claim(session: ServerSession, service: str, previous_token: int, columns: tu
         service: the service.
         previous_token: the token that the target must have; 0: any.
         columns: the metadata columns of every table.
+        history: the tables that have a history.
 
     Raises:
         Fenced: the target has another token.
@@ -87,7 +98,24 @@ def claim(session: ServerSession, service: str, previous_token: int, columns: tu
     schema, position = bookkeeping.with_loads(missing.target_schema, position, loads)
     session.query("COMMIT")
     _add_metadata(session, service, missing)
+    histories, schema = create_histories(schema, history)
+    check_names(MySqlNames(folds=session.folds), schema)
+    _add_histories(session, service, histories)
     return Claim(new_token, str(identity), position, schema)
+
+
+def _add_histories(session: ServerSession, service: str, operations: Sequence[CreateTable]) -> None:
+    """Create histories, and record them. After a crash in between, one that is there already is no error."""
+    names = MySqlNames(folds=session.folds)
+    for operation in operations:
+        table = operation.table
+        if column_names_of(session, table.name) != {column.name for column in table.stored}:
+            for step in steps_of([operation], session):
+                step.check(session)
+                if step.needed(session):
+                    session.query(str(step.sql))
+        row = (service, *table.name, ".".join(names.table(table.name)), to_json(table))
+        session.query(f"INSERT INTO thl.thl_tables VALUES ({', '.join(map(literal, row))})")
 
 
 def _missing_metadata(session: ServerSession, service: str, columns: tuple[Column, ...]) -> MissingColumns:

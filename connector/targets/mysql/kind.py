@@ -9,6 +9,7 @@ from connector.clock import Clock
 from connector.config.apply import Target as Options
 from connector.config.target_url import mysql_address
 from connector.errors import MissingPrivilege, TargetUnavailable
+from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.mysql.connection import ServerSession, unverified
 from connector.targets.mysql.once import DdlOnce
@@ -32,6 +33,7 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
         clock,
         audit=options.audit,
         columns=columns,
+        history=history_tables(options.history),
         binary_log=options.binary_log,
         definitions=options.definitions,
     )

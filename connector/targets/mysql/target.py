@@ -21,6 +21,7 @@ from pymysql.constants import ER
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.errors import TargetDiffers
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
@@ -34,6 +35,7 @@ from connector.targets.ddl.by_hand import done_by_hand
 from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
+from connector.targets.histories import late_values
 from connector.targets.mysql.auxiliary_ddl import AuxiliaryDdl
 from connector.targets.mysql.bookkeeping import DIALECT
 from connector.targets.mysql.claim import claim
@@ -65,6 +67,7 @@ class MySqlTarget:
         clock: for `applied_at`.
         audit: true to write `thl_applied`.
         columns: the metadata columns of every table and of the layouts of staged rows.
+        history: the tables that have a history; None: there are none.
         binary_log: false: the server does not log what the applier does.
         definitions: source: DDL is executed as the source executed it; plain: tables have columns and a key alone.
     """
@@ -76,6 +79,7 @@ class MySqlTarget:
         *,
         audit: bool = False,
         columns: MetadataColumns | None = None,
+        history: HistoryTables | None = None,
         binary_log: bool = True,
         definitions: Literal["source", "plain"] = "source",
     ) -> None:
@@ -89,8 +93,10 @@ class MySqlTarget:
         self.token = 0
         self.identity = ""
         self._position = TargetPosition(service="")  # as the last commit left it
-        self._schema = StagedSchema()
+        self._history = history
+        self._schema = StagedSchema(history)
         self._left_out: list[LeftOut] = []
+        self._statement_rows: list[NetChanges] = []  # of histories; staged once the statements are executed
         self._once: DdlOnce | None = None
         self._use(ServerSession(url, "thl", binary_log=binary_log))
 
@@ -103,6 +109,7 @@ class MySqlTarget:
         self._facts = KnownFacts(session, of_source=self._of_source)
         self._auxiliary = AuxiliaryDdl(session, self._service)
         self._left_out.clear()
+        self._statement_rows.clear()
 
     @property
     def target_schema(self) -> TargetSchema:
@@ -115,7 +122,7 @@ class MySqlTarget:
         alive = self._db.is_alive()
         self._use(self._db if alive else ServerSession(self._url, "thl", binary_log=self._binary_log))
         with self._speaking():
-            found = claim(self._db, service, previous_token, self._columns)
+            found = claim(self._db, service, previous_token, self._columns, self._history)
             self.token, self.identity = found.token, found.identity
             self._once = DdlOnce(self._db, service, self.identity)
             self._once.claim()
@@ -130,15 +137,16 @@ class MySqlTarget:
         del last  # rows stay locked until the commit, as on a replica
         with self._speaking():
             self._run_ddl()
-            applied = [net for net in changes if not self._schema.leaves_out(net)]
+            rows, self._statement_rows = self._statement_rows, []
+            applied = [net for net in (*rows, *changes) if not self._schema.leaves_out(net)]
             for net in applied:
-                with of_table(net.layout.name):
+                with of_table(net.source_table):
                     self._schema.tables.check(net.layout)
                     table = self._schema.tables.get(net.layout.name)
                     self._auxiliary.find_by(net, table, in_transaction=self._transaction.is_open)
             self._transaction.begin(self.token)
             for net in applied:
-                with of_table(net.layout.name), translated():
+                with of_table(net.source_table), translated():
                     self._apply(net)
                 faults.point("target.mid_stage")
 
@@ -157,10 +165,20 @@ class MySqlTarget:
     def ddl(self, ddl: Ddl) -> None:
         """Plan the statements' operations; the first rows, or the commit, execute them."""
         self._change_definitions()
+        histories: list[CreateTable] = []
         for statement in ddl.statements:
             before = self._schema.tables
             with planned(self._service, ddl, statement, self._schema, self._names) as found:
                 self._pending.add(ddl.seqno, [PlannedDdl(found.operations, statement, before, ddl.commit_time)])
+                histories += found.histories
+        self._add_histories(ddl, histories)
+        self._statement_rows += self._schema.statement_rows(ddl)
+
+    def _add_histories(self, ddl: Ddl, operations: Sequence[CreateTable]) -> None:
+        """Create histories after all statements of the event, whose numbers they leave as they are."""
+        if operations:
+            self._transaction.check_absent()
+            self._pending.add(ddl.seqno, [PlannedDdl(tuple(operations), None, self._schema.tables)])
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Plan the operations; those that change rows are applied in the open transaction."""
@@ -179,7 +197,8 @@ class MySqlTarget:
                 consistent=self._position.consistent,
                 check=partial(check_deletes, self._db),
             )
-            check_names(self._names, found.target_schema)
+            histories, after = self._schema.create_histories(found.target_schema)
+            check_names(self._names, after)
             if self._of_source and any(isinstance(one, CreateTable) for one in found.operations):
                 self._transaction.check_absent()
                 self._pending.add(ddl.seqno, definition(event.table, ddl, self._schema.tables))
@@ -187,7 +206,8 @@ class MySqlTarget:
                 for operation in found.operations:
                     with of_table(event.table), translated():
                         self._load(operation, ddl.seqno)
-            self._schema.tables = found.target_schema
+            self._add_histories(ddl, histories)
+            self._schema.tables = after
 
     def _load(self, operation: Operation, seqno: Seqno) -> None:
         match operation:
@@ -202,15 +222,15 @@ class MySqlTarget:
                 self._transaction.check_absent()
                 self._pending.add(seqno, [PlannedDdl((operation,), None, self._schema.tables)])
 
-    def set_metadata(self, values: Sequence[TransactionValue]) -> None:
+    def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
         """Update the rows that have the event's seqno; that reads the tables again."""
-        first, *rest = (quoted(column.name) for column in self._columns)
-        if not rest:
-            return
-        assignments = ", ".join(f"{name} = {literal(value)}" for name, value in zip(rest, values[1:], strict=True))
         with self._speaking():
-            for name in self._transaction.written:
-                self._db.query(f"UPDATE {table_name(name)} SET {assignments} WHERE {first} = {literal(values[0])}")
+            for name, ((first, seqno), *rest) in late_values(
+                self._transaction.written, self._schema.tables, self._columns, values, event
+            ):
+                assignments = ", ".join(f"{quoted(column.name)} = {literal(value)}" for column, value in rest)
+                where = f"{quoted(first.name)} = {literal(seqno)}"
+                self._db.query(f"UPDATE {table_name(name)} SET {assignments} WHERE {where}")
 
     def begin_snapshot(self) -> None:
         """Drop every table of the applier before the first rows, or at the commit."""
@@ -225,8 +245,12 @@ class MySqlTarget:
         self._facts.forget()
         with self._speaking():
             found = done_by_hand(ddl, self._schema.tables, MySqlDictionary(self._db, computed=self._of_source))
-        check_names(self._names, found.target_schema)
-        self._schema.tables = found.target_schema
+        histories, after = self._schema.create_histories(found.target_schema)
+        check_names(self._names, after)
+        self._add_histories(ddl, histories)
+        self._schema.tables = after
+        self._schema.note_by_hand(ddl, found.tables)
+        self._statement_rows += self._schema.statement_rows(ddl)
         return found.tables
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
@@ -239,6 +263,8 @@ class MySqlTarget:
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
         """Execute what DDL is left, write the position under the token of `claim`, and commit."""
+        if self._statement_rows:
+            self.stage((), last=True)
         with self._speaking():
             self._run_ddl()
             self._auxiliary.create_marks(self._schema)
@@ -271,6 +297,7 @@ class MySqlTarget:
     ) -> Iterator[str]:
         for found in (
             statements.rewind(self._position, position),
+            statements.histories(self._position, position, self._schema.tables, table_name),
             statements.tables(self._schema, self._names.table),
             statements.loads(self._schema),
             statements.exclusions(self._schema),
@@ -296,6 +323,7 @@ class MySqlTarget:
         self._facts.forget()
         self._auxiliary.forget()
         self._left_out.clear()
+        self._statement_rows.clear()
 
     def close(self) -> None:
         """End the session; an open transaction is rolled back."""

@@ -16,8 +16,9 @@ from connector.targets.commit_statements import CommitStatement, CommitStatement
 from connector.targets.operations import Value
 from connector.targets.postgres.marks import create_marks, marks_name
 from connector.targets.postgres.merge import Step
-from connector.targets.postgres.names import NAMES
+from connector.targets.postgres.names import NAMES, table_name
 from connector.targets.staged_schema import StagedSchema
+from connector.targets.target_schema import TargetSchema
 
 
 def _literal(value: Value) -> str:
@@ -59,6 +60,10 @@ class CommitSteps:
         if position.seqno < before.seqno and self.channels:
             yield Step(f"UPDATE thl.thl_channels SET seqno = {NO_SEQNO} WHERE {self._owner}")
         yield from map(_step, self._statements.rewind(before, position))
+
+    def histories(self, before: TargetPosition, position: TargetPosition, schema: TargetSchema) -> Iterator[Step]:
+        """Take the rows of events after a position that goes back out of the histories."""
+        yield from map(_step, self._statements.histories(before, position, schema, table_name))
 
     def intent(self, intent: Intent, before: TargetPosition, position: TargetPosition) -> Iterator[Step]:
         """Begin a commit of several writers: readers may see parts of it from now on.

@@ -20,6 +20,7 @@ import psycopg
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.targets.postgres.copy import HEADER, TRAILER
+from connector.targets.postgres.merge import LateValues
 from connector.targets.postgres.names import NAMES, column_names, table_name
 from connector.targets.postgres.types import postgres_type
 
@@ -60,6 +61,10 @@ class DirectRows:
     def layout(self) -> TableLayout:
         """The layout of the rows."""
         return self.net.layout
+
+    def set_metadata(self, values: LateValues) -> None:
+        """Set the values that came after the rows were staged."""
+        self.metadata = values.metadata  # rows of a history do not come this way
 
 
 class DirectCopy:

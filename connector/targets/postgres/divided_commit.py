@@ -30,7 +30,7 @@ from connector.targets.division import HASH_VERSION, divisible
 from connector.targets.marks import Marks
 from connector.targets.postgres.catalog_checks import undivided_tables
 from connector.targets.postgres.commit_steps import CommitSteps
-from connector.targets.postgres.merge import Step, run_steps
+from connector.targets.postgres.merge import LateValues, Step, run_steps
 from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.writer import Writers
 
@@ -221,7 +221,7 @@ class DividedCommit:
             raise ValueError("nothing is divided with one writer")
         return self._writers
 
-    def set_metadata(self, values: tuple[str, ...]) -> None:
+    def set_metadata(self, values: LateValues) -> None:
         """Set the metadata columns of all staged rows."""
         if self._writers is not None:
             self._writers.set_metadata(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from connector.clock import Clock
 from connector.config.apply import Target as Options
 from connector.errors import MissingPrivilege, PreflightError, TargetUnavailable
+from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres.connection import server_of, unverified
 from connector.targets.postgres.progress import read_heartbeat, read_position
@@ -31,6 +32,7 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
         clock,
         audit=options.audit,
         columns=columns,
+        history=history_tables(options.history),
         indexes=options.indexes,
         writers=options.writers,
         snapshot_interval=options.snapshot_interval,

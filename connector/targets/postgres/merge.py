@@ -65,6 +65,19 @@ STRICT: Final = Tolerance()
 
 
 @dataclass(frozen=True, slots=True)
+class LateValues:
+    """Values that are known only at the end of an event, as expressions.
+
+    Args:
+        metadata: of the metadata columns.
+        event: of the last column of a history, its commit time.
+    """
+
+    metadata: tuple[str, ...]
+    event: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A statement.
 

@@ -13,7 +13,7 @@ from connector.targets.marks import Marks
 from connector.targets.operations import Operation
 from connector.targets.postgres.ddl import run
 from connector.targets.postgres.direct_copy import DirectRows
-from connector.targets.postgres.merge import Step, run_steps
+from connector.targets.postgres.merge import LateValues, Step, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.table import Table
 from connector.targets.unique_key_index import UniqueKeyIndex
@@ -77,11 +77,11 @@ class PendingWork:
         staged = (at for at, item in enumerate(self._items) if not isinstance(item, tuple) and item.layout.name == name)
         return next(staged, len(self._items))
 
-    def set_metadata(self, values: tuple[str, ...]) -> None:
+    def set_metadata(self, values: LateValues) -> None:
         """Set the metadata columns of all staged rows."""
         for item in self._items:
             if not isinstance(item, tuple):
-                item.metadata = values
+                item.set_metadata(values)
         self._last.clear()  # later rows may be of other transactions
 
     def definitions_changed(self) -> None:

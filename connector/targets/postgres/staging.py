@@ -19,7 +19,7 @@ from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.marks import Marks
 from connector.targets.postgres.copy import HEADER, TRAILER, Kind, ValueDoesNotFit, copy_rows
 from connector.targets.postgres.direct_copy import DirectCopy, DirectRows
-from connector.targets.postgres.merge import STRICT, Counts, Step, Tolerance, merge, run_steps
+from connector.targets.postgres.merge import STRICT, Counts, LateValues, Step, Tolerance, merge, run_steps
 from connector.targets.postgres.types import bit_count, copy_kind, postgres_type
 from connector.targets.target_schema import go_on_without
 from connector.targets.values import rows as decoded
@@ -39,6 +39,7 @@ class Staged:
         own: the number of the source's columns in the layout; the metadata columns follow.
         partial: true if it can store rows of which the log has only some columns.
         metadata: expressions for the metadata columns, if their values came after the rows were staged.
+        history: true for rows of a history; their last column is the only one of which the value may come later.
         worn: the number of rows added since the last TRUNCATE.
         tolerance: what the rows of the target's table may be before the merge.
     """
@@ -51,6 +52,11 @@ class Staged:
     counts: Counts = field(default_factory=Counts)
     worn: int = 0
     tolerance: Tolerance = STRICT
+    history: bool = False
+
+    def set_metadata(self, values: LateValues) -> None:
+        """Set the values that came after the rows were staged."""
+        self.metadata = values.event if self.history else values.metadata
 
 
 class Staging:
@@ -130,6 +136,7 @@ class Staging:
         else:
             kind = net.layout, partial is not None
             table = self._idle.pop(kind) if kind in self._idle else self._create(*kind)
+            table.history = net.history_of is not None
         every = bytes([1]) * len(net.layout.columns)
         key = bytes(index in net.layout.key for index in range(len(net.layout.columns))) if net.layout.key else every
         columns = f" ({', '.join(['thl_op', *_columns(net.layout)])})" if table.partial else ""
@@ -153,7 +160,7 @@ class Staging:
         """Copy a staging table of another session, and return the copy."""
         made = self._create(table.layout, table.partial)
         made.metadata, made.counts, made.worn = table.metadata, replace(table.counts), table.worn
-        made.tolerance = table.tolerance
+        made.tolerance, made.history = table.tolerance, table.history
         with (
             other.cursor().copy(f"COPY {table.name} TO STDOUT (FORMAT binary)".encode()) as source,
             self._connection.cursor().copy(f"COPY {made.name} FROM STDIN (FORMAT binary)".encode()) as into,

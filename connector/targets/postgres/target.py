@@ -23,13 +23,14 @@ from psycopg.errors import DeadlockDetected, LockNotAvailable, UniqueViolation
 
 from connector import failpoints as faults
 from connector.clock import Clock
-from connector.errors import ConnectorError, PreflightError, TargetDiffers
+from connector.errors import ConfigError, ConnectorError, PreflightError, TargetDiffers
+from connector.log.compact.history import EVENT, HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.batch import Statement
-from connector.log.transaction.layout import TableName
+from connector.log.transaction.layout import Column, TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets import bookkeeping
@@ -54,12 +55,12 @@ from connector.targets.postgres.build_indexes import IndexBuilder, Mode
 from connector.targets.postgres.catalog_checks import check_deletes, check_key_collations
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.connection import applier_name, open_session
-from connector.targets.postgres.ddl import PostgresDictionary, column_names_of
+from connector.targets.postgres.ddl import PostgresDictionary, column_names_of, run
 from connector.targets.postgres.divided_commit import DividedCommit
 from connector.targets.postgres.errors import connector_error, translated
 from connector.targets.postgres.literals import literal
 from connector.targets.postgres.marks import check_privilege, marks_of
-from connector.targets.postgres.merge import DEFERRED, Step, commit
+from connector.targets.postgres.merge import DEFERRED, LateValues, Step, commit, run_steps
 from connector.targets.postgres.missing import NAMED, missing_rows, refused_table, repeated
 from connector.targets.postgres.names import NAMES, column_name, table_name
 from connector.targets.postgres.pending import PendingWork
@@ -83,6 +84,7 @@ class PostgresTarget:
         clock: for `applied_at`.
         audit: true to write `thl.thl_applied`.
         columns: the metadata columns of every table and of the layouts of staged rows.
+        history: the tables that have a history; None: there are none.
         indexes: `target.indexes`.
         writers: `target.writers`.
         snapshot_interval: `target.snapshot_interval`, seconds.
@@ -95,6 +97,7 @@ class PostgresTarget:
         *,
         audit: bool = False,
         columns: MetadataColumns | None = None,
+        history: HistoryTables | None = None,
         indexes: Mode = "none",
         writers: int = 1,
         snapshot_interval: float = 0.0,
@@ -107,7 +110,7 @@ class PostgresTarget:
         self.token = 0
         self.identity = ""
         self._position = TargetPosition(service="")  # as the last commit left it
-        self._schema = StagedSchema()
+        self._schema = StagedSchema(history)
         self._left_out: list[LeftOut] = []
         self._lacking: set[str] = set()  # what the bookkeeping lacks
         with translated():
@@ -166,6 +169,7 @@ class PostgresTarget:
             self._position = position
             self._lacking = missing
             self._schema.claimed(schema)
+            self._create_histories()
             check_key_collations(self._db, self._schema.applied())
         faults.point("target.after_claim")
         with translated():
@@ -186,7 +190,7 @@ class PostgresTarget:
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
-                with of_table(net.layout.name), translated():
+                with of_table(net.source_table), translated():
                     whole = self._prepare(net, marks.get(net.layout.name))
                     if divided:
                         shared.append(whole)
@@ -199,7 +203,7 @@ class PostgresTarget:
         """Compare changes with their table, add what the table needs for them, and complete their inserts."""
         self._schema.tables.check(net.layout)
         made = self._schema.tables.get(net.layout.name)
-        locate = partial(_named, made.name)
+        locate = partial(_named, net.source_table)
         if nulls := made.nulls_of(net.layout):
             self._pending.add(AllowNull(made, nulls), locate)
             made = replace(made, holds_nulls=made.holds_nulls | nulls)
@@ -238,9 +242,17 @@ class PostgresTarget:
                 return located(error, ddl.seqno, at, before)
 
             with planned(self._service, ddl, statement, self._schema, NAMES) as found:
-                for operation in found.operations:
+                for operation in (*found.operations, *found.histories):
                     self._pending.add(operation, locate)
         self._pending.definitions_changed()
+        self._stage_statements(ddl)
+
+    def _stage_statements(self, ddl: Ddl) -> None:
+        """Stage the rows that an event's statements have in histories; such a commit is never divided."""
+        with translated():
+            for net in self._schema.statement_rows(ddl):
+                if not self._schema.leaves_out(net):
+                    self._pending.stage(self._prepare(net, None), last=False)
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Plan the operations; the commit applies them."""
@@ -265,20 +277,20 @@ class PostgresTarget:
                 consistent=self._position.consistent,
                 check=partial(check_deletes, self._db),
             )
-        check_names(NAMES, found.target_schema)
+        histories, after = self._schema.create_histories(found.target_schema)
+        check_names(NAMES, after)
         if any(entry.marks and entry.since == ddl.seqno for entry in found.target_schema.loading.values()):
             with translated():
                 check_privilege(self._db)
-        for operation in found.operations:
+        for operation in (*found.operations, *histories):
             self._pending.add(operation, partial(_named, event.table))
-        self._schema.tables = found.target_schema
+        self._schema.tables = after
         self._pending.definitions_changed()
 
-    def set_metadata(self, values: Sequence[TransactionValue]) -> None:
+    def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
         """Keep the values; the commit writes them into the staged rows."""
-        metadata = tuple(
-            literal(column, value) if value is not None else f"NULL::{postgres_type(column)}"
-            for column, value in zip(self._columns, values, strict=True)
+        metadata = LateValues(
+            tuple(map(_expression, self._columns, values)), tuple(map(_expression, EVENT.columns[1:], event[1:]))
         )
         self._pending.set_metadata(metadata)
         self._divided.set_metadata(metadata)
@@ -294,9 +306,14 @@ class PostgresTarget:
         self._schema.add_counts()
         with translated():
             found = done_by_hand(ddl, self._schema.tables, PostgresDictionary(self._db))
-            check_names(NAMES, found.target_schema)
-        self._schema.tables = found.target_schema
+            histories, after = self._schema.create_histories(found.target_schema)
+            check_names(NAMES, after)
+        for operation in histories:
+            self._pending.add(operation)
+        self._schema.tables = after
+        self._schema.note_by_hand(ddl, found.tables)
         self._pending.definitions_changed()
+        self._stage_statements(ddl)
         return found.tables
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
@@ -383,6 +400,22 @@ class PostgresTarget:
             )
         return found.target_schema
 
+    def _create_histories(self) -> None:
+        """Create the histories that the tables lack, within the transaction of the claim."""
+        operations, after = self._schema.create_histories(self._schema.tables)
+        if operations and self._position.intent is not None:  # a writer has committed its share without them
+            raise ConfigError(
+                "an applier ended within a commit of several writers, and target.history was changed since",
+                hint="start once with target.history as it was, then with more tables",
+                service=self._service,
+            )
+        check_names(NAMES, after)
+        for operation in operations:
+            run(self._db, operation)
+        self._schema.tables = after
+        run_steps(self._db, list(self._steps().tables(self._schema)))
+        self._schema.committed()
+
     def _tables_to_index(self, position: TargetPosition) -> list[Table]:
         """The tables whose indexes this commit may change: all, once the target is consistent."""
         if not (self._indexes.kept and position.consistent):
@@ -423,6 +456,7 @@ class PostgresTarget:
         steps = self._steps()
         shown = replace(position, consistent=self._schema.consistent(otherwise=position.consistent))
         yield from steps.position(self._position, shown)
+        yield from steps.histories(self._position, position, self._schema.tables)
         yield from steps.bookkeeping(self._schema, self._left_out, events if self._audit else ())
 
     def _work(self) -> Iterator[tuple[psycopg.Connection, Sequence[Staged | Operation]]]:
@@ -445,6 +479,10 @@ class PostgresTarget:
         token = self._db.execute("SELECT token FROM thl.thl_position WHERE service = %s", (self._service,)).fetchone()
         if token != (self.token,):
             raise bookkeeping.fenced(self._service, self.token)
+
+
+def _expression(column: Column, value: TransactionValue) -> str:
+    return literal(column, value) if value is not None else f"NULL::{postgres_type(column)}"
 
 
 def _named(name: TableName, error: ConnectorError) -> ConnectorError:

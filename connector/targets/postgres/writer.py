@@ -21,7 +21,7 @@ from connector.targets.division import divide
 from connector.targets.marks import Marks
 from connector.targets.postgres.direct_copy import DirectRows
 from connector.targets.postgres.errors import translated
-from connector.targets.postgres.merge import Step, commit, run_steps
+from connector.targets.postgres.merge import LateValues, Step, commit, run_steps
 from connector.targets.postgres.staging import Staged, Staging
 from connector.targets.target_schema import of_table
 
@@ -46,7 +46,7 @@ class Writer:
         """Stage shares, in their order; `last`: the commit follows."""
         for net in shares:
             before = self._last.get(net.layout)
-            with of_table(net.layout.name), translated():
+            with of_table(net.source_table), translated():
                 table = self.staging.accept(net, before, marks.get(net.layout.name), last=last)
             if table is not before:
                 self.staged.append(table)
@@ -68,10 +68,10 @@ class Writer:
         """Stage later rows of a table behind all that are staged, in a staging table of their own."""
         self._last = {layout: one for layout, one in self._last.items() if layout.name != table}
 
-    def set_metadata(self, values: tuple[str, ...]) -> None:
+    def set_metadata(self, values: LateValues) -> None:
         """Set the metadata columns of all staged rows."""
         for table in self.staged:
-            table.metadata = values
+            table.set_metadata(values)
         self._last.clear()  # later rows may be of other transactions
 
     def merge(self, first: Sequence[Step]) -> None:
@@ -180,7 +180,7 @@ class Writers:
             [number for number, mine in enumerate(shares) if mine and number not in without],
         )
 
-    def set_metadata(self, values: tuple[str, ...]) -> None:
+    def set_metadata(self, values: LateValues) -> None:
         """Set the metadata columns of all staged rows."""
         for writer in self._writers:
             writer.set_metadata(values)

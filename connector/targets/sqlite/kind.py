@@ -5,6 +5,7 @@ from __future__ import annotations
 from connector.clock import Clock
 from connector.config.apply import Target as Options
 from connector.config.target_url import check_writable, sqlite_file
+from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import TableName
 from connector.targets.position import TargetRow
@@ -15,7 +16,13 @@ from connector.targets.sqlite.target import SqliteTarget
 
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> SqliteTarget:
     """Open the file; create it if it does not exist."""
-    return SqliteTarget(sqlite_file(options.url.get_secret_value()), clock, audit=options.audit, columns=columns)
+    return SqliteTarget(
+        sqlite_file(options.url.get_secret_value()),
+        clock,
+        audit=options.audit,
+        columns=columns,
+        history=history_tables(options.history),
+    )
 
 
 def open_session(url: str) -> SqliteSession:

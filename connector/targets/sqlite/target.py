@@ -21,6 +21,7 @@ from pathlib import Path
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.errors import ConfigError, TargetUnavailable, Unsupported
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
@@ -35,6 +36,7 @@ from connector.targets.ddl.by_hand import done_by_hand
 from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
+from connector.targets.histories import late_values
 from connector.targets.names import check_names
 from connector.targets.sqlite.bookkeeping import DIALECT, STATEMENTS
 from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, run
@@ -63,6 +65,7 @@ class SqliteTarget:
         audit: true to write `thl_applied`.
         wait: seconds to wait for the file's write lock.
         columns: the metadata columns of every table and of the layouts of staged rows.
+        history: the tables that have a history; None: there are none.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class SqliteTarget:
         audit: bool = False,
         wait: float = WAIT_SECONDS,
         columns: MetadataColumns | None = None,
+        history: HistoryTables | None = None,
     ) -> None:
         self._clock = clock
         self._columns = columns.columns if columns else ()
@@ -83,7 +87,7 @@ class SqliteTarget:
         self.token = 0
         self.identity = ""
         self._position = TargetPosition(service="")  # as the last commit left it
-        self._schema = StagedSchema()
+        self._schema = StagedSchema(history)
         self._names = SqliteNames()
         self._unique_key_indexes = UniqueKeyIndex()
         if sqlite3.sqlite_version_info < OLDEST:
@@ -141,6 +145,9 @@ class SqliteTarget:
             schema, position = bookkeeping.with_loads(schema, position, loads)
             self._position = position
             self._schema.claimed(schema)
+            self._create_histories(schema)
+            self._write(self._statements().tables(self._schema, self._names.table))
+            self._schema.committed()
             self._db.execute("COMMIT")
         faults.point("target.after_claim")
         return position
@@ -165,7 +172,7 @@ class SqliteTarget:
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
-                with of_table(net.layout.name), translated():
+                with of_table(net.source_table), translated():
                     self._schema.tables.check(net.layout)
                     table = self._schema.tables.get(net.layout.name)
                     if (index := self._unique_key_indexes.missing(net, table)) is not None:
@@ -187,8 +194,9 @@ class SqliteTarget:
             self._begin()
             for statement in ddl.statements:
                 with planned(self._service, ddl, statement, self._schema, self._names) as found, translated():
-                    for operation in found.operations:
+                    for operation in (*found.operations, *found.histories):
                         run(self._db, operation)
+        self.stage(self._schema.statement_rows(ddl), last=False)
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Apply the operations in the open transaction."""
@@ -208,23 +216,22 @@ class SqliteTarget:
                 consistent=self._position.consistent,
                 check=partial(check_deletes, self._db),
             )
-            check_names(self._names, found.target_schema)
+            histories, after = self._schema.create_histories(found.target_schema)
+            check_names(self._names, after)
             with of_table(event.table), translated():
-                for operation in found.operations:
+                for operation in (*found.operations, *histories):
                     run(self._db, operation)
-        self._schema.tables = found.target_schema
+        self._schema.tables = after
 
-    def set_metadata(self, values: Sequence[TransactionValue]) -> None:
+    def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
         """Update the rows that have the event's seqno; that reads the tables again."""
-        first, *rest = (quoted(column.name) for column in self._columns)
-        if not rest:
-            return
-        assignments = ", ".join(f"{name} = ?" for name in rest)
         with translated():
-            for name in self._written:
-                self._db.execute(
-                    f"UPDATE {table_name(name)} SET {assignments} WHERE {first} = ?", (*values[1:], values[0])
-                )
+            for name, ((first, seqno), *rest) in late_values(
+                self._written, self._schema.tables, self._columns, values, event
+            ):
+                assignments = ", ".join(f"{quoted(column.name)} = ?" for column, _ in rest)
+                sql = f"UPDATE {table_name(name)} SET {assignments} WHERE {quoted(first.name)} = ?"
+                self._db.execute(sql, (*(value for _, value in rest), seqno))
 
     def begin_snapshot(self) -> None:
         """Drop every table of the applier, in the open transaction."""
@@ -242,8 +249,9 @@ class SqliteTarget:
         with translated():
             self._begin()
             found = done_by_hand(ddl, self._schema.tables, SqliteDictionary(self._db))
-            check_names(self._names, found.target_schema)
-        self._schema.tables = found.target_schema
+            self._create_histories(found.target_schema)
+            self._schema.note_by_hand(ddl, found.tables)
+        self.stage(self._schema.statement_rows(ddl), last=False)
         return found.tables
 
     def exclude(self, tables: Mapping[TableName, Excluded]) -> None:
@@ -267,6 +275,7 @@ class SqliteTarget:
             if self._db.execute(statements.position(shown).sql).rowcount != 1:
                 raise bookkeeping.fenced(self._service, self.token)
             self._write(statements.rewind(self._position, position))
+            self._write(statements.histories(self._position, position, self._schema.tables, table_name))
             self._write(statements.tables(self._schema, self._names.table))
             self._write(statements.loads(self._schema))
             self._write(statements.exclusions(self._schema))
@@ -311,6 +320,14 @@ class SqliteTarget:
             ((to_json(table), self._service, *table.name) for table in found.tables),
         )
         return found.target_schema
+
+    def _create_histories(self, schema: TargetSchema) -> None:
+        """Create the histories that tables of a schema lack, and change to the schema with them."""
+        operations, after = self._schema.create_histories(schema)
+        check_names(self._names, after)
+        for operation in operations:
+            run(self._db, operation)
+        self._schema.tables = after
 
     def _begin(self) -> None:
         """Open the transaction unless it is open, and check that no newer applier has claimed the file."""

@@ -679,6 +679,30 @@ def test_undo_of_many_transactions_and_replay_end_equal(
     assert written_by(config) == seqnos
 
 
+def test_history_leads_to_the_rows_of_a_log_that_tasks_compact(config: Config, spark: SparkRun) -> None:
+    records, states, _ = random_records(Random(2), 2001)
+    log = LogWriter(config)
+    log.online()
+    log.events(records)
+    told = {"target": config.target.model_copy(update={"history": ("shop",)})}
+    many = config.model_copy(update={"apply": config.apply.model_copy(update={"batch_messages": 1000}), **told})
+    apply(many, spark, 2000)
+    with sqlite3.connect(config.target.url.get_secret_value().removeprefix("sqlite:///")) as db:
+        query = 'SELECT seqno, row_before, row_after FROM "shop__history.orders" ORDER BY seqno, position'
+        changes = [row for row in db.execute(query) if row[0]]
+    rows: dict[int, str] = {}
+    seen = dict[int, dict[int, str]]()
+    for seqno, before, after in changes:
+        if before is not None:
+            del rows[json.loads(before)["id"]]
+        if after is not None:
+            rows[json.loads(after)["id"]] = json.loads(after)["v"]
+        seen[seqno] = dict(rows)
+    assert len(changes) == sum(one["rows"] for one in records if one["last_frag"])
+    assert seen == {seqno: states[seqno] for seqno in seen}
+    assert rows == states[2000] == texts(config)
+
+
 def written_by(config: Config) -> dict[int, Any]:
     path = config.target.url.get_secret_value().removeprefix("sqlite:///")
     with sqlite3.connect(path) as db:

@@ -26,6 +26,7 @@ from connector.applier.skips import Skips
 from connector.applier.stop_condition import StopCondition, ToSeqno
 from connector.clock import SystemClock
 from connector.errors import LogDamaged, TargetDiffers, Unsupported
+from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment, Unread
@@ -34,6 +35,7 @@ from connector.log.epochs.history import History
 from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.reading.event_sequencer import EventSequencer
+from connector.log.transaction.layout import TableName
 from connector.relay.folder import Owner
 from connector.relay.spool import RecordSpool
 from connector.relay.writer import RelayWriter
@@ -42,7 +44,9 @@ from connector.spark.stream.foreign_loads import ForeignLoads
 from connector.spark.stream.parts import Part, begin_of, end_of
 from connector.spark.stream.segment_builder import SegmentBuilder
 from connector.spark.stream.task_result import deserialized, serialized
+from connector.targets.histories import history_table
 from connector.targets.target import TargetDatabase
+from connector.targets.target_schema import TargetSchema
 from tests.support.compact_model import Keyed
 from tests.support.fragments import batch, change, encoded, in_parts, marker, record, statement
 from tests.support.memory_target import MemoryTarget
@@ -114,6 +118,7 @@ class Rig:
         skips: Skips | None = None,
         large: Sequence[bytes] = (),
         columns: MetadataColumns | None = None,
+        history: HistoryTables | None = None,
         relay: RelayWriter | None = None,
         quarantine: Quarantine | None = None,
         target_id: str = "",
@@ -127,6 +132,7 @@ class Rig:
             TOPIC,
             0,
             columns,
+            history=history,
             events=True,
             target=target_id,
             others=ForeignLoads(target_id) if relay is None else None,
@@ -149,6 +155,7 @@ class Rig:
             until=until,
             skips=skips,
             columns=columns,
+            history=history,
             relay=relay,
             quarantine=quarantine,
         )
@@ -208,6 +215,20 @@ def test_refusal_of_target_names_service_events_and_skip_option(events: int, seq
         rig.accept(table(log(*(record(seqno, [insert(seqno)]) for seqno in range(events)))))
     assert raised.value.where == {"service": "shop", "seqno": seqno, "rows": "id=9"}
     assert skip in raised.value.hint
+
+
+def test_refusal_of_a_history_is_one_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = MemoryTarget()
+    orders = TableName("shop", "orders")
+    made = history_table(orders)
+    monkeypatch.setattr(MemoryTarget, "target_schema", TargetSchema([made]))
+    rig = Rig(target, history([0], 0))
+    error = TargetDiffers("a row exists")
+    error.tables = (made.name, orders)
+    target.failing["before commit"] = error
+    with pytest.raises(TargetDiffers) as raised:
+        rig.accept(table(log(record(0, [insert(0)]))))
+    assert raised.value.tables == (orders,)
 
 
 def test_the_position_metric_is_set_before_the_first_commit() -> None:

@@ -15,8 +15,10 @@ from connector.applier.applier import Applier
 from connector.applier.segment_changes import SegmentChanges
 from connector.applier.stop_condition import ToSeqno
 from connector.clock import SystemClock
+from connector.config.apply import Target
 from connector.config.model import Config
 from connector.log.compact.compact import Compactor
+from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
 from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Epoch, Seqno
@@ -153,3 +155,9 @@ def test_tasks_do_not_compact_the_events_of_an_intent(until: ToSeqno | None) -> 
     applier = Applier(Config(service="shop"), MagicMock(), SystemClock(), MagicMock(), until=until)
     assert applier._compaction(None).compact
     assert not applier._compaction(INTENT).compact
+
+
+def test_tasks_keep_the_changes_of_tables_with_a_history() -> None:
+    config = Config(service="shop", target=Target(history=("shop.orders",)))
+    applier = Applier(config, MagicMock(), SystemClock(), MagicMock())
+    assert applier._compaction(None).history == history_tables(["shop.orders"])

@@ -30,7 +30,7 @@ from connector.log.transaction.position import Intent, TargetPosition
 from connector.relay.folder import Owner
 from connector.relay.reader import RelayReader
 from connector.targets.open import open_target
-from tests.support.fragments import batch, encoded, marker, record, statement
+from tests.support.fragments import batch, change, encoded, marker, record, statement
 from tests.support.memory_target import MemoryTarget
 from tests.support.partitioned_log import PartitionedLog
 from tests.support.relay import SMALL, seqnos, writer
@@ -96,6 +96,18 @@ def half(source: MemoryTarget, folder: Path, first: int, last: int) -> MemoryTar
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "relay"
+
+
+def test_an_empty_target_gets_histories_from_a_relay(folder: Path, tmp_path: Path) -> None:
+    ddl = record(0, [statement("CREATE TABLE orders (id INT PRIMARY KEY, v INT)")], kind="ddl", shard="#UNKNOWN")
+    filled(folder, *log(ddl, *(record(n, [change("insert", [(None, [n, n])])], last_barrier=0) for n in range(1, 30))))
+    options = Target(url=SecretStr(f"sqlite:///{tmp_path / 'target.db'}"), history=("shop.orders",))
+    config = Config(service="shop", apply=Apply(batch_bytes=1500), target=options)
+    run = RelayApplier(config, folder, SystemClock(), Event(), opened=lambda: open_target(options, SystemClock()))
+    run.run(intent_alone=False)
+    with closing(sqlite3.connect(tmp_path / "target.db")) as db:
+        found = db.execute('SELECT seqno, action FROM "shop__history.orders" ORDER BY seqno').fetchall()
+    assert found == [(0, "statement"), *((n, "insert") for n in range(1, 30))]
 
 
 def test_an_empty_target_gets_everything(folder: Path) -> None:

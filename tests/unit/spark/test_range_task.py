@@ -18,13 +18,15 @@ from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.kafka.consumer import OffsetMissing
+from connector.log.compact.history import history_tables
+from connector.log.compact.segment import Segment
 from connector.spark.stream import range_task, worker
 from connector.spark.stream.batch_sizer import FEWEST, BatchSizer
 from connector.spark.stream.micro_batches import SHARES, MicroBatches
 from connector.spark.stream.parts import Batch
-from connector.spark.stream.range_task import MESSAGES, RangeTask, TaskRange, shared
+from connector.spark.stream.range_task import MESSAGES, Compaction, RangeTask, TaskRange, shared
 from connector.spark.stream.task_result import FAILED, ResultPiece, failure_of, in_pieces, written
-from tests.support.fragments import batch
+from tests.support.fragments import batch, change, encoded, record
 
 Tasks = list[list[TaskRange]]
 
@@ -71,6 +73,17 @@ def test_small_partitions_share_a_task() -> None:
         [TaskRange(0, 0, 3), TaskRange(1, 0, 3)],
         [TaskRange(2, 0, 3), TaskRange(3, 0, 3)],
     ]
+
+
+def test_segments_of_a_task_have_the_changes_of_tables_with_a_history() -> None:
+    events = [record(n, [change("update", [([1, "x"], [1, str(n)])])]) for n in range(5)]
+    read = batch([encoded(one) for one in events])
+    reader: Any = SimpleNamespace(batches=lambda *_, **__: iter([read]))
+    compaction = Compaction(compact=True, history=history_tables(["shop"]))
+    task = RangeTask(kafka=Kafka(bootstrap="nowhere:1"), topic="thl.shop", compaction=compaction, spool=None)
+    (segment,) = task._read(TaskRange(0, 0, 5), reader, None, None)
+    assert isinstance(segment, Segment)
+    assert {str(net.layout.name): len(net) for net in segment.changes} == {"shop.orders": 1, "shop__history.orders": 5}
 
 
 class Context:

@@ -1,0 +1,44 @@
+"""Applies the log of `random_log` to a target with histories, from the target's position on: a program that tests kill.
+
+python -m tests.support.history_applier OPTIONS
+
+OPTIONS: the fields of `target` in the configuration, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from random import Random
+
+from connector.applier import open_commit
+from connector.clock import SystemClock
+from connector.config.apply import Target
+from connector.log.compact.history import history_tables
+from connector.targets.open import open_target
+from tests.contract.target_transactions import histories
+from tests.unit.applier.test_core import Rig, history, log, table
+
+EVENTS = 40
+WANTED = ("shop.keyed", "shop.partly", "shop.bare")
+
+
+def random_log() -> list[dict[str, object]]:
+    """The fragments of all events."""
+    return [one for fragments, _ in histories(Random("killed"), EVENTS) for one in fragments]
+
+
+def main() -> None:
+    """Apply it, a few messages at a time; a large event is one of any size."""
+    open_commit.STAGE_BYTES = 1  # type: ignore[misc]
+    target = open_target(Target(**json.loads(sys.argv[1]), history=WANTED, audit=True), SystemClock())
+    rig = Rig(target, history([0], EVENTS - 1), history=history_tables(WANTED))
+    values = log(*random_log())
+    at = rig.core.position.offsets.get(0, 0)
+    for begin in range(at, len(values), 3):
+        rig.accept(table(values[begin : begin + 3], offset=begin))
+    target.close()
+
+
+if __name__ == "__main__":
+    main()
