@@ -160,7 +160,8 @@ def of_producer(point: str) -> Callable[[Rig], None]:
         rig.produce(THL_CRASH_POINT=point)
         command = rig.repair()
         died(rig, waits=point != "load.mid_round")
-        assert rig.unfinished() is (point == "produce.mid_event_after_commit")
+        # At `load.mid_round` all is queued; how much of it was published meanwhile is up to the publisher's thread.
+        assert point == "load.mid_round" or rig.unfinished() is (point == "produce.mid_event_after_commit")
         rig.produce()
         made(rig, command)
 
