@@ -55,7 +55,7 @@ mutants: fetch ## Puts faults into the code one by one: each must make a test fa
 unit: build ## The tests that need no server
 	$(BIN)/python -m pytest -m 'not servers and not faults' $(ARGS)
 
-# Others each time, where `make test` tells the same 10,000.
+# Others each time, where `make test` tells the same 2,000.
 model: build ## The protocol's model for long, on all cores (EXAMPLES=1000000: hours; 10000: a minute)
 	$(BIN)/python -m tests.unit.log.model.scenarios --scenarios $(EXAMPLES) $(ARGS)
 

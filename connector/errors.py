@@ -6,11 +6,15 @@ retry can help. The CLI prints it as one message, never as a traceback, and exit
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final, Self
 
 from connector.redaction import redacted
+
+# Errors of the system that tell of a disk, not of a setting or of permissions.
+DISK_FAILURES: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 # docs/command-line.md has the same table; a test keeps them equal.
 EXIT_CODES: Final[Mapping[int, str]] = MappingProxyType(
@@ -19,7 +23,7 @@ EXIT_CODES: Final[Mapping[int, str]] = MappingProxyType(
         1: "`thl status`: a problem. `thl demo`: source and target differ.",
         2: "The command line or the configuration is wrong; the message names the option or field.",
         3: "A server or a topic is not set up as needed; the hint is the statement that fixes it.",
-        4: "The source, the brokers, the registry, the target or the disk of the record store does not answer, or DDL "
+        4: "The source, the brokers, the registry or the target does not answer, a local disk is full or fails, or DDL "
         "disturbed an initial load.",
         5: "The binary log, the log on Kafka or the record store is damaged or incomplete.",
         6: "An event, type, character set or DDL is not supported, or the target cannot hold a value.",
@@ -206,8 +210,8 @@ class RecordsDamaged(ConnectorError):
     exit_code = 5
 
 
-class RecordsUnavailable(ConnectorError):
-    """Raised when the disk of the record store is full or fails. Retryable once there is room."""
+class DiskUnavailable(ConnectorError):
+    """Raised when the disk of the relay, the archive or the record store is full or fails. Retryable once it is not."""
 
     retry = True
     exit_code = 4

@@ -42,7 +42,8 @@ def main() -> int:
         return 1
     print("what failed, once more and alone:", flush=True)
     code = pytest.main(["--last-failed", "--last-failed-no-failures=none", *sys.argv[1:]])
-    again = _failed() if code == pytest.ExitCode.TESTS_FAILED else set()
+    # A run that did not come to its end, as with a module that cannot be imported, has shown no race.
+    again = set() if code == pytest.ExitCode.OK else _failed() if code == pytest.ExitCode.TESTS_FAILED else first
     lines, passed = judge(first, again, known)
     print(*lines, sep="\n")
     return int(code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or not passed)

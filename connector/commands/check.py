@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 def check(ctx: click.Context, config: Config, *, as_json: bool) -> None:
     """Check the source and its grants, Kafka, the target and Java, and print the remedy of each problem.
 
-    Takes seconds; creates and changes nothing. For PostgreSQL it also looks for the date 0000-00-00: in defaults,
-    through indexes, and in the first rows of each table. Exits with 0 if everything is there, else with the code of the
-    first problem: 2, 3, 4 or 6.
+    Takes seconds, and leaves nothing behind. For PostgreSQL and DuckDB it also looks for the date 0000-00-00: in
+    defaults, through indexes, and in the first rows of each table. Exits with 0 if everything is there, else with the
+    code of the first problem.
     """
     from connector.check.checks import check as run
     from connector.check.result import as_objects, as_text, exit_code

@@ -141,7 +141,7 @@ def _asked_for(
     Raises:
         PreflightError: there is no log, a pattern names no captured table, or one that cannot be loaded.
     """
-    from connector.kafka.requests import new_load
+    from connector.kafka.requests import new_load_id
     from connector.log.epochs.loads import LoadRequest, targets_with_unfinished
     from connector.mysql.snapshot.loadable import Purpose, refuse_unloadable
 
@@ -151,7 +151,7 @@ def _asked_for(
     refuse_unloadable([one for group in together.values() for one in group], filter, Purpose.AGAIN)
     requests = []
     for published, group in together.items():
-        load = new_load()
+        load = new_load_id()
         for name in (one.name for one in group):
             meant = targets_with_unfinished(name, targets, control.load_requests, control.loads, control.trapped)
             requests.append(

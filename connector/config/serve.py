@@ -38,7 +38,7 @@ class Serve(Section):
     )
     token: SecretStr = Field(
         SecretStr(""),
-        description=f"Whoever has it may use the buttons: offline, heartbeat, load, verify. At least {LEAST_TOKEN} "
+        description=f"Its holders may use the buttons: offline, heartbeat, load, verify. At least {LEAST_TOKEN} "
         "characters; none: everything is read-only.",
     )
     token_file: Path | None = Field(None, description="File that holds the token.")

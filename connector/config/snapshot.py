@@ -20,7 +20,7 @@ class InitialLoad(Section):
         "`max_connections` of the source must allow them.",
     )
     chunk_rows: int = Field(
-        200_000,
+        50_000,
         ge=1,
         description="Approximate rows of a chunk: a range of the primary key that one connection reads. A table "
         "without a primary key is one chunk.",

@@ -31,7 +31,8 @@ class Source(Section):
     port: int = Field(3306, ge=1, le=65535, description="TCP port.")
     user: str = Field(
         "thl",
-        description="Needs REPLICATION SLAVE and REPLICATION CLIENT; for an initial load also SELECT and FLUSH_TABLES.",
+        description="Needs REPLICATION SLAVE and REPLICATION CLIENT; for an initial load also SELECT, FLUSH_TABLES "
+        "(MariaDB and MySQL before 8.0.23: RELOAD) and XA_RECOVER_ADMIN (MySQL 8.0 or newer).",
     )
     password: SecretStr = Field(SecretStr(""), description="The user's password.")
     password_file: Path | None = Field(None, description="File that holds the password.")

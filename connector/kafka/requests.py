@@ -26,7 +26,7 @@ from connector.kafka.records import Request, control_message, request_of
 POLL_SECONDS: Final = 0.2  # seconds after which a listener checks for its end
 
 
-def new_load() -> str:
+def new_load_id() -> str:
     """The ID of a new load; random."""
     return secrets.token_hex(8)
 

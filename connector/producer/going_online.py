@@ -21,7 +21,7 @@ from connector.config.model import Config
 from connector.errors import HistoriesDiffer, LogDamaged, PreflightError
 from connector.kafka.log_reader import LogReader
 from connector.kafka.prepared_records import PreparedState
-from connector.kafka.requests import new_load
+from connector.kafka.requests import new_load_id
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
 from connector.kafka.trapped import trapped_events
@@ -234,7 +234,7 @@ class GoingOnline:
             )
         by = "source.filters"
         return [
-            LoadRequest(table=name, load=new_load(), asked_at=facts.now, asked_by=by, published=published)
+            LoadRequest(table=name, load=new_load_id(), asked_at=facts.now, asked_by=by, published=published)
             for name, published in tables.items()
         ]
 

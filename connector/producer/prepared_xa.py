@@ -152,7 +152,7 @@ class PreparedTransactions:
             if item.ending.outcome is Outcome.COMMIT:
                 raise Unsupported(
                     "an XA transaction is committed that was prepared before the log began, so its changes are unknown",
-                    hint="begin a new log (another `service`) with a snapshot, when XA RECOVER lists nothing",
+                    hint="begin a new log (another `service`), when XA RECOVER lists nothing",
                     xid=item.xid,
                     gtid=item.begin.gtid,
                     end=item.ending.end,

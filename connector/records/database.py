@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from connector import private_files as private
-from connector.errors import ConfigError, RecordsDamaged, RecordsUnavailable
+from connector.errors import ConfigError, DiskUnavailable, RecordsDamaged
 
 OPTION: Final = "source.records.dir"
 REBUILD: Final = "thl records rebuild"
@@ -34,7 +34,7 @@ class Database:
     Raises:
         ConfigError: the folder is not usable, another process has it open, or the package is missing.
         RecordsDamaged: its files are damaged.
-        RecordsUnavailable: the disk is full or fails.
+        DiskUnavailable: the disk is full or fails.
     """
 
     def __init__(self, folder: Path, *, cache_bytes: int) -> None:
@@ -183,14 +183,14 @@ def _of_library(error: Exception) -> bool:
     return type(error) is Exception or type(error).__module__.startswith("rocksdict")
 
 
-def _translated(text: str, folder: Path) -> ConfigError | RecordsDamaged | RecordsUnavailable:
+def _translated(text: str, folder: Path) -> ConfigError | RecordsDamaged | DiskUnavailable:
     fields = {"folder": folder, "why": text[:500]}
     if "lock" in text.lower() and "IO error" in text:
         return ConfigError(
             f"{OPTION}: another process has the record store open", hint="end it; or name another folder", **fields
         )
     if "No space left" in text:
-        return RecordsUnavailable(
+        return DiskUnavailable(
             "the disk of the record store is full",
             hint=f"make room there, or let {OPTION} name another folder",
             **fields,
@@ -198,6 +198,4 @@ def _translated(text: str, folder: Path) -> ConfigError | RecordsDamaged | Recor
     damaged = ("Corruption", "No such file", "not found", "Invalid argument")
     if any(one in text for one in damaged):
         return RecordsDamaged("the record store is damaged", hint=f"{REBUILD}; or an empty {OPTION}", **fields)
-    return RecordsUnavailable(
-        "the record store cannot be read or written", hint=f"look at the disk of {OPTION}", **fields
-    )
+    return DiskUnavailable("the record store cannot be read or written", hint=f"look at the disk of {OPTION}", **fields)

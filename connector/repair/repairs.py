@@ -11,7 +11,7 @@ from typing import Final
 from connector.config.model import Config
 from connector.errors import PreflightError, Unsupported
 from connector.kafka.log_reader import LogReader
-from connector.kafka.requests import new_load
+from connector.kafka.requests import new_load_id
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.loads import LoadRequest, is_unfinished, outstanding
 from connector.log.transaction.layout import TableName
@@ -79,7 +79,7 @@ def repairs_of(config: Config, report: Report, *, by: str, now: int) -> Repairs:
             found.rows[table.name] = Counter(difference.what for difference in table.differences)
             found.requests[table.name] = LoadRequest(
                 table=described.layout.name,
-                load=new_load(),
+                load=new_load_id(),
                 asked_at=now,
                 asked_by=by,
                 published=one.target,

@@ -22,6 +22,7 @@ class MariaDbServer(Mysqld):
     """
 
     name = "mariadb"
+    client_options = ("skip-ssl",)  # which the server has off, and the client would insist on
     user = MARIADB_ADMIN.user
     group = "mariadbd"
 
@@ -49,6 +50,8 @@ class MariaDbServer(Mysqld):
         script = self._programs / "scripts" / "mariadb-install-db"
         command = [str(script), f"--defaults-file={self.configuration}", f"--basedir={self._programs}"]
         command += [f"--datadir={self.data}", "--auth-root-authentication-method=normal", "--skip-test-db"]
+        # To the server that the script runs; else it logs, and syncs, every row that the script writes.
+        command += ["--skip-log-bin", "--innodb-flush-log-at-trx-commit=2"]
         given = (  # by UPDATE: the script runs without accounts, and creates the administrator for several hosts
             "UPDATE mysql.global_priv SET Priv = JSON_SET(Priv, '$.plugin', 'mysql_native_password', "
             f"'$.authentication_string', PASSWORD('{self.password}')) WHERE User = '{self.user}';\n"

@@ -60,6 +60,7 @@ MARIADB_SETTINGS: Mapping[str, str] = {
     "max_allowed_packet": "256M",
     "innodb_buffer_pool_size": "128M",
     "max_connections": "100",
+    "ssl": "OFF",  # else it makes an RSA key of 4,096 bits at every start: 1 to 15 seconds
 }
 
 POSTGRES_SETTINGS: Mapping[str, str] = {

@@ -8,8 +8,8 @@
 - `exposition`: the newest readings as metrics.
 - `objects`: the newest readings as JSON.
 - `charts`: the lags as SVG.
-- `page`: what the templates show.
-- `guard`: who may ask for what: Host, token, CSRF.
+- `page`: the data and filters of the templates.
+- `guard`: access control: host names, token, sessions, CSRF.
 - `jobs`: the commands of the buttons.
 - `app`: the routes.
 - `answers`: answers of the API.

@@ -1,4 +1,4 @@
-"""The routes of the buttons: for whoever has the token, in a browser's session or in the header Authorization."""
+"""The routes of the buttons, for sessions and programs that have the token."""
 
 from __future__ import annotations
 

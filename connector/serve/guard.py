@@ -1,4 +1,4 @@
-"""Who may ask for what: the names by which this server is reached, the token of the buttons, and CSRF.
+"""Access control: host names, the token of the buttons, sessions and CSRF.
 
 Reading is free to everyone who reaches the address. A page of another origin cannot read: answers have no CORS headers,
 and a request under a name that is not this server's is refused, so DNS cannot be turned against it.

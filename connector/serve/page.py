@@ -1,4 +1,4 @@
-"""What the templates show, and the filters by which they show it.
+"""The data and filters of the templates.
 
 Every text is escaped twice: what moves a terminal's cursor, or the direction of a line, is spelled out; HTML is escaped
 by the template engine. Names of tables are anyone's.

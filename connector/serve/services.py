@@ -17,7 +17,7 @@ class ServedTarget:
     """A target of a service.
 
     Args:
-        name: `target.id`, or its number among the configurations of the service where that is empty.
+        name: `target.id`; where that is empty `target`, or the configuration's number if the service has several.
         config: the configuration that names it.
         file: the file of that configuration; None: the default, or the environment alone.
     """

@@ -14,7 +14,7 @@ GRANT SELECT ON `shop`.* TO 'thl'@'%';
 -- XA transactions that are prepared. Without it: --start now, earliest, a GTID set or file:position.
 GRANT FLUSH_TABLES, XA_RECOVER_ADMIN ON *.* TO 'thl'@'%';
 
--- [loads of MySQL 5.6 and 5.7] Instead of [loads].
+-- [loads before MySQL 8.0.23] Instead of [loads]; from 8.0 on with XA_RECOVER_ADMIN, as there.
 GRANT RELOAD ON *.* TO 'thl'@'%';
 
 -- [heartbeats] source.heartbeat_table in a schema of its own, which an administrator has created. Its SELECT is that of [tables].

@@ -54,6 +54,7 @@ class MySqlPlace:
             password=self.server.password,
             charset="utf8mb4",
             autocommit=True,
+            ssl_disabled=True,  # a session with TLS takes 70 ms to begin
             init_command="SET time_zone = '+00:00', foreign_key_checks = 0, sql_mode = 'STRICT_ALL_TABLES'",
         )
 

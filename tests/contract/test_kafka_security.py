@@ -172,6 +172,7 @@ def test_a_wrong_password_ends_a_stream(config: Config, broker: SecureBroker, sp
         stream.stop()
 
 
+@pytest.mark.long
 def test_a_broker_with_a_certificate_of_another_authority_is_refused(
     config: Config, broker: SecureBroker, short_patience: None
 ) -> None:

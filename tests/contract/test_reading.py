@@ -541,6 +541,7 @@ def leads(config: Config) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_brokers_that_stay_away_end_the_stream_in_either_mode(
     config: Config, spark: SparkRun, kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,7 @@ from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker
 
-pytestmark = [pytest.mark.servers, pytest.mark.faults]
+pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.long]
 
 CLOCK = SystemClock()
 CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v INT)"

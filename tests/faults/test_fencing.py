@@ -22,7 +22,7 @@ from connector.errors import Fenced
 from tests.faults import killing
 from tests.faults.rig import CLOCK, Rig, rig, signalled, stopped
 
-pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(1500), pytest.mark.long]
 
 # Where the producer and where the applier sleep; an empty name: wherever they are. The passages leave the newer
 # applier some seconds before its own sleep comes: asleep, it may hold what the older one has to ask of the target.

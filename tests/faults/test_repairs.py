@@ -22,7 +22,7 @@ from tests.support.clock import PATIENCE
 from tests.support.producing import Bench, finished, fragments, until
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 
-pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.timeout(1200), pytest.mark.long]
 
 IN_PARTS: Final = {  # a repair is several fragments, in several transactions of Kafka
     "THL_PUBLISH__SHARD_BYTES": "2048",

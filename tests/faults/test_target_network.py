@@ -25,7 +25,7 @@ from tests.support.proxy import HOST, Cut, Proxy, Way
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 from tests.support.spark import session
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200), pytest.mark.long]
 
 ROWS = 6000
 MIDDLE = 300_000  # bytes of so many rows, which are more than 600,000

@@ -32,7 +32,7 @@ from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker, DatabaseServer
 
-pytestmark = [pytest.mark.servers, pytest.mark.faults]
+pytestmark = [pytest.mark.servers, pytest.mark.faults, pytest.mark.long]
 
 CREATES: Final = (
     "CREATE DATABASE shop",

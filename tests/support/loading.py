@@ -101,7 +101,7 @@ def read_rows(source: Source, filter: Filter, names: Iterable[TableName]) -> Ite
     """Reads tables in as many rounds with a brief lock as it takes."""
     after: dict[TableName, tuple[str, ...] | None] = dict.fromkeys(names)
     while after:
-        reading = LoadRound(source, filter, [RoundTable(*one) for one in after.items()], SystemClock(), brief=True)
+        reading = LoadRound(source, filter, [RoundTable(*one) for one in after.items()], SystemClock(), lock=True)
         try:
             reading.open(None)
             yield from reading.rows(after)

@@ -60,4 +60,4 @@ def test_a_message_that_the_code_does_not_have_is_found(message: str) -> None:
 
 def test_each_situation_says_what_was_walked() -> None:
     chapters = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
-    assert [text.partition("\n")[0] for text in chapters if "Walked: " not in text] == ["Fill a target again"]
+    assert [text.partition("\n")[0] for text in chapters if "Tested: " not in text] == ["Fill a target again"]

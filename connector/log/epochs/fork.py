@@ -23,7 +23,7 @@ TRAPPED: Final = "trapped"
 """In a marker's metadata: the GTIDs that the new source lacks."""
 TRAPPED_EVENTS: Final = "trapped_events"
 """… and the seqnos of the events under them: `6-8,10`; "" when none of the GTIDs has an event."""
-NEW_LOG: Final = "make a server the source that has them, or begin a new service with a snapshot"
+NEW_LOG: Final = "make a server the source that has them, or begin a new log (another `service`)"
 
 
 class Range(NamedTuple):
@@ -157,7 +157,7 @@ def accept(
         raise broken(
             HistoriesDiffer,
             Rule.FORK_WITHIN_LOAD,
-            hint="begin a new service with a snapshot",
+            hint="begin a new log (another `service`)",
             trapped=trapped,
         )
     gone = GtidSet.parse(trapped)

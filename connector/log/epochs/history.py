@@ -163,7 +163,7 @@ class History:
         if seqno > self.last_finished:
             raise HistoriesDiffer(
                 f"{REFUSED}The target is ahead of the log: the log lost events that the target has",
-                hint="fill the target again from nothing",
+                hint="fill the target again (docs/runbooks.md)",
                 log_id=log_id,
                 seqno=seqno,
                 last_finished=self.last_finished,
@@ -195,7 +195,7 @@ class History:
                     f"{REFUSED}Log epoch numbers do not match: client source ID={source_id} seqno={seqno} "
                     f"server epoch number={record.epoch} client epoch number={epoch}: the target holds events that the "
                     "source's successor lacks",
-                    hint="fill the target again from nothing",
+                    hint="fill the target again (docs/runbooks.md)",
                     rule=Rule.TRAPPED_APPLIED,
                     trapped=record.forked.trapped,
                     trapped_events=ranges_text(record.forked.events),
@@ -212,7 +212,7 @@ class History:
         if not from_first:
             raise HistoriesDiffer(
                 f"{REFUSED}The target is empty and the log's first events are deleted",
-                hint="publish a new snapshot, or start from a copy of a target that is further",
+                hint="begin a new log (another `service`), or start from a copy of a target that is further",
                 log_id=self.log_id,
             )
 
@@ -240,7 +240,8 @@ def check_offsets(
             way = "thl apply --relay finishes the commit that the target is within, if there is a relay; else "
             raise EventsDeleted(
                 "What the target needs next was deleted by the topic's retention",
-                hint=f"{way if position.intent else ''}fill the target again from nothing, and keep the log for longer",
+                hint=f"{way if position.intent else ''}fill the target again (docs/runbooks.md), and keep the log "
+                "for longer",
                 partition=partition,
                 offset=offset,
                 start=starts[partition],
@@ -281,7 +282,7 @@ def check_before(position: TargetPosition, tails: Mapping[int, Seqno]) -> None:
         if tail > position.seqno:
             raise LogDamaged(
                 "The partition gave offsets again: it lost its tail, and holds events that the target would miss",
-                hint="fill the target again from nothing",
+                hint="fill the target again (docs/runbooks.md)",
                 partition=partition,
                 offset=position.offsets.get(partition, 0),
                 seqno=tail,

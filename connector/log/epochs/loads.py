@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from connector.log.epochs.fork import Range, overlaps
 from connector.log.ids import NO_SEQNO, Seqno
@@ -123,9 +124,21 @@ def cancelled(requests: Iterable[LoadRequest], states: Mapping[TableName, TableL
             yield replace(state, state=LoadState.CANCELLED, at=now, why=f"cancelled by {request.asked_by}")
 
 
+class OutstandingLoad(NamedTuple):
+    """A load that is not ended.
+
+    Args:
+        request: the request.
+        state: its state; None: it has not begun.
+    """
+
+    request: LoadRequest
+    state: TableLoad | None
+
+
 def outstanding(
     requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], trapped: Sequence[Range] = ()
-) -> list[tuple[LoadRequest, TableLoad | None]]:
+) -> list[OutstandingLoad]:
     """The loads that are not ended, in the order in which they were asked for.
 
     Args:
@@ -134,9 +147,9 @@ def outstanding(
         trapped: the events that a later epoch goes on without: a load that had some of them begins again.
 
     Returns:
-        Each request, and its state; None: it has not begun. Without its keys where the whole table is to be loaded.
+        The loads; a request has no keys where the whole table is to be loaded.
     """
-    found: list[tuple[LoadRequest, TableLoad | None]] = []
+    found: list[OutstandingLoad] = []
     for request in sorted(requests, key=lambda one: (one.asked_at, one.table)):
         state = states.get(request.table)
         if request.cancel:
@@ -152,7 +165,7 @@ def outstanding(
             state = None
         elif state.state is LoadState.ENDED:
             continue
-        found.append((request, state))
+        found.append(OutstandingLoad(request, state))
     return found
 
 

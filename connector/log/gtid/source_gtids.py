@@ -90,7 +90,7 @@ def lacking(expected: str, found: str) -> Lacking:
         return GtidSet()
     raise HistoriesDiffer(
         "The GTIDs of the log and of the source are of two kinds: one is MySQL's, one MariaDB's",
-        hint="go back to the server that the log was read from, or begin a new service with a snapshot",
+        hint="go back to the server that the log was read from, or begin a new log (another `service`)",
         expected=expected[:200],
         found=found[:200],
     )

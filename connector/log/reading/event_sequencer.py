@@ -303,7 +303,7 @@ class EventSequencer(Generic[B, R]):
             header,
             held if header.epoch > self._epoch else NO_SEQNO,
             read.state.at(offset),
-            hint="fill the target again from nothing",
+            hint="fill the target again (docs/runbooks.md)",
         )
         self._forks.add(header.epoch)
         for event in self._events.values():

@@ -21,7 +21,7 @@ from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
 from connector.log.transaction.pending import NOTHING, PendingChecksum
 from connector.log.transaction.position import PositionRecord
 
-_RESTORE = "do not start over it: restore the topics, or begin a new service with a snapshot"
+_RESTORE = "do not start over it: restore the topics, or begin a new log (another `service`)"
 
 REPARTITIONED: Final = (
     "if partitions were added (kafka-topics --alter): that sends shards elsewhere, and Kafka cannot take it back; "

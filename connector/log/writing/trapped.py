@@ -44,7 +44,7 @@ def check_source(
         if server_uuid != last.server_uuid:
             raise HistoriesDiffer(
                 "The source is another server, and without GTIDs its positions say nothing about this log",
-                hint="go back to the server that the log was read from, or begin a new service with a snapshot",
+                hint="go back to the server that the log was read from, or begin a new log (another `service`)",
                 server_uuid=server_uuid,
                 expected=last.server_uuid,
             )
@@ -60,14 +60,15 @@ def check_source(
         raise HistoriesDiffer(
             f"The source lacks {missing.count()} transactions that are in the log",
             hint="`thl trapped` lists them; make a server the source that has them, or go on without them "
-            "(thl produce --accept-trapped): targets that have applied them must be filled again",
+            "(thl produce --accept-trapped); before that `thl undo --to-seqno N` takes back targets that have applied "
+            "them (docs/runbooks.md), else they must be filled again",
             trapped=str(missing),
             server_uuid=server_uuid,
         )
     if unlogged is not None and (never := lacking(unlogged, position.gtid_set)):
         raise HistoriesDiffer(
             "The source took transactions from another server without logging them, and the log does not have them",
-            hint="start the server with log_slave_updates = ON, and begin a new service with a snapshot",
+            hint="start the server with log_slave_updates = ON, and begin a new log (another `service`)",
             unlogged=str(never),
             server_uuid=server_uuid,
         )
@@ -85,7 +86,7 @@ def _check_files(resume: SourcePosition, files: Mapping[str, int]) -> None:
         return
     raise HistoriesDiffer(
         "The source lost the end of a binary log that was already read",
-        hint="it crashed with sync_binlog other than 1, or its log was reset: begin a new service with a snapshot",
+        hint="it crashed with sync_binlog other than 1, or its log was reset: begin a new log (another `service`)",
         file=resume.file,
         size="no such file" if size is None else size,
         read_up_to=resume.offset,
@@ -116,7 +117,7 @@ def check_redo(finished: Finished, redone: Finished | Digest | None, *, same_ser
         return
     raise HistoriesDiffer(
         "The source has another transaction where the log's last one was",
-        hint="the source lost the end of its log (sync_binlog is not 1?): begin a new service with a snapshot",
+        hint="the source lost the end of its log (sync_binlog is not 1?): begin a new log (another `service`)",
         seqno=finished.seqno,
         gtid=finished.gtid,
         event_id=finished.event_id,

@@ -22,7 +22,7 @@ READ: Final = 0.2
 PATIENCE: Final = 30.0  # seconds for a server to send a file's first events
 RESET: Final = (
     "was the source reset (RESET BINARY LOGS AND GTIDS, RESET MASTER) or restored? the log lacks what the source wrote "
-    "since: begin a new log (another `service`) with a snapshot"
+    "since: begin a new log (another `service`)"
 )
 
 

@@ -5,6 +5,6 @@
 - `replication`: changes from other servers that are not logged; how far the source lags behind them.
 - `semi_sync`: a source that waits for acknowledgements.
 - `unmatched_patterns`: patterns of filters that match no table.
-- `widening`: filters that capture more than before.
+- `wider_filters`: filters that capture more than before.
 - `zero_dates`: dates that some targets lack.
 """

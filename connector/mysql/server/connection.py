@@ -243,8 +243,9 @@ def _down_hint(who: str) -> str:
 def _user_hint(source: Source) -> str:
     return (
         f"is source.password right? Else, where there is no such user: CREATE USER {account(source.user)} IDENTIFIED "
-        f"BY '…'; GRANT REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, SELECT ON *.* TO {account(source.user)}; "
-        "in MariaDB BINLOG MONITOR for REPLICATION CLIENT; there and before MySQL 8.0 RELOAD for FLUSH_TABLES"
+        f"BY '…'; GRANT REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, XA_RECOVER_ADMIN, SELECT ON *.* TO "
+        f"{account(source.user)}; in MariaDB BINLOG MONITOR for REPLICATION CLIENT; there and before MySQL 8.0.23 "
+        "RELOAD for FLUSH_TABLES; there and before MySQL 8.0 no XA_RECOVER_ADMIN"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a load would read, in which parts, and about how long; nothing is locked or written.
+"""Estimates the rows, chunks and time of a load; locks and writes nothing.
 
 Rows and bytes are the server's own estimates. The time is what one connection needs to read and decode the rows, by
 the beginning of the largest tables, which is read now; or what `max_rows_per_second` lets it take, if that is longer.

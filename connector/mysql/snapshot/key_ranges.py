@@ -12,7 +12,8 @@ from typing import Final, Protocol
 
 Bound = tuple[str, ...]
 
-PLAIN: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "decimal"})
+NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+PLAIN: Final = NUMBERS | {"year", "decimal"}
 DATES: Final = frozenset({"date", "datetime", "timestamp"})
 TEXTS: Final = frozenset({"char", "varchar"})
 BYTES: Final = frozenset({"binary", "varbinary"})

@@ -1,4 +1,4 @@
-"""What of the source keeps a round of loads from beginning.
+"""Conditions on the source that delay a round of loads.
 
 The stream waits while a round is published. So no round begins while the stream has to catch up, the more so if the
 source purges what it needs next, nor while a source that is a replica lags too far to be read from.

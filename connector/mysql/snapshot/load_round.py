@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Lock, Thread
+from threading import Condition, Thread
 from typing import Any, Final
 
 import pymysql
@@ -81,12 +81,15 @@ class LoadRound:
         filter: the captured tables.
         tables: the tables.
         clock: the clock.
-        brief: true: with a brief lock if it is granted, so that no row can have changed since the round was opened.
-            `open` sets it to whether the round has the lock, which it needs where a round without one is not possible.
+        lock: take a brief lock if it is granted: then no row can have changed since the round was opened. A round that
+            needs the lock takes it anyway.
+
+    Attributes:
+        locked: the round has had the lock.
     """
 
     def __init__(
-        self, source: Source, filter: Filter, tables: Sequence[RoundTable], clock: Clock, *, brief: bool
+        self, source: Source, filter: Filter, tables: Sequence[RoundTable], clock: Clock, *, lock: bool
     ) -> None:
         self._source = source
         self._filter = filter
@@ -95,12 +98,14 @@ class LoadRound:
         self._sessions: list[Connection] = []
         self._threads: list[Thread] = []
         self._divisions: dict[TableName, Division] = {}
-        self._next = Lock()
+        self._next = Condition()  # holds what the sessions share
+        self._dividing: set[TableName] = set()
         self._failed: dict[TableName, ConnectorError] = {}
         self._found: Handover[tuple[TableName, Rows]] | None = None
         self._deadline = 0.0
         self._divided = 0  # rows of the chunks so far, at most
-        self.brief = brief
+        self._lock = lock
+        self.locked = False
         self.position = SourcePosition("", 0)
         self.time = 0
         self.server_id = 0
@@ -123,9 +128,9 @@ class LoadRound:
             self._connect()
             check_one_server(self._sessions[0], self._sessions[1:])
             try:
-                needed = consumed is None or not self._tells_what_a_view_has(consumed)
-                self.brief = (self.brief or needed) and self._begin_locked(needed=needed)
-                if consumed is not None and not self.brief:
+                needed = consumed is None or not self._has_positions_of_views(consumed)
+                self.locked = (self._lock or needed) and self._begin_locked(needed=needed)
+                if consumed is not None and not self.locked:
                     self._begin_after(consumed)
             except pymysql.MySQLError as error:
                 if error.args and error.args[0] in CHANGED | {LOCK_WAIT_TIMEOUT}:
@@ -181,8 +186,8 @@ class LoadRound:
             return False
         return True
 
-    def _tells_what_a_view_has(self, consumed: PositionRecord) -> bool:
-        """True if the server tells it: MariaDB by positions, MySQL by GTIDs, which each transaction must have then."""
+    def _has_positions_of_views(self, consumed: PositionRecord) -> bool:
+        """True if the server shows what a view contains: MariaDB by positions; MySQL by GTIDs, with gtid_mode=ON."""
         first = self._sessions[0]
         if is_mariadb(first):
             return True
@@ -230,7 +235,8 @@ class LoadRound:
             if asked.name in names and not asked.keys:
                 table = self.tables[asked.name].table
                 rows = rows_of_a_chunk(table, settings) if table.layout.key else None
-                self._divisions[asked.name] = Division(table, rows, asked.after)
+                exact = settings.max_rows_per_second is not None
+                self._divisions[asked.name] = Division(table, rows, asked.after, exact=exact)
         yield from self._rows_by_keys(names)
         if self._failed:
             return
@@ -337,17 +343,39 @@ class LoadRound:
             found.end()
 
     def _chunk(self, session: Connection) -> tuple[TableName, KeyRange] | None:
-        """The next chunk; None once there is none left, or the time is over."""
+        """The next chunk; None if there is none left, or the time is over.
+
+        Its end may have to be looked up, which takes as long as the chunk's pages take to be read: other sessions
+        divide other tables meanwhile.
+        """
         with self._next:
-            for name, division in self._divisions.items():
-                if name in self._failed or division.exhausted or not self.tables[name].has_key:
-                    continue
-                if self._over:
-                    return None
-                if (chunk := division.next(session)) is not None:
-                    self._divided += division.chunk_rows
-                    return name, chunk
+            while not self._over and (left := self._left()):
+                free = next((name for name in left if name not in self._dividing), None)
+                if free is None:
+                    self._next.wait()
+                elif (chunk := self._divided_chunk(session, free)) is not None:
+                    return free, chunk
         return None
+
+    def _left(self) -> list[TableName]:
+        """The tables with a key that are not all divided."""
+        return [
+            name
+            for name, division in self._divisions.items()
+            if self.tables[name].has_key and not division.exhausted and name not in self._failed
+        ]
+
+    def _divided_chunk(self, session: Connection, name: TableName) -> KeyRange | None:
+        division = self._divisions[name]
+        self._dividing.add(name)
+        self._divided += division.chunk_rows
+        self._next.release()
+        try:
+            return division.next(session)
+        finally:
+            self._next.acquire()
+            self._dividing.remove(name)
+            self._next.notify_all()
 
     def _read(
         self, session: Connection, name: TableName, chunk: KeyRange, found: Handover[tuple[TableName, Rows]]

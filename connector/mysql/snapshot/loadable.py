@@ -1,4 +1,4 @@
-"""Whether tables can be loaded, and the one list of reasons why they cannot.
+"""Decides which tables can be loaded; the only list of reasons why not.
 
 Tables that are published under one name are one load: what keeps one of them from it keeps all.
 """

@@ -137,7 +137,7 @@ class RoundEvents(LoadEvents):
 
     def _rows(self, opened: OpenRound, chosen: dict[TableName, TableLoad]) -> Iterator[tuple[TableName, Rows]]:
         for name, read in self.read.rows(chosen):
-            changed = None if self.read.brief else opened.changed[self.read.tables[name].published]
+            changed = None if self.read.locked else opened.changed[self.read.tables[name].published]
             kept = without(read, changed) if changed else read
             if kept.count:
                 yield name, kept

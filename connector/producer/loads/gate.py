@@ -16,7 +16,7 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConnectorError
 from connector.log.epochs.load_pause import LoadPause, PauseCause
-from connector.log.epochs.loads import LoadRequest, TableLoad
+from connector.log.epochs.loads import OutstandingLoad
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
 from connector.producer.sources.source import EventSource
@@ -28,8 +28,6 @@ RECHECK: Final = 1.0  # seconds until a source that lags is asked again
 POSTPONED: Final = 10.0  # seconds for which a table that is locked is left out of rounds
 WARN_EVERY: Final = 10  # rounds that could not be opened
 LOG_AGAIN_SECONDS: Final = 60.0  # seconds for which a pause that has been logged is not logged again
-
-Load = tuple[LoadRequest, TableLoad | None]
 
 
 class RoundGate:
@@ -52,12 +50,12 @@ class RoundGate:
         self._logged_at: dict[PauseCause, float] = {}
         self._pause_logged = False  # the pause is logged, its end is not
 
-    def admitted(self, loads: Sequence[Load]) -> list[Load]:
+    def admitted(self, loads: Sequence[OutstandingLoad]) -> list[OutstandingLoad]:
         """Loads that no local wait holds back; `opens` then asks the source."""
         now = self._clock.monotonic()
         if now < self._not_before:
             return []
-        return [one for one in loads if self._postponed.get(one[0].table, 0.0) <= now]
+        return [one for one in loads if self._postponed.get(one.request.table, 0.0) <= now]
 
     def opens(self, position: PositionRecord, newest_commit: int | None) -> bool:
         """Ask the source whether a round may begin; log why it may not, once.

@@ -13,7 +13,7 @@ from threading import Event
 from typing import Final
 
 from connector.errors import SourceChanged
-from connector.kafka.requests import new_load
+from connector.kafka.requests import new_load_id
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import Kind
 from connector.log.transaction.layout import TableName
@@ -58,7 +58,7 @@ def begin_initial_load(online: OnlineLog, snapshot: SourceSnapshot, now: int, st
         if stop.is_set():
             raise Stopped
         shares_begin = table.published in loads
-        load = loads.setdefault(table.published, new_load())
+        load = loads.setdefault(table.published, new_load_id())
         request = LoadRequest(table=name, load=load, asked_at=now + number, asked_by=INITIAL, published=table.published)
         states[name] = begin_table(events, request, table, now, [request], shares_begin=shares_begin)
         requests[name] = request

@@ -5,7 +5,7 @@ up to that position, then the rows that the round has read, then the stream goes
 the changes that it contains, and before those that it does not.
 
 Without a lock the view may have been fixed a moment before the position, after the round was opened. Rows that the
-stream changed meanwhile are left out: the stream has them whole. Where that cannot be told (DDL, statements, XA
+stream changed meanwhile are left out: the stream has them whole. Where this is unknown (DDL, statements, XA
 transactions, images without all columns, tables without a key) the rows of the round are dropped, and read again;
 after some such rounds with a lock.
 
@@ -27,18 +27,18 @@ from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConnectorError, Fenced, SourceChanged, SourceUnavailable
-from connector.kafka.requests import new_load
+from connector.kafka.requests import new_load_id
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range
 from connector.log.epochs.load_pause import stream_behind
-from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad, cancelled, outstanding
+from connector.log.epochs.loads import LoadRequest, LoadState, OutstandingLoad, TableLoad, cancelled, outstanding
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import PositionRecord
 from connector.producer.loads.events import RoundEvents
-from connector.producer.loads.gate import Load, RoundGate
+from connector.producer.loads.gate import RoundGate
 from connector.producer.loads.initial import begin_table
 from connector.producer.loads.online import OnlineLog
 from connector.producer.loads.open_round import OpenRound
@@ -85,7 +85,7 @@ class TableLoads:
         self._states: dict[TableName, TableLoad] = {}
         self._round: OpenRound | None = None
         self._trapped: tuple[Range, ...] = ()
-        self._known_outstanding: list[tuple[LoadRequest, TableLoad | None]] | None = None  # None: it has changed
+        self._known_outstanding: list[OutstandingLoad] | None = None  # None: it has changed
         self._loading = False  # true: the end of all loads is to be logged
         self._gate = RoundGate(config, source, clock)
         self._spoiled_rounds = 0
@@ -175,7 +175,7 @@ class TableLoads:
         for new, old in change.renamed.items():
             if new in under_way or old in under_way:
                 asked_by, targets = f"the renaming of {old}", under_way[old if old in under_way else new][0].targets
-                asked = LoadRequest(table=new, load=new_load(), asked_at=now, asked_by=asked_by, targets=targets)
+                asked = LoadRequest(table=new, load=new_load_id(), asked_at=now, asked_by=asked_by, targets=targets)
                 self._requests[new] = asked
                 records.append(asked)
                 self._known_outstanding = None
@@ -194,7 +194,7 @@ class TableLoads:
 
     def _begin_round(self, online: OnlineLog) -> None:
         ready = self._gate.admitted(self._outstanding())
-        ready.sort(key=lambda one: not one[0].keys)  # repairs, which are small, need not wait for loads
+        ready.sort(key=lambda one: not one.request.keys)  # repairs, which are small, need not wait for loads
         waiting = ready[: self._together]
         if not waiting:
             return
@@ -209,7 +209,9 @@ class TableLoads:
             self._round = found
             self._gate.begun()
 
-    def _open(self, online: OnlineLog, position: PositionRecord, waiting: Sequence[Load]) -> OpenRound | Refused:
+    def _open(
+        self, online: OnlineLog, position: PositionRecord, waiting: Sequence[OutstandingLoad]
+    ) -> OpenRound | Refused:
         try:
             return self._open_at(online, position, waiting)
         except (SourceChanged, SourceUnavailable) as error:
@@ -227,7 +229,9 @@ class TableLoads:
             self._together = 1 if len(waiting) > 1 else TABLES_OF_A_ROUND
             return Refused(error.located)
 
-    def _open_at(self, online: OnlineLog, position: PositionRecord, waiting: Sequence[Load]) -> OpenRound | Refused:
+    def _open_at(
+        self, online: OnlineLog, position: PositionRecord, waiting: Sequence[OutstandingLoad]
+    ) -> OpenRound | Refused:
         """Open a round, unless the stream is too far from its position.
 
         Args:
@@ -235,10 +239,10 @@ class TableLoads:
             position: how far the stream is published.
             waiting: the loads of its tables.
         """
-        locked = self._config.source.snapshot.lock == "brief" or self._spoiled_rounds >= SPOILED_ROUNDS
+        lock = self._config.source.snapshot.lock == "brief" or self._spoiled_rounds >= SPOILED_ROUNDS
         after = {request.table: None if state is None else state.after for request, state in waiting}
         keys = {request.table: request.keys for request, _ in waiting if request.keys}
-        round_ = self._source.round(after, keys, brief=locked)
+        round_ = self._source.round(after, keys, lock=lock)
         with ExitStack() as closing:
             closing.callback(round_.close)
             round_.open(position)
@@ -286,7 +290,7 @@ class TableLoads:
             if table.refusal is not None:
                 self._stop_load(at.online, request, state, table.refusal)
                 continue
-            usable = opened.round.brief or not (opened.all_spoiled or table.published in opened.spoiled)
+            usable = opened.round.locked or not (opened.all_spoiled or table.published in opened.spoiled)
             if request.table in opened.repaired:
                 try:
                     begun = begin_repair(request, table, self._clock.now())
@@ -295,7 +299,7 @@ class TableLoads:
                     continue
             elif state is None or not self._can_continue(state, table):
                 # The stream's changes before the beginning may be missing on a target that had left the table out.
-                usable = usable and state is None and (opened.round.brief or not opened.changed[table.published])
+                usable = usable and state is None and (opened.round.locked or not opened.changed[table.published])
                 begun = self._begin(at, request, table)
             else:
                 begun = state
@@ -430,7 +434,7 @@ class TableLoads:
         online.publisher.put([self._changed(replace(state, state=LoadState.STOPPED, at=now, why=why))])
         LOG.error("the load of a table has stopped", extra=self._fields(request.table, why=error))
 
-    def _outstanding(self) -> list[tuple[LoadRequest, TableLoad | None]]:
+    def _outstanding(self) -> list[OutstandingLoad]:
         """The loads that are not ended. Asked for whenever the stream is read, so only what has changed is sorted."""
         if self._known_outstanding is None:
             self._known_outstanding = outstanding(self._requests.values(), self._states, self._trapped)

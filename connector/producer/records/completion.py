@@ -72,7 +72,7 @@ class EventCompleter:
 
         Raises:
             Unsupported: an image lacks columns, and the store does not know their values.
-            RecordsDamaged, RecordsUnavailable: of the store.
+            RecordsDamaged, DiskUnavailable: of the store.
         """
         begin = batch.begin
         if begin is not None:

@@ -38,7 +38,7 @@ def open_completion(config: Config, control: ControlState, last: Seqno) -> Event
 
     Raises:
         ConfigError: the folder cannot be used.
-        RecordsUnavailable: its disk is full or fails.
+        DiskUnavailable: its disk is full or fails.
         BrokerUnavailable, LogDamaged: the log's events, as far as they are needed, cannot be read.
     """
     if config.source.records.dir is None or control.log is None:
@@ -66,7 +66,7 @@ def open_store(settings: RecordStore, log_id: LogId) -> EventCompleter:
     Raises:
         ConfigError: the folder is not named, or cannot be used.
         RecordsDamaged: the store cannot be read.
-        RecordsUnavailable: its disk is full or fails.
+        DiskUnavailable: its disk is full or fails.
     """
     if settings.dir is None:
         raise ConfigError("there is no record store", hint=f"{OPTION} names its folder", option=OPTION)

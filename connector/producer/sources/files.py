@@ -31,7 +31,7 @@ from connector.mysql.binlog.events.column_names import ColumnNameResolver, Refus
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import MAGIC, LogBytes, LogFile, log_files
 from connector.mysql.binlog.reader import BinlogReader
-from connector.mysql.preflight.widening import accepts_all, same_tables
+from connector.mysql.preflight.wider_filters import accepts_all, same_tables
 from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.transforms.filters import Filter, capture_of, fingerprint
 from connector.producer.sources.source import Round, SourceSnapshot, Stream, start_after, start_redo
@@ -156,7 +156,7 @@ class FileSource:
         after: Mapping[TableName, tuple[str, ...] | None],
         keys: Mapping[TableName, Sequence[tuple[str, ...]]],
         *,
-        brief: bool,
+        lock: bool,
     ) -> Round:
         """Raise PreflightError: files have no tables to load."""
         raise PreflightError("files have no tables to load", service=self._config.service)

@@ -20,7 +20,7 @@ from connector.log.writing.online import SourceFound
 from connector.mysql.preflight.cascades import CascadeGuard
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.replication import check_replication
-from connector.mysql.preflight.widening import check_widened
+from connector.mysql.preflight.wider_filters import check_widened
 from connector.mysql.schema_history.table_history import history_of
 from connector.mysql.server import source_state
 from connector.mysql.server.connection import session
@@ -166,11 +166,11 @@ class MySqlSource:
         after: Mapping[TableName, tuple[str, ...] | None],
         keys: Mapping[TableName, Sequence[tuple[str, ...]]],
         *,
-        brief: bool,
+        lock: bool,
     ) -> LoadRound:
         """A round of the loads of tables."""
         tables = [RoundTable(name, key, keys.get(name, ())) for name, key in after.items()]
-        return LoadRound(self._source, self._capture(), tables, self._clock, brief=brief)
+        return LoadRound(self._source, self._capture(), tables, self._clock, lock=lock)
 
     def load_pause(self, position: PositionRecord, newest_commit: int | None) -> LoadPause | None:
         """Read lag and retention of the server."""
@@ -209,7 +209,7 @@ class MySqlSource:
                 "the source has purged the file that was read last: it may have been reset meanwhile, or have written "
                 "transactions without GTIDs",
                 hint="if it was not (the first file of SHOW BINARY LOGS is an old one), continue by GTIDs with "
-                "--set source.accept_gtids_alone=true; else begin a new service with a snapshot; source.archive keeps "
+                "--set source.accept_gtids_alone=true; else begin a new log (another `service`); source.archive keeps "
                 "such files",
                 file=resume.file,
                 read_up_to=resume.offset,

@@ -117,7 +117,7 @@ class Round(ReadOfSource, Protocol):
     """A round of loads: chunks of tables in one consistent view. `open`, `rows`, `progress`; `close` in any case."""
 
     @property
-    def brief(self) -> bool:
+    def locked(self) -> bool:
         """True if the view is that of the position: no row has changed between them."""
 
     @property
@@ -146,7 +146,8 @@ class Round(ReadOfSource, Protocol):
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
         """Read chunks of some of the tables for about a second; a table without a key is one chunk, and comes last.
 
-        Of a table that is repaired read the rows of the keys, then the deletes of the keys that it has not.
+        Of a table that is repaired read first the deletes of the keys that it has not, then the rows: a target's
+        collation may take one key for the other.
 
         Raises:
             SourceUnavailable: the source is gone.
@@ -167,7 +168,10 @@ class Round(ReadOfSource, Protocol):
 
 
 class EventSource(Protocol):
-    """A server whose log is read. Every method raises `SourceUnavailable` if the server does not answer."""
+    """A source whose log is read: a server, its archive, or files.
+
+    Every method raises `SourceUnavailable` if the server does not answer.
+    """
 
     @property
     def acknowledger(self) -> Acknowledger | None:
@@ -233,14 +237,14 @@ class EventSource(Protocol):
         after: Mapping[TableName, tuple[str, ...] | None],
         keys: Mapping[TableName, Sequence[tuple[str, ...]]],
         *,
-        brief: bool,
+        lock: bool,
     ) -> Round:
         """A round of the loads of tables.
 
         Args:
             after: each table, and the key after which its rows are wanted; None: all rows.
             keys: the keys whose rows are wanted of a table that is repaired, as in `LoadRequest`.
-            brief: with a brief lock.
+            lock: take a brief lock.
 
         Raises:
             PreflightError: the source has no tables.

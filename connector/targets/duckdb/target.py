@@ -6,7 +6,8 @@ applier waits for the commit of an older one, or for its end (`file`); the older
 sessions of one process have no lock between them: each transaction begins by writing its token, which makes those of
 others fail.
 
-A commit is in the write-ahead log on the disk when it returns. After a crash whoever opens the file applies the log.
+A commit is in the write-ahead log on the disk when it returns. After a crash the next process that opens the file
+applies the log.
 """
 
 from __future__ import annotations

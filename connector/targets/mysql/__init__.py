@@ -9,7 +9,7 @@
 - `once`: executes DDL exactly once.
 - `ddl`: DDL operations as statements.
 - `source_ddl`: the statements of the source as it executed them.
-- `table_facts`: what a table does with rows by itself.
+- `table_facts`: columns that the server itself computes or updates.
 - `rows`: applies the row changes of a table.
 - `keyed_rows`: whole rows of tables with a key.
 - `keyless_rows`: rows of tables without a key.

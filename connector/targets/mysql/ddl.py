@@ -1,6 +1,6 @@
 """DDL operations as statements of MySQL, each of which a server executes whole or not at all (`once`).
 
-Rows that only MySQL changes by statements, not by DDL (a load's Truncate and Sweep), are in `marks`.
+At the end of a load rows are deleted by DELETE statements, not by DDL: `MySqlTarget._load`.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _step(operation: Operation, session: ServerSession) -> list[DdlStep]:
             ]
         case CreateTable(table):
             return [schema_step(table.name.schema), _create(table, mariadb=session.mariadb)]
-        case DropTable(table):  # whether it may be missing: one that is gone is what is wanted
+        case DropTable(table):  # IF EXISTS: a user may have dropped it
             return [DdlStep(f"DROP TABLE IF EXISTS {table_name(table.name)}", Effect.DROP, (table.name,))]
         case Truncate(table):
             return [DdlStep(f"TRUNCATE TABLE {table_name(table.name)}", Effect.REPEATABLE, (table.name,))]

@@ -1,4 +1,4 @@
-"""What a table of the server does with rows by itself: columns that it computes, and times that it sets."""
+"""Columns that the server itself computes or updates."""
 
 from __future__ import annotations
 

@@ -2,10 +2,8 @@
 
 Rows are applied at once in the open transaction, as a replica applies them: other sessions do not see them before the
 commit, which also writes the position. DDL, which MySQL commits by itself, waits for the commit or for the first rows
-after it, and is executed exactly once (`once`); what readers can see between a DDL statement and its commit is the
-source's next definition, too.
-
-Fencing: `fence`. The token of `claim` is compared in each commit besides.
+after it, and is executed exactly once (`once`); between a DDL statement and its commit readers already see the new
+definition. Fencing is in `fence`; each commit also compares the token.
 """
 
 from __future__ import annotations

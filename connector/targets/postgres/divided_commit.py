@@ -197,7 +197,7 @@ class DividedCommit:
                     raise LogDamaged(
                         f"events that were applied in part are not as they were: {net.layout.name} was divided, and "
                         f"now has {what}",
-                        hint="fill the target again from nothing",
+                        hint="fill the target again (docs/runbooks.md)",
                         seqno=self._intent.span,
                         table=net.layout.name,
                     )

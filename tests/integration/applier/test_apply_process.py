@@ -64,6 +64,7 @@ def test_jvm_that_does_not_start_is_one_error_with_its_cause(scene: Scene) -> No
     assert list((scene.folder / "spark").iterdir()) == []
 
 
+@pytest.mark.long
 def test_killed_applier_resumes_at_the_targets_position(scene: Scene) -> None:
     for _ in range(2):
         last = scene.insert(100)
@@ -102,6 +103,7 @@ def test_applier_killed_at_a_failpoint_applies_each_event_once(scene: Scene, poi
     scene.reaches(last)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "point", ["apply.after_exclude:1", pytest.param("target.before_commit:1", marks=pytest.mark.long)]
 )
@@ -128,6 +130,7 @@ def test_applier_killed_at_a_quarantine_quarantines_at_the_same_event(scene: Sce
         assert db.execute("SELECT since_seqno, changes FROM thl_excluded").fetchall() == [(refused, 21)]
 
 
+@pytest.mark.long
 def test_a_target_of_another_log_is_refused_with_the_reason(scene: Scene) -> None:
     scene.insert(3)
     process = scene.start(THL, "apply", "--to-seqno", "3")
@@ -145,6 +148,7 @@ def test_a_target_of_another_log_is_refused_with_the_reason(scene: Scene) -> Non
     assert "Traceback" not in text
 
 
+@pytest.mark.long
 def test_batches_that_do_not_fit_into_spark_are_read_in_smaller_ones(scene: Scene) -> None:
     scene.configure(spark={"spark.driver.maxResultSize": "500k"})
     last = scene.insert(200, size=20_000)

@@ -114,6 +114,7 @@ def prepare(session: SparkRun, config: Config) -> None:
     Executors(session, config, SystemClock()).prepare(Event())
 
 
+@pytest.mark.long
 def test_target_equals_the_log_in_micro_batches(scene: Scene, spark: SparkRun, monkeypatch: pytest.MonkeyPatch) -> None:
     modes: list[Mode] = []
     following = LogStream.next
@@ -133,6 +134,7 @@ def test_target_equals_the_log_in_micro_batches(scene: Scene, spark: SparkRun, m
     assert set(modes) == {Mode.MICRO_BATCH}
 
 
+@pytest.mark.long
 def test_executors_run_this_python_unless_another_is_named(spark: SparkRun, config: Config) -> None:
     (found,) = {one["executable"] for one in Executors(spark, config, SystemClock())._run(2, Event())}
     assert Path(found) == Path(sys.executable)

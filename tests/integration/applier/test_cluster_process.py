@@ -34,6 +34,7 @@ def refused(process: Process, code: int) -> str:
     return text
 
 
+@pytest.mark.long
 def test_killed_driver_resumes_on_the_same_cluster(scene: Scene) -> None:
     process = scene.start()
     scene.reaches(scene.insert(50))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,12 +41,20 @@ def hold(server: SqlServer, session: Session, forms: Iterable[str]) -> Outcome:
     return outcome
 
 
-@pytest.mark.parametrize("session", MYSQL, ids=[one.name for one in MYSQL])
+def some(sessions: list[Session]) -> list[Any]:
+    """Every fourth session; the others are long."""
+    return [
+        pytest.param(one, id=one.name, marks=pytest.mark.long if number % 4 else ())
+        for number, one in enumerate(sessions)
+    ]
+
+
+@pytest.mark.parametrize("session", some(MYSQL))
 def test_sampled_defaults_equal_mysqls(mysql_server: SqlServer, session: Session) -> None:
     assert hold(mysql_server, session, sample(definitions(), SHARE, session.name)).equal > 10
 
 
-@pytest.mark.parametrize("session", MARIADB, ids=[one.name for one in MARIADB])
+@pytest.mark.parametrize("session", some(MARIADB))
 def test_sampled_defaults_equal_mariadbs(mariadb_server: SqlServer, session: Session) -> None:
     assert hold(mariadb_server, session, sample(definitions(mariadb=True), SHARE, session.name)).equal > 10
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 from pydantic import SecretStr
 
@@ -56,6 +57,7 @@ def test_difference_is_found(mysql_server: SqlServer, tmp_path: Path) -> None:
         assert not report.equal
 
 
+@pytest.mark.long
 def test_tables_under_load_with_ddl_become_equal(mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path) -> None:
     bench = Bench(mysql_server, kafka_broker, tmp_path, settings=SETTINGS)
     name, tables = bench.service, list(TABLES)

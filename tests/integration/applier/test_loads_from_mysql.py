@@ -64,6 +64,7 @@ class Copy:
         return self.query(f'SELECT to_regclass(\'"{schema or self.bench.service}"."{table}"\')') != [(None,)]
 
 
+@pytest.mark.long
 def test_tables_left_out_or_changed_on_the_target_are_made_equal_under_load(
     mysql_server: SqlServer, kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pymysql
 import pytest
 import yaml
 from pydantic import SecretStr
@@ -22,6 +21,7 @@ from connector.targets.open import check_target, open_target
 from connector.verify import verify
 from tests.support.apply_process import THL, Process
 from tests.support.loading import EVERYTHING, a_database, load_into, run
+from tests.support.mysql import connect
 from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker, SqlServer
 from tests.support.written_tables import TABLES, fill, writing
@@ -42,9 +42,7 @@ def url_of(server: SqlServer) -> str:
 
 
 def query(server: SqlServer, sql: str) -> list[tuple[Any, ...]]:
-    connection = pymysql.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, charset="utf8mb4"
-    )
+    connection = connect(server)
     try:
         with connection.cursor() as cursor:
             cursor.execute(sql)

@@ -100,6 +100,7 @@ def half(config: Config, spark: SparkRun, crashes: Crashes) -> LogWriter:
     return log
 
 
+@pytest.mark.long
 def test_it_is_finished_by_smaller_batches_though_its_rows_lack_columns_and_get_other_keys(
     config: Config, spark: SparkRun, crashes: Crashes
 ) -> None:

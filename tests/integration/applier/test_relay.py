@@ -53,6 +53,7 @@ def without_file(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("- FILE = ")]
 
 
+@pytest.mark.long
 def test_the_archive_is_listed_as_the_topic_and_fills_another_target(archive: Scene, tmp_path: Path) -> None:
     archive.insert(40)
     archive.log.online()

@@ -231,9 +231,8 @@ def damaged(made: Written, damage: str) -> None:
 REFUSED: Final = {"flipped": 5, "truncated": 5, "no folder": 2, "foreign": 8}
 
 
-@pytest.mark.parametrize(
-    "under_way", ["nothing", *(pytest.param(one, marks=pytest.mark.long) for one in ("rewind", "load"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("under_way", ["nothing", "rewind", "load"])
 def test_relay_that_cannot_serve_is_refused_and_a_whole_one_ends_the_open_commit_alone(
     kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path, under_way: str
 ) -> None:
@@ -292,6 +291,7 @@ def test_relay_that_cannot_serve_is_refused_and_a_whole_one_ends_the_open_commit
     assert made.causes() == ([] if under_way == "rewind" else ["load"])
 
 
+@pytest.mark.long
 def test_events_that_retention_has_deleted_are_taken_from_the_relay(
     kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ import yaml
 from connector.mysql.server.connection import query
 from tests.integration.applier.test_loads_from_mysql import SETTINGS, Copy
 from tests.support.apply_process import THL, Process
+from tests.support.long import long
 from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 from tests.support.written_tables import connection_to, transactions
@@ -147,7 +148,7 @@ def both(copy: AnyCopy, table: str, columns: str) -> tuple[Counter[Any], Counter
     return source, target
 
 
-@pytest.mark.parametrize("kind", [PostgresCopy, SqliteCopy])
+@pytest.mark.parametrize("kind", [PostgresCopy, *long(SqliteCopy)])
 def test_thousand_rows_changed_on_the_target_are_mended_under_load(
     kind: type[Any], mysql_server: SqlServer, kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path
 ) -> None:

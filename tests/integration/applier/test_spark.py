@@ -32,6 +32,7 @@ from connector.spark.source.typed import layout_in, layout_of
 from spark_apps.changes import changes as changes_app
 from tests.support.fragments import change, column, in_parts, load_record, record, statement
 from tests.support.log_writer import LogWriter
+from tests.support.long import long
 from tests.support.servers.environment import Broker
 from tests.support.spark import end_jvm
 
@@ -79,7 +80,7 @@ def found(frame: DataFrame) -> list[tuple[int, int, int]]:
     return sorted((row["seqno"], row["change"], json.loads(row["after"])["id"]) for row in rows)
 
 
-@pytest.mark.parametrize("split", [3, 50_000])
+@pytest.mark.parametrize("split", [50_000, *long(3)])
 def test_rows_of_finished_events_of_all_partitions_are_read(config: Config, spark: SparkSession, split: int) -> None:
     log = LogWriter(config, partitions=2)
     log.online()

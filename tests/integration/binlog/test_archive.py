@@ -24,6 +24,7 @@ from connector.mysql.binlog.log_files import log_files
 from tests.integration.binlog.test_types import allowing
 from tests.integration.mariadb.test_log import checkpoint_written
 from tests.support.clock import PATIENCE
+from tests.support.long import long
 from tests.support.producing import Bench, finished, fragments, last_seqno, table_of, until
 from tests.support.servers.environment import Broker, SqlServer
 
@@ -257,10 +258,7 @@ def caught_up(bench: Bench) -> None:
     until(lambda: last in inserted(bench))
 
 
-PLACES = ("gtids", "earliest", "file")
-
-
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ["gtids", *long("earliest", "file")])
 def test_archive_then_stream_equals_the_live_stream(
     bench: Bench, folder: Path, kafka_broker: Broker, place: str
 ) -> None:
@@ -296,7 +294,7 @@ def test_archive_then_stream_equals_the_live_stream(
     assert contents(late) == contents(bench)
 
 
-@pytest.mark.parametrize("server", ["mysql_server", "mariadb_server"])
+@pytest.mark.parametrize("server", ["mysql_server", *long("mariadb_server")])
 def test_last_event_is_compared_with_the_archive(
     server: str, request: pytest.FixtureRequest, kafka_broker: Broker, tmp_path: Path, folder: Path
 ) -> None:

@@ -41,7 +41,7 @@ from tests.support.spark import session as spark_session
 from tests.support.watched import Watched, rows_of, walk
 
 pytestmark = pytest.mark.servers
-LEAST = granted("mysql-source.sql", "log", "tables", "loads of MySQL 5.6 and 5.7", schema="*")
+LEAST = granted("mysql-source.sql", "log", "tables", "loads before MySQL 8.0.23", schema="*")
 
 CASES = [
     *((how, definition.replace("utf8mb3", "utf8"), values) for how, definition, values in cases()),

@@ -25,6 +25,7 @@ from connector.log.ids import Seqno
 from connector.log.transaction.definition import Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.spark.session import SparkRun
+from tests.support.long import long
 from tests.support.producing import Bench, finished, fragments, last_seqno, until
 from tests.support.servers.environment import Broker, SqlServer
 from tests.support.spark import session
@@ -148,7 +149,7 @@ def test_published_rows_equal_those_with_full_metadata(
     assert tables["FULL"]["a"][0] == ("id", "n", "m", "v", "e", "s")
 
 
-@pytest.mark.parametrize("start", ["snapshot", "now"])
+@pytest.mark.parametrize("start", ["snapshot", *long("now")])
 def test_columns_changed_under_load_are_followed(bench: Bench, start: str) -> None:
     """Two columns of one type change their places: their TABLE_MAPs are the same, their names are not."""
     stop = Event()
@@ -184,7 +185,7 @@ def test_columns_changed_under_load_are_followed(bench: Bench, start: str) -> No
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("point", ["produce.before_commit", "produce.after_commit"])
+@pytest.mark.parametrize("point", ["produce.before_commit", *long("produce.after_commit")])
 def test_producer_killed_between_a_definition_and_its_rows_resumes(bench: Bench, point: str) -> None:
     """What the tables are is in Kafka, at the position's place: nothing local is needed, nothing is applied twice."""
     with bench.start() as first:

@@ -220,6 +220,7 @@ def caught_up(replica: MariaDbServer, master: SqlServer) -> None:
     assert replica.run_sql(f"SELECT MASTER_GTID_WAIT('{position}', 60)").splitlines()[1] == "0"
 
 
+@pytest.mark.long
 def test_a_replica_takes_over(
     mariadb_server: SqlServer, replica: MariaDbServer, kafka_broker: Broker, tmp_path: Path
 ) -> None:

@@ -171,13 +171,8 @@ LAGS = {
 }
 
 
-@pytest.mark.parametrize(
-    "lags",
-    [
-        pytest.param(lags, id=name, marks=() if name == "a delayed MySQL" else pytest.mark.long)
-        for name, lags in LAGS.items()
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("lags", LAGS.values(), ids=LAGS)
 def test_load_waits_for_a_source_that_lags_as_a_replica(
     lags: Lags, kafka_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

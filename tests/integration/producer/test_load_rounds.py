@@ -57,6 +57,9 @@ KEYS = {
         "CONCAT(ELT(1 + n MOD 5, 'ä', 'A', 'z', '''', 'Ω\\\\'), n), n",
         True,
     ),
+    "clusters": ("k INT PRIMARY KEY, v INT", "n DIV 256 * 100000000 + n MOD 256 - 200000000, n", True),
+    "highest": ("k BIGINT UNSIGNED PRIMARY KEY, v INT", "18446744073709551615 - n * 3, n", True),
+    "padded": ("k INT(10) UNSIGNED ZEROFILL PRIMARY KEY, v INT", "n * 9, n", True),
     "latin": ("k CHAR(9) CHARACTER SET latin1 COLLATE latin1_german1_ci PRIMARY KEY, v INT", "CONCAT('é', n), n", True),
     "wide": ("k VARCHAR(9) CHARACTER SET ucs2 PRIMARY KEY, v INT", "CONCAT('é', n), n", True),
     "bytes": ("k VARBINARY(9) PRIMARY KEY, v INT", "UNHEX(CONCAT('00ff', LPAD(HEX(n), 4, '0'))), n", True),
@@ -125,7 +128,7 @@ class Read:
 def read_round(source: Source, after: dict[TableName, Bound | None], read: Read) -> dict[TableName, Bound | None]:
     """Reads one round; returns the tables that have more rows, as `TableLoads` wants them in the next round."""
     wanted = [RoundTable(*one) for one in after.items()]
-    opened = LoadRound(source, Filter(source.filters), wanted, SystemClock(), brief=True)
+    opened = LoadRound(source, Filter(source.filters), wanted, SystemClock(), lock=True)
     try:
         opened.open(None)
         read.rounds += 1
@@ -177,7 +180,7 @@ def test_every_row_of_every_kind_of_key_is_loaded_once(each_server: SqlServer, m
     assert (parallel.connections, parallel.rounds, serial.connections, serial.rounds) == (3, 1, 1, 1)
     assert parallel.counted == serial.counted
     assert {rows.total() for rows in serial.counted.values()} == {1024}
-    assert set(whole.values()) == {1}
+    assert set(whole.values()) <= {1, 2}  # 2: an end that was reckoned is not known to be the table's
     for table, read in rounds.items():
         assert read.counted[table] == serial.counted[table], table
         assert (read.rounds > 4) == KEYS[table][2], (table, read.rounds)
@@ -210,7 +213,7 @@ def test_rows_of_every_kind_of_key_are_found_by_their_keys(server: str, request:
             Filter(source.filters),
             [RoundTable(one, None, asked[one]) for one in names],
             SystemClock(),
-            brief=True,
+            lock=True,
         )
         read: dict[TableName, dict[Action, list[bytes]]] = {one: {} for one in names}
         try:

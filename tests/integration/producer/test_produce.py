@@ -17,10 +17,12 @@ from connector.consume import Consumer
 from connector.errors import TimedOut
 from connector.kafka.log_reader import LogReader
 from tests.support.clock import PATIENCE
+from tests.support.long import long
 from tests.support.producing import SMALL, Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.support.servers.environment import Broker, SqlServer
 
 IN_THE_STREAM = [point for point in faults.PRODUCE if "snapshot" not in point and "prepared" not in point]
+STREAM, LOAD = "produce.mid_event_after_commit", "produce.snapshot_after_commit"
 IN_THE_LOAD = [point for point in faults.PRODUCE if "snapshot" in point]
 
 
@@ -50,7 +52,7 @@ def test_producer_loads_follows_ends_and_resumes(bench: Bench) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("point", IN_THE_STREAM)
+@pytest.mark.parametrize("point", [STREAM, *long(*(one for one in IN_THE_STREAM if one != STREAM))])
 def test_producer_killed_in_the_stream_publishes_each_event_once(bench: Bench, point: str) -> None:
     with bench.start(THL_SOURCE__START="earliest") as first:
         until(lambda: last_seqno(bench) >= 2)
@@ -67,7 +69,7 @@ def test_producer_killed_in_the_stream_publishes_each_event_once(bench: Bench, p
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("point", IN_THE_LOAD)
+@pytest.mark.parametrize("point", [LOAD, *long(*(one for one in IN_THE_LOAD if one != LOAD))])
 def test_producer_killed_in_the_load_starts_it_again(bench: Bench, point: str) -> None:
     bench.settings |= {"THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "500", "THL_PUBLISH__COMMIT_BYTES": "100"}  # several commits
     bench.insert_many(3000)
@@ -133,7 +135,9 @@ def test_older_of_two_producers_ends_fenced(bench: Bench) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("point", ["produce.before_commit", "produce.after_commit", "produce.mid_event_before_commit"])
+@pytest.mark.parametrize(
+    "point", ["produce.mid_event_before_commit", *long("produce.before_commit", "produce.after_commit")]
+)
 def test_a_stopped_producer_writes_nothing_once_it_continues(bench: Bench, point: str) -> None:
     with bench.start(THL_SOURCE__START="earliest") as first:
         until(lambda: last_seqno(bench) >= 2)

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka.log_reader import LogReader
+from tests.support.long import long
 from tests.support.producing import SMALL, Bench, last_seqno, until
 from tests.support.producing import check as check_rows
 from tests.support.servers.environment import Broker, SqlServer
@@ -121,7 +122,7 @@ def test_prepared_transaction_is_published_at_its_commit(bench: Bench) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("rows", [1, LARGE])
+@pytest.mark.parametrize("rows", [LARGE, *long(1)])
 def test_prepared_changes_survive_the_producer_its_host_and_the_binary_log(bench: Bench, rows: int) -> None:
     with bench.start() as first:
         prepare(bench, "a", first=1000, rows=rows)
@@ -153,11 +154,13 @@ def test_prepared_changes_survive_the_producer_its_host_and_the_binary_log(bench
     ("point", "count", "rows"),
     [
         ("produce.prepared_before_commit", 1, LARGE),
-        ("produce.prepared_before_commit", 2, 1),
-        ("produce.prepared_before_commit", 3, LARGE),
-        ("produce.prepared_after_commit", 1, 1),
         ("produce.prepared_after_commit", 2, LARGE),
-        ("produce.prepared_after_commit", 3, 1),
+        *long(
+            ("produce.prepared_before_commit", 2, 1),
+            ("produce.prepared_before_commit", 3, LARGE),
+            ("produce.prepared_after_commit", 1, 1),
+            ("produce.prepared_after_commit", 3, 1),
+        ),
     ],
 )
 def test_producer_killed_with_a_prepared_transaction_publishes_it_once(
@@ -183,7 +186,7 @@ def test_producer_killed_with_a_prepared_transaction_publishes_it_once(
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("point", ["produce.mid_event_before_commit:2", "produce.mid_event_after_commit:2"])
+@pytest.mark.parametrize("point", ["produce.mid_event_before_commit:2", *long("produce.mid_event_after_commit:2")])
 def test_producer_killed_within_a_committed_xa_event_publishes_it_once(bench: Bench, point: str) -> None:
     with bench.start() as first:
         prepare(bench, "a", first=1000, rows=LARGE)

@@ -50,6 +50,7 @@ def with_registry(url: str, **properties: str) -> Config:
     )
 
 
+@pytest.mark.long
 def test_running_producer_does_not_need_the_registry(
     mysql_server: SqlServer, kafka_broker: Broker, registry_server: RegistryServer, spark: SparkRun, tmp_path: Path
 ) -> None:

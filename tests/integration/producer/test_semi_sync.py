@@ -22,6 +22,7 @@ from connector.sandbox.mysqld import Mysqld
 from tests.support.clock import PATIENCE
 from tests.support.grants import granted
 from tests.support.loading import a_user
+from tests.support.long import long
 from tests.support.producing import Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.support.semi_sync import SERVERS, enable, execute, make_server, plugin, state, waiting, writing
 from tests.support.servers.environment import Broker
@@ -35,9 +36,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield made
 
 
-MYSQL_FIRST = pytest.mark.parametrize(
-    "server", ["mysql", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True
-)
+MYSQL_FIRST = pytest.mark.parametrize("server", ["mysql", *long("mariadb")], indirect=True)
 """Of the producer's own behaviour, which takes seconds to show: MariaDB's protocol is shown by the other tests."""
 
 
@@ -106,7 +105,9 @@ def test_everything_that_is_logged_is_acknowledged_at_once(bench: Bench, server:
 
 
 @MYSQL_FIRST
-@pytest.mark.parametrize("point", ["produce.before_commit", "produce.after_commit", "produce.after_epoch_commit"])
+@pytest.mark.parametrize(
+    "point", ["produce.after_commit", *long("produce.before_commit", "produce.after_epoch_commit")]
+)
 def test_producer_killed_before_it_acknowledges_publishes_once_and_ends_the_wait(
     bench: Bench, server: Mysqld, point: str
 ) -> None:
@@ -424,7 +425,7 @@ def lost_source(kind: str, broker: Broker, folder: Path, rounds: int) -> Iterato
 
 @pytest.mark.faults
 @pytest.mark.servers
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("kind", ["mysql", *long("mariadb")])
 def test_source_killed_and_its_data_deleted_loses_no_commit(kind: str, kafka_broker: Broker, tmp_path: Path) -> None:
     assert list(lost_source(kind, kafka_broker, tmp_path, rounds=1))
 

@@ -69,7 +69,7 @@ def snapshot_of(source: Source, clock: Clock | None = None) -> Snapshot:
 def a_round(source: Source, *names: TableName) -> Iterator[LoadRound]:
     """An open round with a brief lock."""
     wanted = [RoundTable(name) for name in names]
-    opened = LoadRound(source, Filter(source.filters), wanted, SystemClock(), brief=True)
+    opened = LoadRound(source, Filter(source.filters), wanted, SystemClock(), lock=True)
     try:
         opened.open(None)
         yield opened

@@ -23,6 +23,7 @@ from connector.mysql.server.connection import query
 from connector.mysql.server.snapshot_point import LOCK_SECONDS
 from connector.mysql.server.source_state import sessions
 from tests.support.clock import PATIENCE
+from tests.support.long import long
 from tests.support.producing import Bench, Producing, until
 from tests.support.servers.environment import Broker, SqlServer
 from tests.support.written_tables import TABLES, asked, connection_to, fill, on_source, writing
@@ -112,7 +113,7 @@ def wait_for_log(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "lock"), [("mysql_server", "none"), ("mysql_server", "brief"), ("mariadb_server", "none")]
+    ("server", "lock"), [("mysql_server", "none"), *long(("mysql_server", "brief"), ("mariadb_server", "none"))]
 )
 def test_tables_loaded_under_load_are_equal_from_their_loads_on(
     server: str, lock: str, kafka_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest
@@ -169,8 +170,7 @@ CHANGES = (
     ("server", "point"),
     [
         ("mysql_server", "load.before_position:2"),
-        ("mysql_server", "load.before_position:1"),
-        ("mariadb_server", "load.before_position:2"),
+        *long(("mysql_server", "load.before_position:1"), ("mariadb_server", "load.before_position:2")),
     ],
 )
 def test_rows_that_change_after_a_rounds_view_are_those_of_the_stream(
@@ -197,7 +197,7 @@ def test_rows_that_change_after_a_rounds_view_are_those_of_the_stream(
     assert not copies.read["t", (61,)]
 
 
-@pytest.mark.parametrize(("server", "lock"), [("mysql_server", "brief"), ("mariadb_server", "none")])
+@pytest.mark.parametrize(("server", "lock"), [("mysql_server", "brief"), *long(("mariadb_server", "none"))])
 def test_statement_that_keeps_the_lock_from_a_load_does_not_keep_the_load(
     server: str, lock: str, kafka_broker: Broker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -249,7 +249,7 @@ def test_ddl_and_a_partial_image_after_a_rounds_view_make_the_round_again(
     assert row["v"] == "minimal"
 
 
-@pytest.mark.parametrize("point", ["load.before_rows:4", "load.mid_round:1", "load.mid_round:5"])
+@pytest.mark.parametrize("point", ["load.mid_round:5", *long("load.before_rows:4", "load.mid_round:1")])
 def test_load_whose_producer_is_killed_goes_on_after_the_last_whole_round(
     point: str, mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
 ) -> None:

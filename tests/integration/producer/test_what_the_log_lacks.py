@@ -193,6 +193,7 @@ def test_filtering_replica_is_a_warning(mysql_server: SqlServer) -> None:
     assert not [one for one in checked(as_source(mysql_server)).warnings if "replicate_" in one]
 
 
+@pytest.mark.long
 def test_a_mariadb_replica_that_does_not_log_what_it_replicates_is_refused(
     mariadb_server: SqlServer, odd_mariadb: SqlServer
 ) -> None:

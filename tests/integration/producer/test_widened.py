@@ -14,7 +14,7 @@ from connector.config.source import Source
 from connector.errors import PreflightError
 from connector.kafka.log_reader import LogReader
 from connector.log.transaction.layout import TableName
-from connector.mysql.preflight.widening import check_widened
+from connector.mysql.preflight.wider_filters import check_widened
 from connector.mysql.server.connection import session
 from connector.mysql.transforms.filters import Filter, capture_of
 from tests.integration.producer.test_produce_xa import pending

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.support.apply_process import THL, Scene
+from tests.support.long import long
 from tests.support.servers.environment import Broker, DatabaseServer
 
 
@@ -96,7 +97,7 @@ class PostgresBacked:
         self.admin.close()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", *long("postgres")])
 def target(request: pytest.FixtureRequest, postgres_server: DatabaseServer, tmp_path: Path) -> Iterator[Backed]:
     if request.param == "sqlite":
         yield SqliteBacked(tmp_path)
@@ -106,7 +107,7 @@ def target(request: pytest.FixtureRequest, postgres_server: DatabaseServer, tmp_
     made.close()
 
 
-@pytest.fixture(params=[False, True], ids=["no relay", "relay"])
+@pytest.fixture(params=[True, *long(False)], ids=["relay", "no relay"])
 def scene(request: pytest.FixtureRequest, target: Backed, kafka_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
     made = Scene(tmp_path, kafka_broker.bootstrap)
     document = yaml.safe_load(made.file.read_text())

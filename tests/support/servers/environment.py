@@ -90,7 +90,7 @@ def mysql_for_tests(folder: Path, settings: Mapping[str, str] = MYSQL_FAST) -> A
 
 def mariadb_for_tests(folder: Path) -> AbstractContextManager[SqlServer]:
     """MariaDB for as long as the context lasts."""
-    return compose.MARIADB if _compose() else MariaDbServer(folder, die_with_parent=True)
+    return compose.MARIADB if _compose() else MariaDbServer(folder, settings=MYSQL_FAST, die_with_parent=True)
 
 
 def postgres_for_tests(folder: Path) -> AbstractContextManager[DatabaseServer]:

@@ -22,7 +22,7 @@ from connector.errors import TargetDiffers, TargetUnavailable
 from connector.kafka.ends import no_log
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
-from connector.mysql.preflight.widening import columns_otherwise
+from connector.mysql.preflight.wider_filters import columns_otherwise
 from connector.mysql.server.connection import _user_hint
 from connector.targets.target import TargetDatabase
 from connector.verify.sqlite import SqliteReader
@@ -67,7 +67,7 @@ def test_service_without_a_log_is_a_configuration_error() -> None:
 def test_hint_for_a_refused_user_begins_with_the_password() -> None:
     hint = _user_hint(Source(user="thl"))
     assert hint.startswith("is source.password right?")
-    assert "REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, SELECT ON *.* TO 'thl'@'%'" in hint
+    assert "REPLICATION SLAVE, REPLICATION CLIENT, FLUSH_TABLES, XA_RECOVER_ADMIN, SELECT ON *.* TO 'thl'@'%'" in hint
 
 
 def test_zero_dates_rule_changes_only_date_columns() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connector.config.loading import load, load_settings
@@ -211,6 +211,7 @@ ELSEWHERE = "postgresql://user@host/db" + in_force(load_settings(None, {}, []))
 
 
 # A password that other settings hold by chance, as 0000, is hidden there too, which may be no YAML any more.
+@settings(max_examples=25)
 @given(password=st.text(min_size=3).filter(lambda text: text not in ELSEWHERE))
 def test_no_password_in_an_address_is_shown(password: str) -> None:
     with pytest.raises(ConfigError) as known:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connector.clock import SystemClock
-from connector.errors import ConfigError
+from connector.errors import ConfigError, DiskUnavailable
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent
 from connector.relay.purge import Purge
@@ -68,7 +68,7 @@ def test_a_purge_that_is_interrupted_leaves_no_gap(
         unlink(path)
 
     monkeypatch.setattr(Path, "unlink", interrupted)
-    with pytest.raises(ConfigError, match="Input/output error"):
+    with pytest.raises(DiskUnavailable, match="Input/output error"):
         purged(folder, low, high)
     found = seqnos(folder)
     assert found == list(range(found[0], found[-1] + 1))
@@ -125,7 +125,7 @@ def test_a_purge_of_everything_that_is_interrupted_leaves_the_oldest_events(
         unlink(path)
 
     monkeypatch.setattr(Path, "unlink", interrupted)
-    with pytest.raises(ConfigError, match="Input/output error"):
+    with pytest.raises(DiskUnavailable, match="Input/output error"):
         purged(folder, before[0], None)
     found = seqnos(folder)
     assert found == before[: len(found)]

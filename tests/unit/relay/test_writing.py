@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connector.applier import open_commit
-from connector.errors import ConfigError, LogDamaged
+from connector.errors import ConfigError, DiskUnavailable, LogDamaged
 from connector.log.compact.scan import Scanner
 from connector.log.compact.segment import Segment
 from connector.log.ids import Epoch, LogId, Seqno
@@ -439,7 +439,7 @@ def test_a_full_disk_stops_before_the_commit(relay: RelayWriter, monkeypatch: py
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", full)
-    with pytest.raises(ConfigError, match="No space left on device") as caught:
+    with pytest.raises(DiskUnavailable, match="No space left on device") as caught:
         made.accept(table(events(1, 2), offset=FIRST + 1))
     assert target.log == ["stage"]
     assert target.position is not None
@@ -456,7 +456,7 @@ def test_a_disk_that_does_not_sync_stops_before_the_commit(relay: RelayWriter, m
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fdatasync", failing)
-    with pytest.raises(ConfigError, match="Input/output error"):
+    with pytest.raises(DiskUnavailable, match="Input/output error"):
         made.accept(table(log(record(0, [insert(0)]))))
     assert target.position is None
 

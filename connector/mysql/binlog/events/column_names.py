@@ -72,7 +72,7 @@ class RefusingResolver(_StaticResolver):
         raise Unsupported(
             f"the binary log does not name the columns of {table.name}",
             hint="SET GLOBAL binlog_row_metadata = FULL; (MySQL before 8.0 has no such variable) then start after the "
-            "rows written before, or begin a new log (another `service`) with a snapshot, which reads the tables",
+            "rows written before, or begin a new log (another `service`), which reads the tables",
             table=table.name,
         )
 

@@ -106,7 +106,7 @@ def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
         said = body[3:].decode(errors="replace")
         raise CorruptBinlog(
             f"the source reports lost events: {said}",
-            hint="changes are missing here: begin a new log (another `service`) with a snapshot",
+            hint="changes are missing here: begin a new log (another `service`)",
             incident=int.from_bytes(body[:2], "little"),
         ).with_file_hint(LEAVE_OUT)
     what = f"an event of the unknown type {name(code)}"

@@ -73,7 +73,7 @@ def refusal(code: int, text: bytes) -> ConnectorError:
         return PreflightError(
             f"the source's binary log has a transaction without a GTID, written before gtid_mode was ON: {said}",
             hint="SET GLOBAL gtid_mode = ON_PERMISSIVE; until the producer has read past it, then ON. If the source is "
-            "another server than before, begin a new log (another `service`) with a snapshot: without a GTID nothing "
+            "another server than before, begin a new log (another `service`): without a GTID nothing "
             "tells whether it has the transaction",
             code=code,
         )
@@ -81,7 +81,7 @@ def refusal(code: int, text: bytes) -> ConnectorError:
         return PreflightError(
             f"the source cannot send its binary log from this position: {said}",
             hint="SHOW BINARY LOGS lists the files that it still has; if the position is purged, or they were "
-            "reset, begin a new log (another `service`) with a snapshot",
+            "reset, begin a new log (another `service`)",
             code=code,
         )
     if code in DENIED:

@@ -102,7 +102,7 @@ def test_fork_that_cannot_be_undone_is_refused() -> None:
     with pytest.raises(HistoriesDiffer) as refused:
         accept(replace(at(), snapshot=True), LOST, EVENTS)
     assert refused.value.where == {"rule": Rule.FORK_WITHIN_LOAD, "trapped": LOST}
-    assert "new service" in refused.value.hint
+    assert "another `service`" in refused.value.hint
     with breaks(Rule.FORK_OF_ANOTHER_SERVER, HistoriesDiffer) as refused:
         accept(at(), f"{UUID}:1-9", EVENTS)
     assert "source.host" in refused.value.hint

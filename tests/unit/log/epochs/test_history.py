@@ -81,7 +81,7 @@ def test_an_empty_target_needs_the_logs_first_event() -> None:
     with pytest.raises(HistoriesDiffer) as refused:
         TOLD.prove(LogId(""), NO_SEQNO, NO_EPOCH, from_first=False)
     assert refused.value.where == {"log_id": LOG}
-    assert "snapshot" in refused.value.hint
+    assert "another `service`" in refused.value.hint
     for log_id, epoch in ((LogId("b" * 32), NO_EPOCH), (LogId(""), Epoch(1))):
         with pytest.raises(HistoriesDiffer) as refused:
             TOLD.prove(log_id, NO_SEQNO, epoch)

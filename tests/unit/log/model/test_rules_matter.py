@@ -482,6 +482,7 @@ RULES = {rule.__name__: (rule, trouble) for rule, trouble in CODE} | SIMULATED
 MOST = 5000  # the rarest is found in a few hundred, seldom in more than a thousand
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("broken", "trouble"), RULES.values(), ids=RULES)
 def test_the_model_finds_a_broken_rule(
     broken: Callable[[Patch], None], trouble: str, monkeypatch: pytest.MonkeyPatch

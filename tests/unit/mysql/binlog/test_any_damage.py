@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from connector.errors import CorruptBinlog
 from tests.fuzz.logs import changed, events, seeds
 from tests.fuzz.reading import read_events, read_raw, read_sql, read_whole
+from tests.support.long import long
 
 SEEDS = seeds()
 
 
-@pytest.mark.parametrize("log", range(len(SEEDS)))
+@pytest.mark.parametrize("log", [0, 1, *long(*range(2, len(SEEDS)))])
 def test_truncated_log_gives_the_transactions_before_the_cut(log: int) -> None:
     data = SEEDS[log]
     ends, error = read_whole(data)

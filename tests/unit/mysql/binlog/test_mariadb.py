@@ -77,6 +77,7 @@ def test_recorded_log_has_compressed_events() -> None:
     assert {160, 161, 162, 163, 165, 166, 167, 168} <= kinds
 
 
+@pytest.mark.long
 def test_damage_is_refused_or_decodes(tmp_path: Path) -> None:
     """Also where the checksum is right, the decoder raises the connector's error or returns what it could decode."""
     data = LOG.read_bytes()

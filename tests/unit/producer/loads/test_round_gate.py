@@ -14,10 +14,10 @@ from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
 from connector.errors import ConnectorError, MissingPrivilege
 from connector.log.epochs.load_pause import LoadPause, PauseCause
-from connector.log.epochs.loads import LoadRequest
+from connector.log.epochs.loads import LoadRequest, OutstandingLoad
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
-from connector.producer.loads.gate import LOG_AGAIN_SECONDS, LONGEST_WAIT, POSTPONED, RECHECK, WAIT, Load, RoundGate
+from connector.producer.loads.gate import LOG_AGAIN_SECONDS, LONGEST_WAIT, POSTPONED, RECHECK, WAIT, RoundGate
 from tests.support.clock import Slept
 
 POSITION: Final = PositionRecord(
@@ -28,8 +28,8 @@ STOPPED: Final = LoadPause(PauseCause.REPLICA_STOPPED, "the source does not repl
 BEHIND: Final = LoadPause(PauseCause.BEHIND, "the stream is behind")
 
 
-def load(table: str) -> Load:
-    return LoadRequest(table=TableName("shop", table), load="a", asked_at=1, asked_by="me"), None
+def load(table: str) -> OutstandingLoad:
+    return OutstandingLoad(LoadRequest(table=TableName("shop", table), load="a", asked_at=1, asked_by="me"), None)
 
 
 ONE, OTHER = load("t"), load("u")

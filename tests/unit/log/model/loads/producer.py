@@ -172,9 +172,9 @@ class Producer:
             online.control, _ = self._begin_epoch(publisher.session, online.control, publisher.position)
         self._server, self.broken = self._source.server, False
 
-    def _round(self, after: Any, keys: Any, *, brief: bool) -> Round:
+    def _round(self, after: Any, keys: Any, *, lock: bool) -> Round:
         settings = self._settings
-        return Round(self._source, after, keys, brief=brief, chunks=settings.chunks, chunk_rows=settings.chunk_rows)
+        return Round(self._source, after, keys, lock=lock, chunks=settings.chunks, chunk_rows=settings.chunk_rows)
 
 
 def _source(opens: Any) -> Any:

@@ -41,7 +41,7 @@ class Round:
         source: the server.
         after: the tables, and the key up to which the rows are in the log.
         keys: the tables of which some keys alone are read.
-        brief: with a lock.
+        lock: take a lock.
         chunks: how many it reads.
         chunk_rows: the rows of each.
     """
@@ -51,7 +51,7 @@ class Round:
     place_is_after_the_view = True
 
     def __init__(
-        self, source: Source, after: Mapping[TableName, Any], keys: Mapping[TableName, Any], *, brief: bool,
+        self, source: Source, after: Mapping[TableName, Any], keys: Mapping[TableName, Any], *, lock: bool,
         chunks: int, chunk_rows: int,
     ) -> None:  # fmt: skip
         self._source, self._chunks, self._chunk_rows = source, chunks, chunk_rows
@@ -59,7 +59,7 @@ class Round:
         self._ended = False
         self.after = after.get(NAME)
         self._keys = [int(key) for (key,) in keys.get(NAME, ())]
-        self.brief = brief
+        self.locked = lock
         self.position = SourcePosition("", 0)
         self.time, self.server_id, self.server_uuid = 1, 1, source.uuid
         self.names: frozenset[TableName] = frozenset(after)
@@ -68,7 +68,7 @@ class Round:
     def open(self, consumed: SimpleNamespace) -> None:
         """Fix the views, then the position."""
         source = self._source
-        if self.brief:
+        if self.locked:
             if self.lock_waits_for_commits:
                 source.show(source.flying)
             self._views = [source.view()] * SESSIONS
@@ -80,7 +80,7 @@ class Round:
                 source.happens()
                 self._views.append(source.view())
             source.happens()
-        self.position = source.end if self.brief or self.place_is_after_the_view else early
+        self.position = source.end if self.locked or self.place_is_after_the_view else early
         self.tables = {name: Opened() for name in self.names}
 
     def rows(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:

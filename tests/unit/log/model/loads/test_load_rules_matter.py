@@ -150,6 +150,7 @@ SIMULATED: dict[str, tuple[Callable[[Patch], None], str]] = {
 RULES = {rule.__name__: (rule, trouble) for rule, trouble in CODE} | SIMULATED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("broken", "trouble"), RULES.values(), ids=RULES)
 def test_the_model_finds_a_broken_rule_of_loads(
     broken: Callable[[Patch], None], trouble: str, monkeypatch: Patch

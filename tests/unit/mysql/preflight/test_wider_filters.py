@@ -12,7 +12,7 @@ import pytest
 from connector.config.filters import Filters
 from connector.config.source import Source
 from connector.mysql.preflight import cascades
-from connector.mysql.preflight.widening import accepts_all, same_tables
+from connector.mysql.preflight.wider_filters import accepts_all, same_tables
 from connector.mysql.snapshot import loadable
 from connector.mysql.transforms.filters import capture_of, fingerprint
 from connector.redaction import forget, redacted
