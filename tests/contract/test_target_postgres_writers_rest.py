@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.target_ddl import *  # noqa: F403
+from tests.contract.target_suite import applier  # noqa: F401
 from tests.contract.target_values import *  # noqa: F403
 from tests.contract.target_ways_out import *  # noqa: F403
 from tests.contract.test_target_postgres import database  # noqa: F401

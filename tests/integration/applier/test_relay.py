@@ -135,7 +135,7 @@ def test_a_full_disk_is_one_error_and_the_target_does_not_change(archive: Scene,
         "main()"
     )
     process = archive.start(sys.executable, "-c", program)
-    assert process.wait() == 2
+    assert process.wait() == 4
     text = process.log.read_text()
     assert "No space left on device; nothing of them was applied" in text
     assert "relay.dir" in text

@@ -78,7 +78,7 @@ def test_unknown_event_is_refused_unless_marked_ignorable(tmp_path: Path) -> Non
         (18, b"", CorruptBinlog, ""),
         (6, b"", CorruptBinlog, ""),
         (10, bytes(4), CorruptBinlog, ""),
-        (26, b"\x01\x00\x05disk!", CorruptBinlog, "snapshot"),
+        (26, b"\x01\x00\x05disk!", CorruptBinlog, "another `service`"),
         (38, b"", CorruptBinlog, ""),
         (20, b"", Unsupported, ""),
         (162, b"", CorruptBinlog, ""),

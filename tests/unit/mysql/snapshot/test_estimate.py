@@ -42,7 +42,7 @@ def test_table_is_told_with_the_parts_in_which_it_is_read(table: SourceTable, pa
 @pytest.mark.parametrize(
     ("settings", "size", "rows"),
     [
-        ({}, 200_000_000, 200_000),
+        ({}, 200_000_000, 50_000),
         ({"chunk_rows": 300}, 200_000_000, 300),
         ({"max_rows_per_second": 70}, 200_000_000, 70),
         ({}, 1_000_000 * CHUNK_BYTES, 1),
