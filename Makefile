@@ -9,6 +9,7 @@ CACHE  ?= $(or $(THL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/thl)
 # or the soak.
 FUZZ_SECONDS ?= 600
 KILLS  ?= 60
+HOURS  ?= 1
 # How many scenarios `make model` runs, all troubles together.
 EXAMPLES ?= 1000000
 ARGS   ?=
@@ -20,7 +21,7 @@ export THL_CACHE := $(CACHE)
 export VENV
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv build fetch test test-all mutants check unit model demo bench bench-peers figures sinks faults fuzz wheel pins clean
+.PHONY: help venv build fetch test test-all mutants check unit model demo bench bench-peers figures sinks faults soak fuzz wheel pins clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
@@ -85,6 +86,10 @@ faults: fetch ## The broker's network and the clocks; then kill things, many tim
 	$(BIN)/python -m pytest -m 'long and faults'
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) $(ARGS)
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) --cluster --partitions 3 --target postgres $(ARGS)
+
+# Reads memory, descriptors, threads and files all the time: what grows by the ten minutes is flagged, and fails.
+soak: fetch ## Load, DDL, kills, loads, comparisons for HOURS=1, and whether anything grows (ARGS='--kill-every 0')
+	$(BIN)/python -m tests.faults.endurance --hours $(HOURS) $(ARGS)
 
 fuzz: build ## Damaged binary logs, then wrong messages and relays, through all readers (FUZZ_SECONDS=600 each); fetches a fuzzer
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install -q --no-deps atheris==3.0.0

@@ -57,6 +57,7 @@ GROUPS: Final = {  # by what one wants to do
 }
 COMMANDS: Final = {name: entry for commands in GROUPS.values() for name, entry in commands.items()}
 USAGE: Final = 2  # click's, for a wrong command line
+ERROR: Final = 40  # logging's, whose import would make every start longer
 DEFECT: Final = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED: Final = 130
 
@@ -135,7 +136,8 @@ def run(arguments: list[str]) -> int:
         _show(error)
         return error.exit_code
     except ConnectorError as error:
-        return _fail(str(error), error.exit_code)
+        where = {name: str(value) for name, value in error.where.items() if value is not None}
+        return _fail(str(error), error.exit_code, event=error.message, where=where, hint=error.hint)
     except BrokenPipeError:
         # The reader of our output has ended (`thl list | head`); Python must not try to flush it either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -147,20 +149,27 @@ def run(arguments: list[str]) -> int:
 
 def _show(error: click.ClickException) -> None:
     """Print an error of the command line as click does, without superfluous arguments: one may be a password."""
+    from connector import logs
     from connector.redaction import redacted
 
     said = error.format_message()
     if isinstance(error, click.UsageError):
         said = re.sub(r"(unexpected extra arguments?) \(.*\)", r"\1; --set is written section.field=value", said)
-        if error.ctx is not None:
+        if error.ctx is not None and not logs.are_json():
             click.echo(error.ctx.get_usage(), err=True)
-    click.echo(redacted(f"Error: {said}"), err=True)
+    logs.echo(redacted(f"Error: {said}"), ERROR, exit_code=error.exit_code)
 
 
-def _fail(message: str, code: int) -> int:
+def _fail(message: str, code: int, *, event: str = "", **fields: object) -> int:
+    """Show an error; where log lines are JSON, as one of them, with this event and these fields."""
+    from connector import logs
     from connector.redaction import redacted
 
-    if os.environ.get("THL_DEBUG") not in {None, "", "0"}:
+    debug = os.environ.get("THL_DEBUG") not in {None, "", "0"}
+    if logs.are_json():
+        logs.echo(event or message, ERROR, exc_info=debug, exit_code=code, **fields)
+        return code
+    if debug:
         import traceback
 
         click.echo(redacted(traceback.format_exc()), err=True)

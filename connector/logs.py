@@ -17,6 +17,7 @@ from connector.redaction import redacted
 Format = Literal["text", "json"]
 
 LOG = logging.getLogger("connector.thread")
+COMMAND = logging.getLogger("connector.command")
 REPEATED = 60.0  # seconds for which a repeated line of librdkafka is suppressed
 KINDS = 1000  # different lines of librdkafka that are remembered
 _NUMBERS = re.compile(r"[0-9]+")
@@ -69,6 +70,24 @@ def set_up_logs(format: Format, level: int = logging.INFO) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     threading.excepthook = _thread_failed
     logging.getLogger("connector").setLevel(level)
+
+
+def are_json() -> bool:
+    """True if lines on standard error are JSON."""
+    return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)
+
+
+def echo(text: str, level: int = logging.INFO, *, exc_info: bool = False, **fields: object) -> None:
+    """Write a line for the operator to standard error: as it is, or where log lines are JSON, as one of them.
+
+    Args:
+        text: the line.
+        level, exc_info, fields: of the log line.
+    """
+    if are_json():
+        COMMAND.log(level, text, extra=fields, exc_info=exc_info)
+    else:
+        sys.stderr.write(text + "\n")
 
 
 def _thread_failed(failed: threading.ExceptHookArgs) -> None:

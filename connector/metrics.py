@@ -89,6 +89,17 @@ build_info = _info(
 published_events = _counter(_P, "thl_published_events", "Events whose last fragment is committed to Kafka")
 published_rows = _counter(_P, "thl_published_rows", "Row changes of published events")
 published_bytes = _counter(_P, "thl_published_bytes", "Encoded bytes of published fragments")
+published_table_rows = _counter(
+    _P,
+    "thl_published_table_rows",
+    "Row changes of published events by table, by its name in the log, those of loads too; of tables beyond "
+    "metrics.tables, with empty names, together",
+    "schema",
+    "table",
+)
+published_table_bytes = _counter(
+    _P, "thl_published_table_bytes", "Encoded bytes of the row images of the same", "schema", "table"
+)
 published_seqno = _gauge(_P, "thl_published_seqno", "Seqno of the last event that is complete in Kafka")
 published_latency = _histogram(
     _P, "thl_published_latency_seconds", "Seconds from commit on the source to commit to Kafka", LATENCY
@@ -167,6 +178,15 @@ applied_table_bytes = _counter(
 )
 relay_free = _gauge(_A, "thl_relay_free_bytes", "With relay.dir: bytes that the applier may still write to its disk")
 relay_size = _gauge(_A, "thl_relay_size_bytes", "With relay.dir: size of that disk in bytes")
+jvm_memory = _gauge(
+    _A,
+    "thl_jvm_memory_bytes",
+    "Memory of the JVM of Spark's driver, read every ten seconds, by area: heap, nonheap (classes and compiled code), "
+    "resident (of the process, where the system tells); NaN: unknown",
+    "area",
+)
+jvm_heap_limit = _gauge(_A, "thl_jvm_heap_limit_bytes", "Bytes that its heap may have (apply.heap); NaN: unknown")
+jvm_collections = _counter(_A, "thl_jvm_collection_seconds", "Seconds that its garbage collectors have worked")
 ignored_ddl = _counter(_A, "thl_ignored_ddl", "DDL statements without effect on rows, not applied", "command")
 verified_at = _gauge(_V, "thl_verified_seconds", "Unix time of the last comparison; 0: none yet")
 verified_tables = _gauge(_V, "thl_verified_tables", "Tables in the last comparison")
@@ -196,7 +216,9 @@ service_epoch = _fact("thl_service_epoch", "Newest epoch of the log")
 service_producer_restarts = _fact(
     "thl_service_producer_restarts", "Times that a producer went online, or read an event again, after the first"
 )
-service_first_seqno = _fact("thl_service_first_seqno", "Seqno of the first event that Kafka still has; -1: none")
+service_first_seqno = _fact(
+    "thl_service_first_seqno", "Seqno of the first event that Kafka has, or will have; -1: none was published"
+)
 service_published_seqno = _fact("thl_service_published_seqno", "Seqno of the log's last finished event; -1: none")
 service_producer_lag_events = _fact(
     "thl_service_producer_lag_events", "Transactions of the source that are not in the log; NaN: unknown"
@@ -290,31 +312,37 @@ service_compared_different = _fact(
 class TableCounts:
     """Counts rows and bytes by table, of a bounded number of tables: those that come first; all others together.
 
+    One object for the whole process: samples stay in the registry, also when a stage begins again.
+
     Args:
-        service: name of the service.
+        rows, size: the counters.
         most: number of tables with names; 0: nothing is counted. None: as `metrics.tables` of `serve` says.
     """
 
-    def __init__(self, service: str, most: int | None = None) -> None:
-        self._service = service
+    def __init__(self, rows: Counter, size: Counter, most: int | None = None) -> None:
+        self._rows, self._size = rows, size
         self._most = most
-        self._counters: dict[tuple[str, str], tuple[Counter, Counter]] = {}
+        self._counters: dict[tuple[str, str, str], tuple[Counter, Counter]] = {}
 
-    def add(self, schema: str, table: str, rows: int, size: int) -> None:
+    def add(self, service: str, schema: str, table: str, rows: int, size: int) -> None:
         """Count row changes of a table, and the bytes of their images."""
         most = _served.tables if self._most is None else self._most
         if not most:
             return
-        name = (schema, table)
-        found = self._counters.get(name)
+        labels = (service, schema, table)
+        found = self._counters.get(labels)
         if found is None:
-            name = name if len(self._counters) < most else ("", "")
-            labels = (self._service, *name)
-            found = applied_table_rows.labels(*labels), applied_table_bytes.labels(*labels)
-            if name != ("", ""):
-                self._counters[name] = found
+            named = len(self._counters) < most
+            labels = labels if named else (service, "", "")
+            found = self._rows.labels(*labels), self._size.labels(*labels)
+            if named:
+                self._counters[labels] = found
         found[0].inc(rows)
         found[1].inc(size)
+
+
+published_tables: Final = TableCounts(published_table_rows, published_table_bytes)
+applied_tables: Final = TableCounts(applied_table_rows, applied_table_bytes)
 
 
 @dataclass(slots=True)

@@ -110,7 +110,6 @@ class ApplyCore:
         self._applied_rows = metrics.applied_rows.labels(position.service)
         self._applied_seqno = metrics.applied_seqno.labels(position.service)
         self._applied_seqno.set(position.seqno)
-        self._table_counts = metrics.TableCounts(position.service)
         self._latency = metrics.applied_latency.labels(position.service)
         self._excluded_tables = metrics.excluded_tables.labels(position.service)
         self._loading_tables = metrics.loading_tables.labels(position.service)
@@ -371,7 +370,7 @@ class ApplyCore:
         self._applied_events.inc(events.count)
         self._applied_rows.inc(events.rows)
         for name, (rows, size) in events.by_table.items():
-            self._table_counts.add(name.schema, name.table, rows, size)
+            metrics.applied_tables.add(self.position.service, name.schema, name.table, rows, size)
         self._applied_seqno.set(self.position.seqno)
         self._count_tables()
         for commit_time in events.commit_times():

@@ -8,6 +8,7 @@ import click
 
 from connector.commands.grammar.command import command, option
 from connector.commands.grammar.options import configured
+from connector.logs import echo
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -74,4 +75,4 @@ def acls(
     if make:
         warn_of_unverified(config, "kafka")
         create(config, bindings)
-        click.echo(f"{len(bindings)} rules are created", err=True)
+        echo(f"{len(bindings)} rules are created")

@@ -11,6 +11,7 @@ from connector.commands.grammar.bounds import BEGIN, END, TIME, gtid, position, 
 from connector.commands.grammar.command import command, option
 from connector.commands.grammar.ending import echo_request, stop_at_signals
 from connector.commands.grammar.options import configured, reason_option, relay_folder, relay_option, who
+from connector.logs import echo
 
 if TYPE_CHECKING:
     from connector.applier.skips import ExcludedTables, Skips
@@ -141,6 +142,7 @@ def apply(
     from connector.fetching.class_archive import find_options
     from connector.kafka.handshake import warn_of_missing_log
     from connector.log.ids import Seqno
+    from connector.spark.jvm_memory import jvm_memory
     from connector.spark.session import SparkRun
     from connector.status.lag_monitor import lag_monitor
     from connector.targets.open import open_target
@@ -156,12 +158,12 @@ def apply(
     clock = SystemClock()
     if relay is not None:
         position = RelayApplier(config, relay_folder(config, relay), clock, stop_at_signals(), until=until).run()
-        click.echo(_ended(config, position), err=True)
+        echo(_ended(config, position))
         return
     with suppress(TargetUnavailable):  # which the applier tries again
         open_target(config.target, clock).close()  # before Spark, which takes seconds to start
     if (finished := finish_intent_from_relay(config, clock, stop_at_signals)) is not None:
-        click.echo(_finished(config, finished.position, finished.reason), err=True)
+        echo(_finished(config, finished.position, finished.reason))
         return
     warn_of_missing_log(config)
     stop = Event()
@@ -173,10 +175,10 @@ def apply(
         # As in `thl produce`: of a segment's many small objects none is in a cycle.
         gc.freeze()
         gc.set_threshold(100_000)
-        with lag_monitor(config, clock):
+        with lag_monitor(config, clock), jvm_memory(config, session):
             applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, excluded=excluded)
             position = applier.run()
-    click.echo(_ended(config, position), err=True)
+    echo(_ended(config, position))
     if applier.request is not None:
         echo_request(applier.request.asked_by, applier.request.reason)
 
@@ -217,7 +219,7 @@ def _java_and_jars(config: Config) -> tuple[Path, ...]:
     try:
         return tuple(spark_kafka_jars())
     except SandboxError as error:
-        click.echo(f"Spark resolves its Kafka connector itself: {error.message}", err=True)
+        echo(f"Spark resolves its Kafka connector itself: {error.message}")
         return ()
 
 

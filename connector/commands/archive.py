@@ -10,6 +10,7 @@ import click
 from connector.commands.grammar.command import command, option
 from connector.commands.grammar.ending import stop_at_signals
 from connector.commands.grammar.options import configured
+from connector.logs import echo
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -50,11 +51,11 @@ def archive(config: Config, folder: Path, to_now: bool, server_id: int | None, v
         sizes = [size for _, size in kept.verify()]
         if not sizes:
             raise ConfigError("the folder has no binary log file", folder=folder)
-        click.echo(f"{len(sizes)} files, {sum(sizes)} bytes: no damage", err=True)
+        echo(f"{len(sizes)} files, {sum(sizes)} bytes: no damage")
         return
     stop = stop_at_signals()
     replica_id = server_id or config.source.server_id % (2**32 - 1) + 1
     config = config.model_copy(update={"source": config.source.model_copy(update={"server_id": replica_id})})
     warn_of_unverified(config, "source")
     end = Archiver(config, kept, SystemClock(), stop, follow=not to_now).run()
-    click.echo(f"archived up to {end}" if end else "nothing was archived", err=True)
+    echo(f"archived up to {end}" if end else "nothing was archived")

@@ -8,6 +8,7 @@ import click
 
 from connector.commands.grammar.command import command, option
 from connector.commands.grammar.options import configured
+from connector.logs import echo
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -47,4 +48,4 @@ def heartbeat(config: Config, name: str, until_applied: bool, timeout: float | N
         )
     url = config.target.url.get_secret_value()
     row = wait_for(EventReached.parse(gtids), lambda: read_position(url, config.service), SystemClock(), timeout)
-    click.echo(f"applied {row.seqno} ({row.event_id})", err=True)
+    echo(f"applied {row.seqno} ({row.event_id})")

@@ -11,6 +11,7 @@ from connector.commands.grammar.command import command, option
 from connector.commands.grammar.ending import echo_request, stop_at_signals
 from connector.commands.grammar.options import configured
 from connector.commands.grammar.unverified import warn_of_unverified
+from connector.logs import echo
 
 if TYPE_CHECKING:
     from connector.clock import Clock
@@ -119,7 +120,7 @@ def produce(
             gate.close()
     if producer.request is not None:
         echo_request(producer.request.asked_by, producer.request.reason)
-    click.echo(_stopped(config, position), err=True)
+    echo(_stopped(config, position))
 
 
 def _show_load(config: Config, clock: Clock) -> None:

@@ -9,6 +9,7 @@ import click
 
 from connector.commands.grammar.command import OPTIONS, command, option
 from connector.commands.grammar.options import CONFIGURED, configured, relay_folder, relay_option
+from connector.logs import echo
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -50,6 +51,6 @@ def purge(config: Config, from_seqno: int | None, to_seqno: int | None, relay: P
         for deletion in deletions:
             click.echo(deletion.text)
         if not deletions:
-            click.echo("nothing to delete", err=True)
+            echo("nothing to delete")
         elif yes or click.confirm("Delete this?", default=False):
             purged.delete(deletions)

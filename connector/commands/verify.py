@@ -11,6 +11,7 @@ import click
 from connector.commands.grammar.command import JSON, command, option
 from connector.commands.grammar.ending import stop_at_signals
 from connector.commands.grammar.options import configured, text_or_json, who
+from connector.logs import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,9 +187,9 @@ def _show(
             cleared = signals.found_equal(config.service, equal, report.seqno, every=every)
     except PreflightError as error:
         cleared = []
-        click.echo(f"marks of tables with skipped events cannot be removed: {error.message}", err=True)
+        echo(f"marks of tables with skipped events cannot be removed: {error.message}")
     for one in cleared:
-        click.echo(f"{one.schema}.{one.table} is equal again; marked since event {one.since}: {one.reason}", err=True)
+        echo(f"{one.schema}.{one.table} is equal again; marked since event {one.since}: {one.reason}")
     if as_json:
         shown = {"verdict": report.verdict, **asdict(report), **(more or {})}
         for difference in (one for table in shown["tables"] for one in table["differences"]):

@@ -9,6 +9,7 @@ import click
 from connector.commands.grammar.bounds import TIME, timestamp
 from connector.commands.grammar.command import ByValue, command, option
 from connector.commands.grammar.options import configured, one_end
+from connector.logs import echo
 
 if TYPE_CHECKING:
     from connector.config.model import Config
@@ -105,10 +106,10 @@ def wait(
         condition = _of_heartbeat(config, to_heartbeat, from_time)
     if end == "producer":
         row = _in_log(config, condition, timeout)
-        click.echo(f"written {row.seqno} ({row.event_id})", err=True)
+        echo(f"written {row.seqno} ({row.event_id})")
     else:
         row = _in_target(config, condition, timeout)
-        click.echo(f"applied {row.seqno} ({row.event_id})", err=True)
+        echo(f"applied {row.seqno} ({row.event_id})")
 
 
 def _in_target(config: Config, condition: Condition, timeout: float | None) -> ReachedPosition:

@@ -42,6 +42,10 @@ class Serve(Section):
         "characters; none: everything is read-only.",
     )
     token_file: Path | None = Field(None, description="File that holds the token.")
+    command_timeout: Seconds = Field(
+        21600.0,
+        description="Seconds after which a command of a button is ended; a comparison of large tables may need more.",
+    )
     max_behind: Seconds = Field(
         60.0, description="Seconds of lag of producer or applier from which on the page shows a problem."
     )

@@ -39,6 +39,7 @@ from connector.producer.encode.numbering import Limits, Numbering, Sharding
 from connector.producer.ownership import EpochOwnership
 from connector.producer.prepared_xa import PreparedTransactions
 from connector.producer.publish.publisher import Publisher
+from connector.producer.publish.queue import RowCounts, Work
 from connector.producer.publish.replica_gate import ReplicaGate
 from connector.producer.sources.source import EventSource
 from connector.schema import Framing
@@ -86,6 +87,12 @@ class Online:
         if self.completion is not None:
             self.completion.go_back(position.last_finished)
         _number(self.encoder, position, self.control.epochs[-1])
+
+    def put(self, work: Work) -> None:
+        """Queue work of the encoder, with the counts of its tables; see `Publisher.put`."""
+        if counts := self.encoder.drain_counts():
+            work.append(RowCounts(counts))
+        self.publisher.put(work)
 
     def close(self) -> None:
         """Close everything; queued work is still published if Kafka accepts it. May be repeated."""

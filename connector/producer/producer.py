@@ -272,7 +272,7 @@ class Producer:
                 at, added = online.encoder.encode_on(items, at, WORK_BYTES - size, work)
                 size += added
                 if size >= WORK_BYTES:
-                    online.publisher.put(work)
+                    online.put(work)
                     work, size = [], 0
                 continue
             at += 1
@@ -283,10 +283,10 @@ class Producer:
                 if online.stream.tables is not None:
                     online.stream.tables = online.stream.tables.after(item)
             else:
-                online.publisher.put(work)
+                online.put(work)
                 work, size = [], 0
                 self._put_xa(online, item)
-        online.publisher.put(work)
+        online.put(work)
 
     def _put_xa(self, online: Online, item: Prepared | Decided) -> None:
         """Store a batch of an XA transaction, or publish the transaction as an event.
@@ -295,7 +295,7 @@ class Producer:
             Stopped: a stop was requested, and the event did not end in time.
         """
         for work in online.prepared.accept(item):
-            online.publisher.put(work)
+            online.put(work)
             if online.encoder.open and self._done(online):
                 raise Stopped
 

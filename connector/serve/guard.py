@@ -19,6 +19,7 @@ from werkzeug.datastructures import Headers
 
 from connector.clock import Clock
 from connector.config.serve import Serve
+from connector.serve.connections import network_of
 
 LOG: Final = logging.getLogger("connector.serve")
 ATTEMPTS: Final = 5  # wrong tokens of an address in a minute, after which none of it is looked at
@@ -95,7 +96,7 @@ class Guard:
                 return False
             if self._token and hmac.compare_digest(token.encode(), self._token.encode()):
                 return True
-            wrong = self._wrong.setdefault(_network(address), deque(maxlen=ATTEMPTS))
+            wrong = self._wrong.setdefault(network_of(address), deque(maxlen=ATTEMPTS))
             for kept in (wrong, self._wrong_of_all):
                 kept.append(self._clock.monotonic())
             while len(self._wrong) > ADDRESSES:
@@ -104,7 +105,7 @@ class Guard:
         return False
 
     def _waits(self, address: str) -> bool:
-        return self._is_full(self._wrong_of_all) or self._is_full(self._wrong.get(_network(address), deque()))
+        return self._is_full(self._wrong_of_all) or self._is_full(self._wrong.get(network_of(address), deque()))
 
     def _is_full(self, wrong: deque[float]) -> bool:
         return len(wrong) == wrong.maxlen and self._clock.monotonic() - wrong[0] < MINUTE
@@ -127,15 +128,6 @@ class Guard:
         """End a session: a copy of its cookie is worth nothing."""
         with self._lock:
             self._sessions.pop(secret, None)
-
-
-def _network(address: str) -> str:
-    """Return the address, of IPv6 the network that one client has as a whole."""
-    try:
-        known = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    return str(ipaddress.ip_network((known, 64), strict=False)) if known.version == 6 else address
 
 
 def new_secret() -> str:

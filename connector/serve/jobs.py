@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from threading import Lock, Thread
+from threading import Lock, Thread, Timer
 from typing import Final
 
 from connector.clock import Clock
@@ -64,6 +64,7 @@ class Job:
         started: seconds since 1970 UTC.
         ended: when it ended; None: it runs.
         exit_code: its exit code; negative: it was killed.
+        overdue: it was ended after `serve.command_timeout`.
         output: its last lines. They may have values of rows.
     """
 
@@ -76,6 +77,7 @@ class Job:
     started: float
     ended: float | None = None
     exit_code: int | None = None
+    overdue: bool = False
     output: deque[str] = field(default_factory=lambda: deque(maxlen=LINES))
 
     @property
@@ -83,6 +85,8 @@ class Job:
         """running, done, or how it ended."""
         if self.exit_code is None:
             return "running"
+        if self.overdue:
+            return "ended after serve.command_timeout"
         if self.action is ButtonAction.VERIFY and self.exit_code in VERDICTS:
             return VERDICTS[self.exit_code]
         return "done" if self.exit_code == 0 else f"failed with exit code {self.exit_code}"
@@ -111,6 +115,7 @@ class Jobs:
         clock: the time of jobs.
         compared: called with the service's name and the result of each comparison of all tables.
         program: the program `thl`.
+        timeout: seconds after which a command is ended.
     """
 
     def __init__(
@@ -119,7 +124,9 @@ class Jobs:
         clock: Clock,
         compared: Callable[[str, Comparison], None],
         program: Sequence[str] = (sys.executable, "-m", "connector"),
+        timeout: float = 6 * 3600.0,
     ) -> None:
+        self._timeout = timeout
         self._program = tuple(program)
         self._sets = tuple(sets)
         self._clock = clock
@@ -202,13 +209,37 @@ class Jobs:
         return [*named, *(word for one in self._sets for word in ("--set", one))]
 
     def _follow(self, job: Job, process: subprocess.Popen[str]) -> None:
+        overdue = Timer(self._timeout, self._end_overdue, (job, process))
+        overdue.daemon = True
+        overdue.start()
+        try:
+            self._read(job, process)
+        finally:
+            overdue.cancel()
+
+    def _end_overdue(self, job: Job, process: subprocess.Popen[str]) -> None:
+        """End a command that takes too long; others of its kind would wait for ever."""
+        job.overdue = True
+        LOG.warning("a command takes too long, and is ended", extra={"job": job.number, "seconds": self._timeout})
+        process.terminate()
+        try:
+            process.wait(LEAVE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+    def _read(self, job: Job, process: subprocess.Popen[str]) -> None:
         if process.stdout is not None:
             with process.stdout as lines:
                 while line := lines.readline(LINE):
                     job.output.append(line.rstrip("\n"))
         code = process.wait()
         try:
-            if job.action is ButtonAction.VERIFY and code in VERDICTS and "--table" not in job.words:
+            if (
+                job.action is ButtonAction.VERIFY
+                and not job.overdue
+                and code in VERDICTS
+                and "--table" not in job.words
+            ):
                 self._compared(job.service, Comparison(self._clock.now() / 1e6, job.target, VERDICTS[code]))
         finally:
             with self._lock:

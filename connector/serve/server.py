@@ -17,6 +17,7 @@ from connector.clock import Clock
 from connector.config.serve import Serve
 from connector.errors import ConfigError
 from connector.serve.app import create_app
+from connector.serve.connections import PLACES, REQUEST_SECONDS, BoundedChannel
 from connector.serve.guard import Guard
 from connector.serve.history import DAMAGED, WIDTH, HistoryFile, LagHistory, Point
 from connector.serve.jobs import Jobs
@@ -25,6 +26,7 @@ from connector.serve.watcher import Comparison, Watcher
 
 LOG: Final = logging.getLogger("connector.serve")
 THREADS: Final = 4
+CLEANUP: Final = 5  # seconds between two looks for connections that have to end
 LOOK: Final = 5.0  # seconds between two looks at the size of the history's file, and at the server's thread
 
 
@@ -50,7 +52,12 @@ def serve(
                 stack.enter_context(file.locked())
         watchers = watched(services, settings, clock, file)
         by_name = {watcher.service.name: watcher for watcher in watchers}
-        jobs = Jobs(sets, clock, lambda service, comparison: by_name[service].compared(comparison))
+        jobs = Jobs(
+            sets,
+            clock,
+            lambda service, comparison: by_name[service].compared(comparison),
+            timeout=settings.command_timeout,
+        )
         app = create_app(watchers, Guard(settings, clock), clock, jobs)
         stack.callback(jobs.close)
         answers = stack.enter_context(_listening(app, settings))
@@ -176,9 +183,9 @@ def _listening(app: Flask, settings: Serve) -> Iterator[Thread]:
             port=settings.port,
             threads=THREADS,
             ident="",
-            connection_limit=200,
-            channel_timeout=10,
-            cleanup_interval=5,
+            connection_limit=PLACES,
+            channel_timeout=REQUEST_SECONDS,
+            cleanup_interval=CLEANUP,
             asyncore_use_poll=True,  # select() ends the server at a file descriptor beyond 1023
             max_request_header_size=16 << 10,
             max_request_body_size=64 << 10,
@@ -191,6 +198,9 @@ def _listening(app: Flask, settings: Serve) -> Iterator[Thread]:
             {"serve.port": None, "serve.host": None},
             hint="another process has the port, or the host is no address of this machine: --set serve.port=N",
         ) from error
+    for one in list(sockets.values()):
+        if isinstance(one, BaseWSGIServer):  # of each address of the host
+            one.channel_class = BoundedChannel
     thread = Thread(target=server.run, name="serve", daemon=True)
     thread.start()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Event
@@ -18,13 +19,15 @@ from connector.log.epochs.newest_load import NewestLoad
 from connector.serve.history import PRODUCER, LagHistory, target_key, time_of
 from connector.serve.incidents import Incident, Incidents, remedy_of
 from connector.serve.lag_bound import LagBound
-from connector.serve.services import ServedService
+from connector.serve.services import ServedService, ServedTarget
+from connector.serve.source_ends import SourceEnds
 from connector.status.catch_up import CatchUp, Estimate, Sample
 from connector.status.collect import Observation, observe
 from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, problems_of
 
 LOG: Final = logging.getLogger("connector.serve")
 STALE: Final = 60.0  # seconds beyond three intervals and readings after which a reading no longer counts
+AT_ONCE: Final = 16  # targets of a service that are read at once
 DOWN: Final = frozenset({ServiceState.OFFLINE, ServiceState.NONE})
 
 
@@ -155,6 +158,7 @@ class Watcher:
         self.limits = LagLimits(settings.max_behind, settings.min_purge)
         self._estimates = {target.name: CatchUp(least=2) for target in service.targets}
         self._producer_bound = LagBound()
+        self._source_ends = SourceEnds()
         self._bounds = {target.name: LagBound() for target in service.targets}
         self._incidents = Incidents()
         self._newest: Reading | None = None
@@ -206,13 +210,14 @@ class Watcher:
         problems: dict[str, None] = {}  # in their order
         remedies: dict[str, str] = {}
         complete_at: float | None = None  # the log has everything that the source had then
-        for target in self.service.targets:
-            ends = frozenset(End) if not targets else frozenset({End.TARGET})
-            at = self._clock.monotonic()
-            found = self._read(target.config, self.limits, self._clock, ends=ends, measure=False)
+        with ThreadPoolExecutor(min(len(self.service.targets), AT_ONCE), f"read-{self.service.name}") as pool:
+            readings = list(pool.map(self._read_target, self.service.targets))
+        for target, (at, found) in zip(self.service.targets, readings, strict=True):
             if not targets:
-                complete_at = began if found.status.producer.events_behind == 0 else None
-            found = self._bounded(target.name, found, at, complete_at)
+                complete_at = self._source_ends.passed(began, found.source, found.position)
+                if found.status.producer.events_behind == 0:
+                    complete_at = began
+            found = self._bounded(target.name, found, at, complete_at)  # noqa: PLW2901
             targets[target.name] = TargetReading(found, self._estimate(target.name, found))
             for problem in found.status.problems:
                 if problem in problems:
@@ -237,6 +242,11 @@ class Watcher:
         self._remember(reading)
         self._newest = reading
         return reading
+
+    def _read_target(self, target: ServedTarget) -> tuple[float, Observation]:
+        """Read a target, the first one with source and log; returns when that began."""
+        ends = frozenset(End) if target is self.service.targets[0] else frozenset({End.TARGET})
+        return self._clock.monotonic(), self._read(target.config, self.limits, self._clock, ends=ends, measure=False)
 
     def _bounded(self, name: str, found: Observation, at: float, complete_at: float | None) -> Observation:
         """Bound the lags, and with them the problems, by what earlier readings have seen."""

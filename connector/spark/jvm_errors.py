@@ -9,7 +9,10 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Final
 
+from connector import logs
+
 LOG: Final = logging.getLogger(__name__)
+JVM: Final = logging.getLogger("connector.spark.jvm")  # lines of the JVM itself, where log lines are JSON
 
 _STANDARD_ERROR: Final = 2
 _NOISE: Final = b"WARNING: Using incubator modules"
@@ -66,6 +69,9 @@ class JvmErrors:
 
 def _say(text: bytes) -> None:
     """Write to this process's standard error, which may be closed: the JVM must not wait for that."""
-    if text:
+    if text and logs.are_json():
+        for line in text.decode(errors="replace").splitlines():
+            JVM.warning(line)
+    elif text:
         with suppress(OSError):
             os.write(_STANDARD_ERROR, text)

@@ -121,8 +121,12 @@ class SparkRun:
             SparkGone: the JVM has ended.
         """
         with answering():
-            jvm: Any = self.spark.sparkContext._jvm
-            return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+            return int(self.jvm.java.lang.Runtime.getRuntime().maxMemory())
+
+    @property
+    def jvm(self) -> Any:
+        """Py4j's view of the JVM; calls to it go into `answering`."""
+        return self.spark.sparkContext._jvm
 
     @property
     def tasks(self) -> int:

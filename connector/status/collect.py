@@ -37,6 +37,7 @@ from connector.targets.target_schema import Excluded, LoadContent, Loading
 WATCHED: Final = 1.0  # seconds of an applier's work that are measured for its rate
 PATIENCE: Final = 3.0  # seconds to wait for that work
 POLL_SECONDS: Final = 0.1
+BEGIN_SECONDS: Final = 300.0  # an initial load begins without a dump connection, which takes seconds
 FINISH_SECONDS: Final = 1.0  # after which several writers of a living applier have finished their commit
 
 
@@ -77,6 +78,7 @@ class Observation:
         control, position, target: the answers of Kafka and of the target; None: none, or nothing was applied.
         ends: the ends of the log.
         remedies: problem of the status → its remedy, where the server's error has one.
+        source: the answer of the source; None: it was not asked, or does not answer.
     """
 
     status: Status
@@ -85,6 +87,7 @@ class Observation:
     ends: LogEnds
     target: TargetRow | None
     remedies: Mapping[str, str]
+    source: SourceView | None = None
 
 
 def collect(
@@ -141,7 +144,7 @@ def observe(
         applier = replace(applier, catch_up_seconds=_catch_up(config, found.target, found.stored, clock))
     problems = (*found.problems, *problems_of(producer, applier, limits))
     status = Status(config.service, producer, applier, problems, ends)
-    return Observation(status, found.control, found.position, found.stored, found.target, found.remedies)
+    return Observation(status, found.control, found.position, found.stored, found.target, found.remedies, found.source)
 
 
 def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
@@ -152,7 +155,7 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
             if found.control.log is not None:
                 found.position = reader.position()
         if found.control.log is not None:
-            found.stored = log_ends(config)
+            found.stored = _with_deleted(log_ends(config), found.position)
             check_tails(config)
     if End.PRODUCER in ends:
         with found.asking():
@@ -170,6 +173,13 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
                     found.excluded = signals.excluded(config.service)
                     found.loading = signals.loading(config.service)
     return found
+
+
+def _with_deleted(ends: LogEnds, position: PositionRecord | None) -> LogEnds:
+    """Return the ends of a log whose events are all deleted by retention: it ended with the position's last event."""
+    if ends.newest >= 0 or position is None or position.last_finished < 0:
+        return ends
+    return LogEnds(Seqno(position.last_finished + 1), position.last_finished)
 
 
 def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> TargetRow:
@@ -206,14 +216,18 @@ def producer_status(
             state=ServiceState.UNKNOWN if control is None else ServiceState.NONE,
             current_event_id=str(source.end) if source else None,
         )
+    complete = has_all(source, position)
     behind = _transactions(source, position)
     age = _seconds(now, ends.newest_commit)
     state = ServiceState.UNKNOWN
     if source is not None:
-        state = ServiceState.OFFLINE if not source.read else ServiceState.BEHIND if behind else ServiceState.ONLINE
-    if position.snapshot:
-        state = ServiceState.LOADING
+        state = ServiceState.OFFLINE if not source.read else ServiceState.ONLINE if complete else ServiceState.BEHIND
     epoch = control.epochs[-1].epoch if control.epochs else 0
+    begun = control.epochs[-1].started if control.epochs else 0
+    if position.snapshot and (
+        source is None or source.read or now - max(begun, ends.newest_commit or 0) < BEGIN_SECONDS * 1e6
+    ):
+        state = ServiceState.LOADING
     request = (
         control.offline if control.offline and control.offline.epoch == epoch else None
     )  # else the request was for an earlier epoch
@@ -230,7 +244,7 @@ def producer_status(
         resume=str(position.resume),
         current_event_id=str(source.end) if source else None,
         events_behind=behind,
-        seconds_behind=None if behind is None else age if behind else 0.0,
+        seconds_behind=None if complete is None else 0.0 if complete else age,
         unfinished=position.open is not None,
         prepared=position.prepared.count,
         seconds_until_purge=source.seconds_until_purge(position, ends.newest_commit, now) if source else None,
@@ -368,8 +382,20 @@ def _catch_up(config: Config, target: TargetRow, ends: LogEnds, clock: Clock) ->
     return None if estimate is None else estimate.seconds
 
 
+def has_all(source: SourceView | None, position: PositionRecord) -> bool | None:
+    """Return whether the log has what the source had when it was read; None: unknown.
+
+    Without GTIDs that is so once the position has reached the end of the binary log: an idle producer's follows it
+    within seconds, past rotations and filtered transactions, too.
+    """
+    if source is None:
+        return None
+    missing = _transactions(source, position)
+    return source.end <= position.resume if missing is None else missing == 0
+
+
 def _transactions(source: SourceView | None, position: PositionRecord) -> int | None:
-    """Return the number of transactions of the source that are neither in the log nor filtered out."""
+    """Return the number of transactions of the source that are neither in the log nor filtered out; None: unknown."""
     if source is None:
         return None
     if source.gtid_set is None or position.gtid_set is None:

@@ -41,11 +41,12 @@ class ProducerStatus:
         log_id: the ID of the log.
         latest_epoch_number: the newest epoch.
         restarts: number of times that a producer went online, or read an event again, after the first time.
-        minimum_stored_seqno, maximum_stored_seqno: the first and last event in Kafka.
+        minimum_stored_seqno, maximum_stored_seqno: the first and last event of the log; where Kafka has no event any
+            more, the first is the next one.
         last_event_id: the event ID of the last finished event.
         resume: the position at which the producer would resume, file:offset.
         current_event_id: the end of the source's binary log.
-        events_behind: transactions of the source that are not in the log.
+        events_behind: transactions of the source that are not in the log; without GTIDs unknown, or 0.
         seconds_behind: age of the last finished event; 0 if no transaction is missing.
         unfinished: true if the log ends in an unfinished event.
         prepared: number of prepared XA transactions.
@@ -179,7 +180,8 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: LagLim
         found.append(NO_APPLIER)
     for name, end in (("producer", producer), ("applier", applier)):
         if (end.seconds_behind or 0) > limits.seconds_behind:
-            found.append(f"the {name} is {end.seconds_behind:.0f} s behind ({end.events_behind} events)")
+            events = "an unknown number of" if end.events_behind is None else end.events_behind
+            found.append(f"the {name} is {end.seconds_behind:.0f} s behind ({events} events)")
     left = producer.seconds_until_purge
     if left is not None and left < limits.seconds_until_purge:
         found.append(f"the source may purge the file that the producer needs next in {max(left, 0):.0f} s")
@@ -189,7 +191,11 @@ def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: LagLim
     if known and applier.applied_last_seqno + 1 < producer.minimum_stored_seqno:
         found.append(
             f"Kafka no longer has event {applier.applied_last_seqno + 1}, which the target needs next; "
-            f"its first is {producer.minimum_stored_seqno}"
+            + (
+                "it has none any more"
+                if producer.minimum_stored_seqno > producer.maximum_stored_seqno >= 0
+                else f"its first is {producer.minimum_stored_seqno}"
+            )
         )
     found += [f"table may differ: {table}" for table in applier.inconsistent_tables]
     found += [f"table is not applied: {table}" for table in applier.excluded_tables]

@@ -31,7 +31,7 @@ class SourceView:
     Args:
         end: the end of the binary log.
         gtid_set: the executed GTIDs; None if the source has no GTIDs.
-        read: true if a replica with source.server_id is registered; on MariaDB, if source.user reads the log.
+        read: true if a replica with source.server_id is registered; on MariaDB, if a producer with it reads the log.
         files: the names of its files, oldest first.
         expire_seconds: seconds after its last event for which a file is kept; 0: unlimited.
         semi_sync: its semi-synchronous replication; None: it has none.

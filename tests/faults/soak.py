@@ -123,16 +123,17 @@ def _step(made: Rig, step: plan.Step) -> None:
         killing.crash(made, f"{step.other}:{step.other_passage}")
     elif step.other:
         CLOCK.sleep(step.moment)
-        _at_random(made, step.other)
+        at_random(made, step.other)
     if dying is not None:
         killing.crashed(made, dying, step.applier)
     elif step.applier:
         made.progress()
         CLOCK.sleep(step.moment)
-        _at_random(made, step.applier)
+        at_random(made, step.applier)
 
 
-def _at_random(made: Rig, name: str) -> None:
+def at_random(made: Rig, name: str) -> None:
+    """Kill a process or a server by its name, at this moment."""
     match name:
         case "producer":
             killing.process(made, made.producer, name)

@@ -26,7 +26,7 @@ VALUES = "mysql.values"
 # source and asks for its state, what identifies tables and positions, and the filters.
 COMPARISON = ("log.gtid", "log.transaction", "mysql.server.connection", "mysql.server.privileges",
               "mysql.server.snapshot_point", "mysql.server.source_state", "mysql.transforms")  # fmt: skip
-FOUNDATION = ("addresses", "background", "clock", "config", "errors", "failpoints", "metrics", "patterns",
+FOUNDATION = ("addresses", "background", "clock", "config", "errors", "failpoints", "logs", "metrics", "patterns",
               "private_files", "redaction", "retrying", "schema")  # fmt: skip
 PURE_FOUNDATION = ("errors", "patterns")
 PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cython", "dataclasses", "datetime",
@@ -44,7 +44,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "psycopg": ("connector/targets/postgres/*", *OUTSIDE),
     "werkzeug": ("connector/serve/*",),
     "flask": ("connector/serve/*",),
-    "waitress": ("connector/serve/server.py",),
+    "waitress": ("connector/serve/server.py", "connector/serve/connections.py"),
     "duckdb": ("connector/targets/duckdb/*", *OUTSIDE),
     "sqlite3": ("connector/targets/sqlite/*", *OUTSIDE),
 }

@@ -76,9 +76,9 @@ def test_host_not_of_this_machine_is_refused(host: str, port: int) -> None:
 
 
 def test_number_of_tables_with_names_is_bounded() -> None:
-    counts = metrics.TableCounts("bounded", most=2)
+    counts = metrics.TableCounts(metrics.applied_table_rows, metrics.applied_table_bytes, most=2)
     for table in ("a", "b", "c", "d", "a"):
-        counts.add("shop", table, 1, 10)
+        counts.add("bounded", "shop", table, 1, 10)
     found = {
         (sample.labels["schema"], sample.labels["table"]): sample.value
         for family in metrics.applied_table_bytes.collect()

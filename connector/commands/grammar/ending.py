@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from threading import Event
 
-import click
+from connector.logs import echo
 
 
 def stop_at_signals(stop: Event | None = None) -> Event:
@@ -22,4 +22,4 @@ def stop_at_signals(stop: Event | None = None) -> Event:
 
 def echo_request(asked_by: str, reason: str) -> None:
     """Print who asked for the end by `thl offline`, and the reason."""
-    click.echo(f"offline, as {asked_by} asked: {reason or 'no reason given'}", err=True)
+    echo(f"offline, as {asked_by} asked: {reason or 'no reason given'}")

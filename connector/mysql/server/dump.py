@@ -135,6 +135,7 @@ def open_stream(
             thread = _prepare(connection, source, replica_uuid(service, source))
             if mariadb_state.is_mariadb(connection):
                 mariadb_state.ask(connection, start.gtid_set if isinstance(start, AfterGtids) else None)
+                mariadb_state.mark_dump(connection, source.server_id)
             _register(connection, source)
             if acknowledger is not None:
                 server_uuid = read_facts(connection).server_uuid

@@ -16,6 +16,7 @@ from connector.mysql.server.connection import Connection, query, query_one
 CAPABILITY = 4  # this replica knows GTID events; else the server sends BEGIN instead
 WITH_ANNOTATIONS = 0x02  # flag of the dump; without annotations a stream has holes inside of transactions
 FILE_START = 4
+MARKS = 4  # dumps of one server ID that are told apart while newer ones end older ones
 
 
 def is_mariadb(connection: Connection) -> bool:
@@ -135,3 +136,30 @@ def dump_body(server_id: int, start: SourcePosition | None) -> bytes:
     if start is None:
         return struct.pack("<IHI", FILE_START, WITH_ANNOTATIONS, server_id)
     return struct.pack("<IHI", start.offset, WITH_ANNOTATIONS, server_id) + start.file.encode()
+
+
+def mark_dump(connection: Connection, server_id: int) -> None:
+    """Mark a session that is about to dump the log, for `is_dumped`: it has a user-level lock until its end.
+
+    A newer producer's dump ends the older one's a moment later, so there are several locks, of which it takes a free
+    one.
+
+    Args:
+        connection: the session.
+        server_id: the replica's.
+    """
+    for name in _marks(server_id):
+        row = query_one(connection, "SELECT GET_LOCK(%s, 0) AS got", (name,))
+        if row is not None and row["got"] == 1:
+            return
+
+
+def is_dumped(connection: Connection, server_id: int) -> bool:
+    """True if there is a session that was marked as the dump of a replica with this server ID; needs no privilege."""
+    names = _marks(server_id)
+    row = query_one(connection, f"SELECT {', '.join(['IS_USED_LOCK(%s)'] * len(names))}", names)
+    return any(session is not None for session in (row or {}).values())
+
+
+def _marks(server_id: int) -> tuple[str, ...]:
+    return tuple(f"thl_dump_{server_id}_{number}" for number in range(MARKS))

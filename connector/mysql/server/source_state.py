@@ -144,13 +144,12 @@ def sessions(connection: Connection) -> list[Row]:
 
 
 def is_read(connection: Connection, server_id: int) -> bool:
-    """True if a replica with this server ID is registered; on MariaDB, if the session's user reads the log.
+    """True if a replica with this server ID is registered; on MariaDB, if a producer with it reads the log.
 
-    MariaDB shows replicas to administrators only, and threads to their user.
+    MariaDB shows replicas to administrators only, so a producer's dump connection has a lock there: see `mark_dump`.
     """
     if mariadb_state.is_mariadb(connection):
-        user = query(connection, "SELECT SUBSTRING_INDEX(USER(), '@', 1) AS user")[0]["user"]
-        return any(row["Command"] == "Binlog Dump" and row["User"] == user for row in sessions(connection))
+        return mariadb_state.is_dumped(connection, server_id)
     modern = release(connection) >= SHOW_REPLICAS
     rows = query(connection, "SHOW REPLICAS" if modern else "SHOW SLAVE HOSTS")
     return any(int(row["Server_Id" if modern else "Server_id"]) == server_id for row in rows)

@@ -1,6 +1,7 @@
-"""Caches encoded change headers, the bytes of a row change before its rows."""
+"""Caches encoded change headers, the bytes of a row change before its rows; counts rows and bytes by table."""
 
 cimport cython
+from libc.stdint cimport int64_t
 
 from connector.producer.encode.change import change_header
 from connector.log.ids import Action
@@ -52,6 +53,7 @@ cdef class ChangeHeaders:
         self.sharding = sharding
         # By identity: hashing a layout means hashing every column. The layout is kept, so its id stays its own.
         self.kept = {}
+        self.counted = []
 
     cdef TableHeaders of(self, object layout):
         """Return the table of a layout."""
@@ -72,3 +74,26 @@ cdef class ChangeHeaders:
         """Return the shard of a layout's rows, and True if the table is bookkeeping."""
         table = self.of(layout)
         return table.shard, table.bookkeeping
+
+    cdef int count(self, TableHeaders table, int64_t rows, int64_t size) except -1:
+        """Count row changes of an event that ends; negative numbers take counts back."""
+        if table.rows == 0:
+            self.counted.append(table)
+        table.rows += rows
+        table.size += size
+        return 0
+
+    def count_of(self, layout, rows, size):
+        """Count row changes of an event that ends, by their layout."""
+        self.count(self.of(layout), rows, size)
+
+    def drain_counts(self):
+        """Return (table's name, rows, bytes of their images) of the tables that were counted, and begin again."""
+        cdef TableHeaders table
+        cdef list found = []
+        for table in self.counted:
+            if table.rows:
+                found.append((table.layout.name, table.rows, table.size))
+            table.rows = table.size = 0
+        self.counted.clear()
+        return found

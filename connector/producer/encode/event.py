@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from zlib import crc32
 
 from connector.log.transaction import statement_options as replay
@@ -30,6 +30,7 @@ class EncodedEvent:
     """
 
     __slots__ = (
+        "_counts",
         "_crc32",
         "_logged_size",
         "_queries",
@@ -56,6 +57,7 @@ class EncodedEvent:
         self.shards: set[str] = set()  # the shards of its rows; "" for a statement, whose tables are not known
         self.bookkeeping = True  # true while all rows are of bookkeeping tables
         self._rows = 0
+        self._counts: dict[int, tuple[TableLayout, int, int]] = {}  # layouts by identity: hashing one hashes columns
         self.size = 0  # bytes of its changes
         self._logged_size = 0  # the same as the source logged them: `Digest` counts these
         self._crc32 = 0
@@ -73,6 +75,8 @@ class EncodedEvent:
             self.size += len(change.data)
             data = change.data if change.logged is None else change.logged
             self._rows += change.count
+            _, rows, size = self._counts.get(id(change.layout), (None, 0, 0))
+            self._counts[id(change.layout)] = change.layout, rows + change.count, size + len(change.data)
             shard, bookkeeping = self._shard_of(change.layout)
             self.shards.add(shard)
             self.bookkeeping &= bookkeeping
@@ -85,6 +89,11 @@ class EncodedEvent:
         self._logged_size += len(data)
         self._crc32 = crc32(data, self._crc32)
         self.held.append(change)
+
+    @property
+    def counts(self) -> Iterable[tuple[TableLayout, int, int]]:
+        """Return rows, and bytes of their images, by layout."""
+        return self._counts.values()
 
     @property
     def digest(self) -> Digest:

@@ -52,7 +52,7 @@ class LoadEvents:
 
     def _put(self, batches: list[TransactionBatch], more: Work | None = None) -> None:
         work: Work = [fragment for batch in batches for fragment in self.online.encoder.encode(batch)]
-        self.online.publisher.put(work + (more or []))
+        self.online.put(work + (more or []))
 
     def _start(self, kind: Kind, metadata: Mapping[str, str]) -> TransactionStart:
         return TransactionStart(

@@ -8,6 +8,7 @@ from connector.log.epochs.control import ControlState
 from connector.log.transaction.definition import Definitions
 from connector.producer.encode.encoder import Encoder
 from connector.producer.publish.publisher import Publisher
+from connector.producer.publish.queue import Work
 
 
 class FollowedTables(Protocol):
@@ -35,3 +36,6 @@ class OnlineLog(Protocol):
     @property
     def stream(self) -> FollowedTables:
         """Reads the source."""
+
+    def put(self, work: Work) -> None:
+        """Queue work of the encoder, with the counts of its tables."""

@@ -31,7 +31,7 @@ from connector.log.writing.progress import Progress
 from connector.producer.publish.acknowledger import Acknowledger
 from connector.producer.publish.fragments import gtids_of, rows_of, send_on
 from connector.producer.publish.pacing import Pacing
-from connector.producer.publish.queue import Work, WorkQueue
+from connector.producer.publish.queue import RowCounts, Work, WorkQueue
 from connector.producer.publish.replica_gate import ReplicaGate
 
 OBSERVED: Final = 32  # number of evenly spaced events per commit whose latencies are observed
@@ -90,6 +90,7 @@ class Publisher:
         self._snapshot_ends = False  # the open transaction has the end of an initial load
         self._xa_stored = False  # the open transaction has records of prepared transactions
         self._ended: list[Fragment] = []
+        self._changed: list[RowCounts] = []
 
     @property
     def committed(self) -> PositionRecord:
@@ -240,6 +241,8 @@ class Publisher:
                     if stored.kept is not None:
                         progress.keep(stored.kept)
                     self._xa_stored = True
+                case RowCounts() as changes:
+                    self._changed.append(changes)
                 case SnapshotCompleted() as completed:
                     progress.snapshot_ended(completed.gtid_set)
                     self._snapshot_ends = self._moved = True
@@ -281,6 +284,7 @@ class Publisher:
         self._count(self._written - started)
         self._opened, self._bytes, self._moved, self._snapshot_ends, self._xa_stored = None, 0, False, False, False
         self._ended.clear()
+        self._changed.clear()
 
     def _acknowledge(self, position: PositionRecord) -> None:
         if self._acknowledger is not None:
@@ -306,6 +310,9 @@ class Publisher:
         service = self._config.service
         metrics.kafka_commit.labels(service).observe(seconds)
         metrics.published_bytes.labels(service).inc(self._bytes)
+        for changes in self._changed:
+            for name, rows, size in changes.counts:
+                metrics.published_tables.add(service, name.schema, name.table, rows, size)
         if not self._ended:
             return
         metrics.published_events.labels(service).inc(len(self._ended))

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Condition
 
 from connector.log.epochs.loads import LoadRequest, TableLoad
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Definitions, Redefined
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import Stored
 from connector.log.transaction.position import SnapshotCompleted
 from connector.log.writing.fragment import Fragment
 from connector.producer.publish.fragments import size_of
 
-Record = SnapshotCompleted | Stored | Definitions | Redefined | LoadRequest | TableLoad
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Rows and bytes of the events that end in the same work, for the metrics of tables.
+
+    Args:
+        counts: a table's name, rows, bytes of their images; a name may come again.
+    """
+
+    counts: Sequence[tuple[TableName, int, int]]
+
+
+Record = SnapshotCompleted | Stored | Definitions | Redefined | LoadRequest | TableLoad | RowCounts
 Work = list[Fragment | PositionAdvance | Record]
 """Items in the source's order, for one Kafka transaction. Table definitions are in the work with the end of the event
 that changed them."""

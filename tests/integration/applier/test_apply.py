@@ -48,8 +48,8 @@ from connector.logs import fields_of
 from connector.spark.session import SparkRun
 from connector.spark.stream.batch_sizer import BatchSizer
 from connector.spark.stream.stream import LogStream
-from connector.status.collect import applier_status
-from connector.status.report import LagLimits, ProducerStatus, ServiceState, problems_of
+from connector.status.collect import applier_status, collect
+from connector.status.report import End, LagLimits, ProducerStatus, ServiceState, problems_of
 from connector.targets.open import open_signal_table, open_target, read_position
 from connector.targets.signal_table import Request
 from tests.contract.target_again import random_records
@@ -198,6 +198,9 @@ def test_log_at_rest_longer_than_its_retention_is_applied_on(
 
     log.events([record(14, [rows(14)], prev_seqno=12, last_barrier=0)])
     wait_for(lambda: delete_all(config)[0] == 14 + 4)
+    status = collect(config, LagLimits(), ends=frozenset({End.TARGET}))
+    lacks = "Kafka no longer has event 14, which the target needs next; it has none any more"
+    assert (status.applier.state, lacks in status.problems) == (ServiceState.BEHIND, True), status.problems
     with pytest.raises(LogDamaged) as deleted:
         apply(config, spark, 14)
     assert (deleted.value.where["seqno"], deleted.value.where["start"]) == (14, 14 + 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sqlite3
@@ -9,14 +10,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import yaml
 
 from connector.fetching.jars import spark_kafka_jars
+from connector.sandbox.ports import free_port
 from tests.support.apply_process import COLUMNS, REPOSITORY, THL, Scene
 from tests.support.clock import PATIENCE
 from tests.support.fragments import change, record
+from tests.support.producing import until
 from tests.support.servers.environment import Broker
 
 
@@ -51,6 +55,24 @@ def test_apply_finds_java_and_jars_itself_and_spark_prints_nothing(scene: Scene)
     lines = process.log.read_text().splitlines()
     assert [line for line in lines if not re.match(r"\d{4}-\d\d-\d\dT\S+ (INFO|WARNING) ", line)] == [lines[-1]]
     assert lines[-1].startswith(f"stopped after event {last}")
+
+
+def test_memory_of_the_jvm_is_a_metric(scene: Scene) -> None:
+    port = free_port()
+    process = scene.start(THL_METRICS__PORT=str(port))
+    scene.reaches(scene.insert(10))
+
+    def megabytes(name: str, labels: str = "") -> float:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+            found = [line for line in answer.read().decode().splitlines() if line.startswith(f"{name}{{{labels}")]
+        return float(found[0].rpartition(" ")[2]) / (1 << 20) if found else 0.0
+
+    until(lambda: megabytes("thl_jvm_memory_bytes", 'area="heap"') > 1)
+    assert megabytes("thl_jvm_memory_bytes", 'area="nonheap"') > 1
+    assert 100 < megabytes("thl_jvm_heap_limit_bytes") <= 512
+    resident = Path(f"/proc/{process.child('SparkSubmit').pid}/statm").read_text().split()[1]
+    pages = megabytes("thl_jvm_memory_bytes", 'area="resident"')
+    assert 0.5 < pages / (int(resident) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)) < 2
 
 
 def test_jvm_that_does_not_start_is_one_error_with_its_cause(scene: Scene) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -20,8 +21,9 @@ from connector.log.ids import Seqno
 from connector.log.transaction.batch import Rows
 from connector.log.transaction.layout import TableLayout
 from connector.log.transaction.position import AfterGtids
-from connector.mysql.server.connection import session
-from connector.mysql.server.source_state import check_available, resolve_start
+from connector.mysql.server.connection import connect, session
+from connector.mysql.server.dump import open_stream
+from connector.mysql.server.source_state import check_available, end_position, is_read, resolve_start, sessions
 from connector.sandbox.mariadb import MariaDbServer
 from connector.status.source import read_source
 from tests.integration.mariadb.test_log import CASES
@@ -103,6 +105,22 @@ def test_a_server_that_is_killed_is_waited_for(bench: Bench, mariadb_server: Sql
         until(lambda: last_seqno(bench) >= 6)
         assert running.stop() == 0
     check(bench)
+
+
+def test_only_dumps_of_its_server_id_count_as_the_producer(bench: Bench) -> None:
+    source = bench.config.source
+    other = source.model_copy(update={"server_id": source.server_id + 1})
+    with closing(connect(source)) as connection:
+        end = end_position(connection)
+        assert not is_read(connection, source.server_id)
+        with closing(open_stream(other, end)):
+            assert not is_read(connection, source.server_id)
+            with closing(open_stream(source, end)):
+                assert is_read(connection, source.server_id)
+                with closing(open_stream(source, end)):  # the server ends the older one
+                    until(lambda: [row["Command"] for row in sessions(connection)].count("Binlog Dump") == 2)
+                    assert is_read(connection, source.server_id)
+        until(lambda: not is_read(connection, source.server_id))
 
 
 @pytest.mark.parametrize("start", ["snapshot", "now"])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -16,6 +17,7 @@ from connector.cli import run as thl
 from connector.consume import Consumer
 from connector.errors import TimedOut
 from connector.kafka.log_reader import LogReader
+from connector.sandbox.ports import free_port
 from tests.support.clock import PATIENCE
 from tests.support.long import long
 from tests.support.producing import SMALL, Bench, check, finished, fragments, last_seqno, table_of, until
@@ -49,6 +51,25 @@ def test_producer_loads_follows_ends_and_resumes(bench: Bench) -> None:
     assert [event[0]["epoch"] for event in events] == [1, 1, 1, 1, 1, 1, 1, 2]
     (metadata,) = {event[0]["metadata"].get("rows_query.0") for event in events} - {None}
     assert metadata == f"DELETE FROM {bench.service} … (21 of 36 bytes)"
+
+
+def test_rows_of_a_load_and_of_the_stream_are_counted_by_table(bench: Bench) -> None:
+    port = free_port()
+    with bench.start(THL_METRICS__PORT=str(port)) as running:
+        running.loaded()
+        until(lambda: table_rows(port, bench.service) == 2)
+        bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('a'), ('b'), ('c')")
+        bench.sql(f"DELETE FROM {bench.service}.t WHERE v = 'a'")
+        until(lambda: table_rows(port, bench.service) == 6)
+        assert running.stop() == 0
+
+
+def table_rows(port: int, schema: str) -> float:
+    """The metric of the table `t` of a schema."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+        lines = answer.read().decode().splitlines()
+    found = [line for line in lines if line.startswith("thl_published_table_rows_total{") and f'"{schema}"' in line]
+    return sum(float(line.rpartition(" ")[2]) for line in found if 'table="t"' in line)
 
 
 @pytest.mark.faults

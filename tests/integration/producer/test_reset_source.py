@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from connector.kafka.log_reader import LogReader
 from connector.log.transaction.position import PositionRecord
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
+from connector.status.collect import collect
+from connector.status.report import End, LagLimits, ServiceState
 from tests.support.producing import Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.support.servers.environment import Broker
 
@@ -142,6 +145,33 @@ def test_a_reset_whose_files_have_the_same_names_is_refused(bench: Bench) -> Non
     told = refused(bench)
     assert "was_begun=" in told
     assert "RESET BINARY LOGS AND GTIDS" in told
+
+
+def test_status_without_gtids_tells_a_producer_that_lags(bench: Bench) -> None:
+    def state() -> tuple[ServiceState, int | None, bool]:
+        found = collect(bench.config, LagLimits(), ends=frozenset({End.PRODUCER})).producer
+        return found.state, found.events_behind, bool(found.seconds_behind)
+
+    there = (ServiceState.ONLINE, 0, False)
+    try:
+        for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"):
+            bench.sql(f"SET GLOBAL gtid_mode = {mode}")
+        with bench.start(THL_SOURCE__DUMP_HEARTBEAT="0.5") as running:
+            running.loaded()
+            insert(bench, "third")
+            until(lambda: state() == there)
+            bench.sql("FLUSH BINARY LOGS")  # nothing is missing beyond a new file's beginning
+            until(lambda: state() == there)
+            running.process.send_signal(signal.SIGSTOP)
+            insert(bench, "fourth")
+            assert state() == (ServiceState.BEHIND, None, True)
+            running.process.send_signal(signal.SIGCONT)
+            until(lambda: state() == there)
+            assert running.stop() == 0
+    finally:
+        for mode in ("OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"):
+            bench.sql(f"SET GLOBAL gtid_mode = {mode}")
+    check(bench)
 
 
 def test_anonymous_transaction_is_published_after_gtid_mode_is_on_again(bench: Bench) -> None:

@@ -239,6 +239,24 @@ def test_rows_and_bytes_of_committed_events_are_counted_by_table(
     assert counted("bytes", "orders") > size
 
 
+def test_an_applier_that_begins_again_names_no_more_tables_than_the_process_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics, "_served", metrics._Served(tables=1))
+    counts = metrics.TableCounts(metrics.applied_table_rows, metrics.applied_table_bytes)
+    monkeypatch.setattr(metrics, "applied_tables", counts)
+
+    def counted(schema: str, table: str) -> float:
+        labels = {"service": "shop", "schema": schema, "table": table}
+        return REGISTRY.get_sample_value("thl_applied_table_rows_total", labels) or 0.0
+
+    names = [("shop", "first"), ("shop", "second"), ("", "")]
+    before = [counted(*one) for one in names]
+    for name in ("first", "second"):
+        Rig(MemoryTarget(), history([0], 0)).accept(table(log(record(0, [insert(1, table=name)]))))
+    assert [counted(*one) - was for one, was in zip(names, before, strict=True)] == [1, 0, 1]
+
+
 def test_an_unfinished_event_is_invisible_and_read_again_from_its_first_fragment() -> None:
     target = MemoryTarget()
     rig = Rig(target, history([0], 2))

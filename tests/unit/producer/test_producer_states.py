@@ -92,7 +92,8 @@ def test_open_event_has_five_seconds_to_end_after_a_stop() -> None:
             return []
 
     online = SimpleNamespace(
-        publisher=SimpleNamespace(committed=None, put=lambda _: None),
+        publisher=SimpleNamespace(committed=None),
+        put=lambda _: None,
         stream=Endless(),
         encoder=SimpleNamespace(open=True),
         completion=None,

@@ -48,7 +48,9 @@ def test_error_of_an_overtaken_producer_is_fenced(error: ConnectorError, overtak
     capture = SimpleNamespace(read=lambda _: [Decided.__new__(Decided)], ended=False)
     publisher = Publisher(overtaken=overtaken)
     prepared = SimpleNamespace(accept=accept)
-    online: Any = SimpleNamespace(publisher=publisher, stream=capture, prepared=prepared, completion=None)
+    online: Any = SimpleNamespace(
+        publisher=publisher, put=publisher.put, stream=capture, prepared=prepared, completion=None
+    )
     producer = Producer(Config(service="shop"), SimpleNamespace(), SystemClock(), Event())
     producer._held, producer.state = online, ProducerState.ONLINE
     with pytest.raises(Fenced if overtaken else type(error)):

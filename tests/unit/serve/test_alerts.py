@@ -177,6 +177,11 @@ CASES: dict[str, tuple[Series, Series, int]] = {
         {f"thl_relay_free_bytes{{{SERVICE}}}": "6e9x20", f"thl_relay_size_bytes{{{SERVICE}}}": "1e11x20"},
         10,
     ),
+    "ThlJvmShortOfMemory": (
+        {f"thl_jvm_collection_seconds_total{{{SERVICE}}}": "0+20x60"},
+        {f"thl_jvm_collection_seconds_total{{{SERVICE}}}": "0+15x60"},
+        40,
+    ),
 }
 
 TWO = ('instance="a:8090",', 'instance="b:8090",')  # of two `thl serve` that read one service

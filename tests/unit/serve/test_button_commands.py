@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from threading import Timer
+from threading import enumerate as enumerate_threads
+
 import pytest
 from click import Context
 
 from connector.cli import thl
+from connector.clock import SystemClock
 from connector.errors import ConfigError
-from connector.serve.jobs import ENDING, FIELDS, ButtonAction, command_of
+from connector.serve import jobs as jobs_module
+from connector.serve.jobs import ENDING, FIELDS, ButtonAction, Jobs, command_of
+from tests.support.producing import until
+from tests.support.serving import service
 
 
 def test_target_of_a_load_is_not_passed_over() -> None:
@@ -42,3 +51,27 @@ def test_no_field_becomes_an_option(value: str) -> None:
             index = next(index for index, word in enumerate(words) if value in word)
             option = words[index].startswith((f"--reason={value}", f"--for-target={value}"))
             assert option or words[index - 1] in ("--", "--table")
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_command_that_does_not_end_is_ended_and_another_may_begin(obeys: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_module, "LEAVE", 0.5)
+    ignores = "" if obeys else "signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    program = (sys.executable, "-c", f"import signal; {ignores}print('begun', flush=True); signal.pause()")
+    jobs = Jobs((), SystemClock(), lambda *_: None, program, timeout=1.5)
+    job = jobs.start(service(), ButtonAction.VERIFY, {}, "127.0.0.1")
+    with pytest.raises(ConfigError, match="is running"):
+        jobs.start(service(), ButtonAction.VERIFY, {}, "127.0.0.1")
+    until(lambda: job.ended is not None, 60)
+    assert job.state == "ended after serve.command_timeout"
+    assert job.exit_code == -(signal.SIGTERM if obeys else signal.SIGKILL)
+    jobs.start(service(), ButtonAction.VERIFY, {}, "127.0.0.1")
+    jobs.close()
+
+
+def test_command_that_ends_in_time_is_not_ended() -> None:
+    jobs = Jobs((), SystemClock(), lambda *_: None, (sys.executable, "-c", "pass"), timeout=3600)
+    job = jobs.start(service(), ButtonAction.HEARTBEAT, {}, "127.0.0.1")
+    until(lambda: job.ended is not None, 60)
+    assert job.state == "done"
+    until(lambda: not [thread for thread in enumerate_threads() if isinstance(thread, Timer)], 60)

@@ -107,7 +107,14 @@ def touch() -> None:
     for histogram in (metrics.published_latency, metrics.applied_latency, metrics.kafka_commit):
         histogram.labels(one).observe(0.02)
     metrics.restarts.labels(one, "apply").inc()
-    metrics.TableCounts(one, most=5).add("shop", "orders", 3, 100)
+    for rows, size in (
+        (metrics.applied_table_rows, metrics.applied_table_bytes),
+        (metrics.published_table_rows, metrics.published_table_bytes),
+    ):
+        metrics.TableCounts(rows, size, most=5).add(one, "shop", "orders", 3, 100)
+    metrics.jvm_memory.labels(one, "heap").set(1)
+    metrics.jvm_heap_limit.labels(one).set(2)
+    metrics.jvm_collections.labels(one).inc(0.1)
     metrics.verified_at.labels(one).set(1_760_000_000)
     metrics.watch_relay(one, ROOT)
 

@@ -23,7 +23,7 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import PendingChecksum
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
 from connector.mysql.server.replication_status import ReplicationChannel
-from connector.status.collect import applier_status, collect, producer_status
+from connector.status.collect import _with_deleted, applier_status, collect, producer_status
 from connector.status.report import (
     ApplierStatus,
     End,
@@ -79,6 +79,51 @@ def test_producer_behind_has_lag_and_age() -> None:
 def test_producer_without_lag_is_online() -> None:
     found = producer_status(CONTROL, replace(POSITION, gtid_set=f"{UUID}:1-13"), ENDS, SOURCE, NOW, settings=LOADS)
     assert (found.state, found.events_behind, found.seconds_behind) == (ServiceState.ONLINE, 0, 0.0)
+
+
+def test_producer_without_gtids_is_behind_while_the_source_log_goes_on_beyond_its_position() -> None:
+    nameless = replace(SOURCE, gtid_set=None, expire_seconds=0)
+    found = producer_status(CONTROL, POSITION, ENDS, nameless, NOW, settings=LOADS)
+    assert (found.state, found.events_behind, found.seconds_behind) == (ServiceState.BEHIND, None, 30.0)
+    late = replace(ENDS, newest_commit=NOW - 3600 * SECOND)
+    found = producer_status(CONTROL, POSITION, late, nameless, NOW, settings=LOADS)
+    assert problems_of(found, ApplierStatus(state=ServiceState.ONLINE, applied_last_seqno=41), LagLimits(60, 0)) == [
+        "the producer is 3600 s behind (an unknown number of events)"
+    ]
+    there = replace(POSITION, resume=nameless.end)
+    found = producer_status(CONTROL, there, late, nameless, NOW, settings=LOADS)
+    assert (found.state, found.events_behind, found.seconds_behind) == (ServiceState.ONLINE, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("read", "silent", "state"),
+    [
+        (False, 301, ServiceState.OFFLINE),
+        (False, 10, ServiceState.LOADING),  # it begins: nothing reads the binary log for some seconds
+        (True, 301, ServiceState.LOADING),
+    ],
+)
+def test_initial_load_that_does_not_begin_is_of_a_dead_producer(read: bool, silent: int, state: ServiceState) -> None:
+    begun = replace(CONTROL, epochs=(replace(an_epoch(2), started=NOW - silent * SECOND),))
+    ends = replace(ENDS, newest_commit=None)
+    loading = replace(POSITION, snapshot=True)
+    found = producer_status(begun, loading, ends, replace(SOURCE, read=read), NOW, settings=LOADS)
+    assert found.state is state
+
+
+def test_log_whose_events_are_all_deleted_names_what_the_target_lacks() -> None:
+    ends = _with_deleted(LogEnds(), POSITION)
+    producer = producer_status(CONTROL, POSITION, ends, SOURCE, NOW, settings=LOADS)
+    assert (producer.minimum_stored_seqno, producer.maximum_stored_seqno) == (42, 41)
+    applier = applier_status(TARGET, ends, NOW, known=True)
+    assert (applier.state, applier.events_behind) == (ServiceState.BEHIND, 1)
+    assert problems_of(producer, applier, LagLimits(100, 0)) == [
+        "Kafka no longer has event 41, which the target needs next; it has none any more"
+    ]
+    whole = applier_status(replace(TARGET, seqno=41), ends, NOW, known=True)
+    assert (whole.state, problems_of(producer, whole, LagLimits(100, 0))) == (ServiceState.ONLINE, [])
+    assert _with_deleted(ENDS, POSITION) == ENDS
+    assert _with_deleted(LogEnds(), None) == LogEnds()
 
 
 def test_producer_not_reading_is_offline() -> None:

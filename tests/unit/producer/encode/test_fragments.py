@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from typing import Any
 from zlib import crc32
 
@@ -14,12 +15,14 @@ from connector.errors import CorruptBinlog
 from connector.log.ids import NO_SEQNO, Action, Epoch, Kind, Outcome, Seqno
 from connector.log.transaction.batch import (
     PositionAdvance,
+    Rows,
     Statement,
     TransactionBatch,
     TransactionEnd,
     TransactionStart,
 )
 from connector.log.transaction.event_id import EventId
+from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import Digest
 from connector.log.transaction.source_position import SourcePosition
 from connector.log.writing.fragment import Fragment
@@ -28,6 +31,8 @@ from connector.producer.encode.fragment import EventHeader, FragmentWriter
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.schema import framing, single_object_header
 from tests.support import encoding as making
+
+LAYOUT = TableLayout(TableName("shop", "orders"), (Column("id", "bigint", False, "", (), False),), (0,))
 
 # As many numbers of each length.
 LONGS = st.integers(0, 18).flatmap(lambda digits: st.integers(10**digits // 10, min(10 ** (digits + 1), 2**63) - 1))
@@ -299,3 +304,53 @@ def layout(schema: str) -> making.TableLayout:
 
 def row(value: object) -> dict[str, Any]:
     return {"before": None, "after": [value]}
+
+
+@given(
+    st.lists(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), max_size=4),
+    st.sampled_from([200, 1 << 16]),
+    st.booleans(),
+)
+def test_rows_and_bytes_are_counted_by_table_when_their_event_ends(
+    cases: list[tuple[list[making.Change | Statement], list[TransactionBatch]]], limit: int, whole: bool
+) -> None:
+    by = encoder(fragment=limit)
+    found: Counter[TableName] = Counter()
+    size = 0
+    for _, pieces in cases:
+        if whole:  # in one batch, as the source's reader gives small transactions
+            changes = [frozen(change) for piece in pieces for change in piece.changes]
+            pieces = [TransactionBatch(making.BEGIN, changes, making.ENDING)]  # noqa: PLW2901
+        for piece in pieces:
+            by.encode(piece)
+            counts = by.drain_counts()
+            assert piece.ending is not None or not counts
+            found.update({name: 0 for name, *_ in counts})
+            for name, rows, bytes_ in counts:
+                found[name] += rows
+                size += bytes_
+    asked = [change for event, _ in cases for change in event if isinstance(change, making.Change)]
+    expected: Counter[TableName] = Counter()
+    for change in asked:
+        expected[change.layout.name] += len(change.rows)
+    assert +found == +expected
+    assert size == sum(len(rows.data) for change in asked for rows in making.encoded_rows(change))
+    assert by.drain_counts() == []
+
+
+def frozen(change: Rows | Statement) -> Rows | Statement:
+    """A change whose rows are bytes."""
+    if isinstance(change, Statement):
+        return change
+    data = bytes(change.data)
+    return Rows(change.layout, change.action, data, change.ends, change.before, change.after, change.query)
+
+
+def test_an_event_that_was_given_up_is_not_counted() -> None:
+    by = encoder()
+    rows = making.encoded_rows(making.Change(LAYOUT, Action.INSERT, [{"before": None, "after": [1]}]))
+    by.encode(TransactionBatch(making.BEGIN, [*rows], None))
+    by.begin(Numbering(epoch=Epoch(4), next_seqno=Seqno(42), tails={}, last_barrier=Seqno(39)))
+    assert by.drain_counts() == []
+    by.encode(TransactionBatch(making.BEGIN, [*rows], making.ENDING))
+    assert by.drain_counts() == [(LAYOUT.name, 1, len(rows[0].data))]

@@ -79,7 +79,10 @@ class Producer:
         self.publisher = Publisher(session, source, position, settings.every)
         self.loads = TableLoads(_config(settings), _source(self._round), _Clock(), NEVER)
         self.online: Any = SimpleNamespace(
-            encoder=Encoder(source, position.seqno + 1), publisher=self.publisher, control=control
+            encoder=Encoder(source, position.seqno + 1),
+            publisher=self.publisher,
+            control=control,
+            put=self.publisher.put,
         )
         self.loads.restore(control)
 
