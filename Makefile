@@ -44,7 +44,7 @@ test: check fetch ## What CI runs: the checks, then every test that is not long 
 	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder --cache-clear --durations=20 $(ARGS) || \
 		{ test $$? -eq 1 && $(BIN)/python -m tests.races $(ARGS); }
 
-test-all: test ## Everything: the long tests, mutants, damaged logs and messages, more of the model (80 minutes at most)
+test-all: test ## Everything: the long tests, mutants, damaged logs and messages, more of the model (two hours and more)
 	$(BIN)/python -m pytest -m long -n 2 --dist loadfile --durations=20 $(ARGS)
 	$(BIN)/python -m tests.mutants
 	$(BIN)/python -m tests.unit.log.model.scenarios --scenarios 20000

@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Self
 from connector.redaction import redacted
 
 # Errors of the system that tell of a disk, not of a setting or of permissions.
-DISK_FAILURES: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_DISK_FAILURES: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 # docs/command-line.md has the same table; a test keeps them equal.
 EXIT_CODES: Final[Mapping[int, str]] = MappingProxyType(
@@ -215,6 +215,11 @@ class DiskUnavailable(ConnectorError):
 
     retry = True
     exit_code = 4
+
+
+def disk_error(error: OSError) -> type[ConfigError] | type[DiskUnavailable]:
+    """Return the class for an error with a local folder: of its disk, or of the setting that names it."""
+    return DiskUnavailable if error.errno in _DISK_FAILURES else ConfigError
 
 
 class Fenced(ConnectorError):

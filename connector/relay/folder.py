@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from connector import private_files as private
 from connector.clock import Clock
-from connector.errors import DISK_FAILURES, ConfigError, DiskUnavailable, LogDamaged
+from connector.errors import ConfigError, DiskUnavailable, LogDamaged, disk_error
 from connector.log.ids import Seqno
 from connector.relay.frames import Broken, FileHead, file_head, frames
 
@@ -298,10 +298,10 @@ def sync_folder(folder: Path) -> None:
 
 def unusable(folder: Path, error: OSError) -> ConfigError | DiskUnavailable:
     """Return the error of a folder that cannot be used, or whose disk is full or fails."""
-    why = f"the relay cannot be used: {error.strerror}"
-    if error.errno in DISK_FAILURES:
-        return DiskUnavailable(why, hint=f"make room on the disk of {OPTION}: thl purge --to-seqno", folder=str(folder))
-    return ConfigError(why, hint=f"{OPTION} names its folder", folder=str(folder))
+    kind = disk_error(error)
+    full = f"make room on the disk of {OPTION}: thl purge --to-seqno"
+    hint = full if kind is DiskUnavailable else f"{OPTION} names its folder"
+    return kind(f"the relay cannot be used: {error.strerror}", hint=hint, folder=str(folder))
 
 
 def damaged(path: Path, error: Broken, seqno: int | None = None, epoch: int | None = None) -> LogDamaged:

@@ -17,7 +17,7 @@ from pathlib import Path
 from connector import failpoints as faults
 from connector import private_files as private
 from connector.clock import Clock
-from connector.errors import DISK_FAILURES, ConfigError, DiskUnavailable
+from connector.errors import disk_error
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Records, Segment
 from connector.log.epochs.history import History
@@ -225,7 +225,7 @@ class RelayWriter:
         try:
             yield
         except OSError as error:
-            raise (DiskUnavailable if error.errno in DISK_FAILURES else ConfigError)(
+            raise disk_error(error)(
                 f"the next events cannot be stored in the relay: {error.strerror}; nothing of them was applied",
                 hint=f"let no other program change the folder of {OPTION}, then start thl apply again"
                 if error.errno == errno.ESTALE

@@ -216,8 +216,8 @@ def producer_status(
             state=ServiceState.UNKNOWN if control is None else ServiceState.NONE,
             current_event_id=str(source.end) if source else None,
         )
-    complete = has_all(source, position)
     behind = _transactions(source, position)
+    complete = _is_complete(source, position, behind)
     age = _seconds(now, ends.newest_commit)
     state = ServiceState.UNKNOWN
     if source is not None:
@@ -388,9 +388,13 @@ def has_all(source: SourceView | None, position: PositionRecord) -> bool | None:
     Without GTIDs that is so once the position has reached the end of the binary log: an idle producer's follows it
     within seconds, past rotations and filtered transactions, too.
     """
+    return _is_complete(source, position, _transactions(source, position))
+
+
+def _is_complete(source: SourceView | None, position: PositionRecord, missing: int | None) -> bool | None:
+    """As `has_all`, with what `_transactions` has found."""
     if source is None:
         return None
-    missing = _transactions(source, position)
     return source.end <= position.resume if missing is None else missing == 0
 
 

@@ -37,8 +37,8 @@ SLEEPS: Final = (
     ("target", "sleeps"),
     [
         ("postgres", SLEEPS[:2]),
-        pytest.param("postgres", SLEEPS, marks=pytest.mark.long),
-        pytest.param("sqlite", SLEEPS, marks=pytest.mark.long),
+        ("postgres", SLEEPS),
+        ("sqlite", SLEEPS),
     ],
 )
 def test_older_producer_writes_nothing_after_the_newer_begins(

@@ -234,20 +234,19 @@ def of_all(rig: Rig) -> None:
     rig.apply()
 
 
-LONG: Final = {"marks": pytest.mark.long}
 KILLS: Final = [
-    pytest.param(of_producer("produce.mid_event_after_commit"), id="producer within the event", **LONG),
-    pytest.param(of_applier("apply.before_edge"), id="applier before its commit", **LONG),
+    pytest.param(of_producer("produce.mid_event_after_commit"), id="producer within the event"),
+    pytest.param(of_applier("apply.before_edge"), id="applier before its commit"),
     pytest.param(of_command_and_producer, id="command and producer"),
-    pytest.param(of_command_before_it_asks, id="command before it asks", **LONG),
-    pytest.param(of_command, id="command when it has asked", **LONG),
-    pytest.param(of_producer("load.before_position"), id="producer before the round's position", **LONG),
-    pytest.param(of_producer("load.before_rows"), id="producer before the event", **LONG),
-    pytest.param(of_producer("produce.mid_event_before_commit"), id="producer at the event's beginning", **LONG),
-    pytest.param(of_producer("load.mid_round"), id="producer at the event's end", **LONG),
-    pytest.param(of_producer_at_its_end, id="producer after the event", **LONG),
-    pytest.param(of_applier("apply.after_edge"), id="applier after its commit", **LONG),
-    pytest.param(of_all, id="all of them", **LONG),
+    pytest.param(of_command_before_it_asks, id="command before it asks"),
+    pytest.param(of_command, id="command when it has asked"),
+    pytest.param(of_producer("load.before_position"), id="producer before the round's position"),
+    pytest.param(of_producer("load.before_rows"), id="producer before the event"),
+    pytest.param(of_producer("produce.mid_event_before_commit"), id="producer at the event's beginning"),
+    pytest.param(of_producer("load.mid_round"), id="producer at the event's end"),
+    pytest.param(of_producer_at_its_end, id="producer after the event"),
+    pytest.param(of_applier("apply.after_edge"), id="applier after its commit"),
+    pytest.param(of_all, id="all of them"),
 ]
 
 

@@ -188,7 +188,6 @@ def test_killed_between_two_writers_commits_and_again_while_making_it_whole_appl
 STEPS: Final = (*faults.WRITERS, "target.before_position", "target.before_commit", "target.after_commit")
 
 
-@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_forty_kills_at_every_step_with_other_writers_and_batches_apply_each_event_once(bench: Bench) -> None:
     random = Random(15)
@@ -214,7 +213,6 @@ def test_forty_kills_at_every_step_with_other_writers_and_batches_apply_each_eve
     assert all(open_parts[one] for one in ("none", "some", "all"))
 
 
-@pytest.mark.long
 def test_applier_stopped_before_its_writers_commit_is_fenced_by_a_newer_one(bench: Bench) -> None:
     """The server ends the sessions of the stopped one, for whose commits the newer one waits."""
     bench.write()

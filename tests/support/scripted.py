@@ -107,7 +107,7 @@ class ScriptedRound:
 
     source: ScriptedSource
     names: Collection[TableName]
-    brief: bool = True
+    locked: bool = True
     position: SourcePosition = START
     time: int = 1
     server_id: int = 1
@@ -203,7 +203,7 @@ class ScriptedSource:
         return ScriptedSnapshot(self)
 
     def round(
-        self, after: Mapping[TableName, tuple[str, ...] | None], keys: Mapping[TableName, Any], *, brief: bool
+        self, after: Mapping[TableName, tuple[str, ...] | None], keys: Mapping[TableName, Any], *, lock: bool
     ) -> ScriptedRound:
         return ScriptedRound(self, tuple(after))
 

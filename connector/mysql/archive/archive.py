@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from connector import private_files as private
-from connector.errors import DISK_FAILURES, ConfigError, ConnectorError, CorruptBinlog, DiskUnavailable, HistoriesDiffer
+from connector.errors import ConfigError, ConnectorError, CorruptBinlog, DiskUnavailable, HistoriesDiffer, disk_error
 from connector.log.transaction.source_position import SourcePosition, file_number
 from connector.mysql.binlog.frames import EventFrames
 from connector.mysql.binlog.log_files import MAGIC, NUMBERED, LogBytes, LogFile, log_files
@@ -305,7 +305,6 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _unwritable(error: OSError, folder: Path) -> ConfigError | DiskUnavailable:
-    why = f"the archive cannot be written: {error.strerror}"
-    if error.errno in DISK_FAILURES:
-        return DiskUnavailable(why, hint="make room on the archive's disk", folder=folder)
-    return ConfigError(why, folder=folder)
+    kind = disk_error(error)
+    hint = "make room on the archive's disk" if kind is DiskUnavailable else ""
+    return kind(f"the archive cannot be written: {error.strerror}", hint=hint, folder=folder)

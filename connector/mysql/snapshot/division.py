@@ -16,10 +16,11 @@ from typing import Final
 import pymysql
 
 from connector.config.snapshot import InitialLoad
+from connector.ddl.syntax.type_names import INTEGERS
 from connector.errors import LogDamaged
 from connector.mysql.server.connection import Connection, query
 from connector.mysql.snapshot.information_schema import SourceTable
-from connector.mysql.snapshot.key_ranges import NUMBERS, Bound, KeyRange, is_key
+from connector.mysql.snapshot.key_ranges import Bound, KeyRange, is_key
 
 INVALID_TEXT: Final = 1300
 CHUNK_BYTES: Final = 64 << 20  # approximate bytes of a chunk
@@ -63,7 +64,7 @@ class Division:
         self._reckons = (
             not (exact or self._whole)
             and len(self._columns) == len(table.layout.key) == 1
-            and self._columns[0].base in NUMBERS
+            and self._columns[0].base in INTEGERS
         )
 
     @property

@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from connector.ddl.syntax.type_names import INTEGERS
+
 Bound = tuple[str, ...]
 
-NUMBERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-PLAIN: Final = NUMBERS | {"year", "decimal"}
+PLAIN: Final = frozenset({*INTEGERS, "year", "decimal"})
 DATES: Final = frozenset({"date", "datetime", "timestamp"})
 TEXTS: Final = frozenset({"char", "varchar"})
 BYTES: Final = frozenset({"binary", "varbinary"})

@@ -348,13 +348,27 @@ class LoadRound:
         Its end may have to be looked up, which takes as long as the chunk's pages take to be read: other sessions
         divide other tables meanwhile.
         """
+        while (name := self._taken()) is not None:
+            try:
+                chunk = self._divisions[name].next(session)
+            finally:
+                with self._next:
+                    self._dividing.remove(name)
+                    self._next.notify_all()
+            if chunk is not None:
+                return name, chunk
+        return None
+
+    def _taken(self) -> TableName | None:
+        """Take a table that no other session divides, or wait for one; None: none is left, or the time is over."""
         with self._next:
             while not self._over and (left := self._left()):
-                free = next((name for name in left if name not in self._dividing), None)
-                if free is None:
-                    self._next.wait()
-                elif (chunk := self._divided_chunk(session, free)) is not None:
-                    return free, chunk
+                for name in left:
+                    if name not in self._dividing:
+                        self._dividing.add(name)
+                        self._divided += self._divisions[name].chunk_rows
+                        return name
+                self._next.wait()
         return None
 
     def _left(self) -> list[TableName]:
@@ -364,18 +378,6 @@ class LoadRound:
             for name, division in self._divisions.items()
             if self.tables[name].has_key and not division.exhausted and name not in self._failed
         ]
-
-    def _divided_chunk(self, session: Connection, name: TableName) -> KeyRange | None:
-        division = self._divisions[name]
-        self._dividing.add(name)
-        self._divided += division.chunk_rows
-        self._next.release()
-        try:
-            return division.next(session)
-        finally:
-            self._next.acquire()
-            self._dividing.remove(name)
-            self._next.notify_all()
 
     def _read(
         self, session: Connection, name: TableName, chunk: KeyRange, found: Handover[tuple[TableName, Rows]]

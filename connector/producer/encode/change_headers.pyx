@@ -76,7 +76,7 @@ cdef class ChangeHeaders:
         return table.shard, table.bookkeeping
 
     cdef int count(self, TableHeaders table, int64_t rows, int64_t size) except -1:
-        """Count row changes of an event that ends; negative numbers take counts back."""
+        """Count row changes of an event that ends."""
         if table.rows == 0:
             self.counted.append(table)
         table.rows += rows

@@ -238,10 +238,10 @@ cdef class Encoder:
         cdef bint bookkeeping = True
         for item in changes:
             if not isinstance(item, Rows) or not isinstance((<Rows>item).data, bytes):
-                return self._not_small(changes, len(row_headers))
+                return None
             change = item
             if change.query is not None:
-                return self._not_small(changes, len(row_headers))
+                return None
             data = change.data
             table = self.headers.of(change.layout)
             if shard is None:
@@ -253,30 +253,24 @@ cdef class Encoder:
             row_headers.append(row_header)
             rows += change.count
             size += len(data)
-            self.headers.count(table, change.count, len(data))
             encoded += len(row_header) + len(data)
             logged = data if change.logged is None else change.logged
             logged_size += len(logged)
             check = crc32(logged, len(logged), check)
         if size > self.shard_bytes or encoded > self.fragment_bytes:
-            return self._not_small(changes, len(row_headers))
+            return None
         cdef Route route = self._route(begin, shard if shard and not several else UNKNOWN_SHARD, bookkeeping and rows > 0)
         cdef EventHeader event = self._event_header(begin, route)
         cdef str event_id = _end(event, begin, ending)
         value = self.writer_of(begin).whole(event, rows, row_headers, changes)
         if not self._fits(value, route):
-            return self._not_small(changes, len(row_headers))
+            return None
+        for change in changes:
+            self.headers.count(self.headers.of(change.layout), change.count, len(change.data))
         return self._finish(
             _unfinished(route.partition, route.key, value, self.next, 0),
             begin, ending, event_id, digest_of(rows, logged_size, check),
         )
-
-    cdef Fragment _not_small(self, list changes, Py_ssize_t counted):
-        """Take back the counts of the first changes, which `EncodedEvent` counts again; returns None."""
-        cdef Rows change
-        for change in changes[:counted]:
-            self.headers.count(self.headers.of(change.layout), -change.count, -len(change.data))
-        return None
 
     cdef Route _route(self, TransactionStart begin, str shard, bint bookkeeping):
         cdef bint definition = begin.kind is DDL or (begin.kind is LOAD and begin.metadata[PART] != ROWS)

@@ -20,6 +20,7 @@ from connector.sandbox.ports import free_port
 from tests.support.apply_process import COLUMNS, REPOSITORY, THL, Scene
 from tests.support.clock import PATIENCE
 from tests.support.fragments import change, record
+from tests.support.long import long
 from tests.support.producing import until
 from tests.support.servers.environment import Broker
 
@@ -115,7 +116,7 @@ def test_jvm_ends_with_the_applier(scene: Scene) -> None:
     jvm.wait(PATIENCE)
 
 
-@pytest.mark.parametrize("point", [pytest.param("before_commit", marks=pytest.mark.long), "after_commit"])
+@pytest.mark.parametrize("point", [*long("before_commit"), "after_commit"])
 def test_applier_killed_at_a_failpoint_applies_each_event_once(scene: Scene, point: str) -> None:
     last = scene.insert(20)
     process = scene.start(THL_CRASH_POINT=f"apply.{point}:1")
@@ -126,9 +127,7 @@ def test_applier_killed_at_a_failpoint_applies_each_event_once(scene: Scene, poi
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "point", ["apply.after_exclude:1", pytest.param("target.before_commit:1", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("point", ["apply.after_exclude:1", "target.before_commit:1"])
 def test_applier_killed_at_a_quarantine_quarantines_at_the_same_event(scene: Scene, point: str) -> None:
     scene.configure(on_error="quarantine")
     last = scene.insert(20)
