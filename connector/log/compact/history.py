@@ -28,7 +28,7 @@ EVENT: Final = MetadataColumns(
 COLUMNS: Final = (
     EVENT.columns[0],
     Column("position", "bigint", nullable=False),  # in the event; rows from 1 on, its statements 0
-    Column("action", "varchar(8)", charset="utf8mb4", nullable=False),
+    Column("action", "varchar(10)", charset="utf8mb4", nullable=False),
     Column("row_before", "json"),
     Column("row_after", "json"),
     Column("statement", "longtext", charset="utf8mb4"),
