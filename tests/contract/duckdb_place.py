@@ -17,6 +17,7 @@ from connector.targets.duckdb.signal_table import DuckDbSession
 from connector.targets.duckdb.target import DuckDbTarget
 from connector.targets.signal_table import SignalTable
 from connector.targets.types import fraction, parse
+from tests.contract.target_suite import KILLS
 from tests.support.net import Row, in_order
 
 
@@ -26,6 +27,7 @@ class DuckDbPlace:
     way_out = "copy the rows"
     lacks = frozenset[str]()
     early = False
+    kills = KILLS
     indexes = False
     computed = ""
 

@@ -17,6 +17,7 @@ from connector.targets.mysql.signal_table import MySqlSession
 from connector.targets.mysql.target import MySqlTarget
 from connector.targets.signal_table import SignalTable
 from connector.targets.types import BYTES, parse
+from tests.contract.target_suite import KILLS
 from tests.support.net import Row, in_order
 from tests.support.servers.environment import SqlServer
 
@@ -30,6 +31,7 @@ class MySqlPlace:
     indexes = True
     computed = "STORED"
     early = True
+    kills = KILLS
 
     def __init__(
         self, server: SqlServer, lacks: Sequence[str] = (), *, definitions: Literal["source", "plain"] = "plain"

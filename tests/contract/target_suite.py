@@ -37,6 +37,9 @@ CREATE_USERS = "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(50), mail V
 CREATE_LOOSE = "CREATE TABLE loose (a INT, b VARCHAR(20), c DOUBLE, j JSON)"
 
 
+KILLS = ("before_commit:4", "mid_stage:9", "after_commit:5")
+
+
 class Place(Protocol):
     """A database for one test.
 
@@ -48,6 +51,7 @@ class Place(Protocol):
         indexes: whether tables have indexes: of their primary key, and of a unique key by which the log finds rows.
         computed: what follows GENERATED ALWAYS AS (…) in a statement that creates a column computed by the target.
         early: whether others may see the table of CREATE TABLE … SELECT before its rows.
+        kills: points of `connector.failpoints`, with how often each is reached, at which commits of rows are killed.
     """
 
     schemaless: bool
@@ -57,6 +61,7 @@ class Place(Protocol):
     indexes: bool
     computed: str
     early: bool
+    kills: tuple[str, ...]
 
     def open(
         self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None

@@ -45,7 +45,7 @@ from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_load import CREATE_ORDERS, ORDERS, begin, end, states, unique
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
-from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
+from tests.contract.target_suite import CREATE_USERS, KILLS, USERS, Applier, stops
 from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.contract.target_ways_out import *  # noqa: F403
@@ -63,6 +63,7 @@ class PostgresPlace:
     indexes = True
     computed = "STORED"
     early = False
+    kills = KILLS
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -52,6 +52,7 @@ CREATE_ORDERS = "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(100))"
 
 class WritersPlace(PostgresPlace):
     writers = WRITERS
+    kills = ("before_intent:3", "after_intent:2", "after_channel:4", "before_channel:5", "after_commit:3")
 
     def open(
         self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None

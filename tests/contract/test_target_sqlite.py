@@ -25,7 +25,7 @@ from tests.contract.target_load import *  # noqa: F403
 from tests.contract.target_load import begin, unique
 from tests.contract.target_partial import *  # noqa: F403
 from tests.contract.target_suite import *  # noqa: F403
-from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
+from tests.contract.target_suite import CREATE_USERS, KILLS, USERS, Applier, stops
 from tests.contract.target_transactions import *  # noqa: F403
 from tests.contract.target_values import *  # noqa: F403
 from tests.contract.target_ways_out import *  # noqa: F403
@@ -40,6 +40,7 @@ class SqlitePlace:
     indexes = True
     computed = "STORED"
     early = False
+    kills = KILLS
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -15,7 +15,9 @@ from connector.applier import open_commit
 from connector.clock import SystemClock
 from connector.config.apply import Target
 from connector.log.compact.history import history_tables
+from connector.log.ids import NO_SEQNO
 from connector.targets.open import open_target
+from connector.targets.postgres import divided_commit
 from tests.contract.target_transactions import histories
 from tests.unit.applier.test_core import Rig, history, log, table
 
@@ -29,15 +31,19 @@ def random_log() -> list[dict[str, object]]:
 
 
 def main() -> None:
-    """Apply it, a few messages at a time; a large event is one of any size."""
+    """Apply it, a few messages at a time; a large event, and a commit to divide, is one of any size."""
     open_commit.STAGE_BYTES = 1  # type: ignore[misc]
-    target = open_target(Target(**json.loads(sys.argv[1]), history=WANTED, audit=True), SystemClock())
-    rig = Rig(target, history([0], EVENTS - 1), history=history_tables(WANTED))
-    values = log(*random_log())
-    at = rig.core.position.offsets.get(0, 0)
-    for begin in range(at, len(values), 3):
-        rig.accept(table(values[begin : begin + 3], offset=begin))
-    target.close()
+    divided_commit.DIVIDED_ROWS = 1  # type: ignore[misc]
+    options, values = Target(**json.loads(sys.argv[1]), history=WANTED, audit=True), log(*random_log())
+    seqno = NO_SEQNO
+    while seqno < EVENTS - 1:  # an attempt that finds an intent finishes that alone
+        target = open_target(options, SystemClock())
+        rig = Rig(target, history([0], EVENTS - 1), history=history_tables(WANTED))
+        for begin in range(rig.core.position.offsets.get(0, 0), len(values), 3):
+            if not rig.core.done:
+                rig.accept(table(values[begin : begin + 3], offset=begin))
+        seqno = rig.core.position.seqno
+        target.close()
 
 
 if __name__ == "__main__":
