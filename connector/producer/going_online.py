@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import HistoriesDiffer, LogDamaged, PreflightError
+from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged, PreflightError
 from connector.kafka.log_reader import LogReader
 from connector.kafka.prepared_records import PreparedState
 from connector.kafka.requests import new_load_id
@@ -136,7 +136,8 @@ class GoingOnline:
             Fenced: a newer producer runs.
             LogDamaged, UnsafeTopic: a check of the log failed; nothing was written.
             HistoriesDiffer, PreflightError: a check of the source failed; nothing was written.
-            BrokerUnavailable, SourceUnavailable: a server does not answer; retryable.
+            BrokerUnavailable, SourceUnavailable: a server does not answer, or brokers that have just come back did not
+                show the log's end at first; retryable.
             ReplicaLagging: `stop` was set while replicas lacked transactions of the log.
         """
         self.source.check(load=False)
@@ -146,6 +147,7 @@ class GoingOnline:
         return replace(self, config=self.config.model_copy(update={"kafka": kafka}))._steps()
 
     def _steps(self) -> Online:
+        log: _LogFound | None = None
         with ExitStack() as opened:
             transactions = self._fence(opened)
             try:
@@ -157,9 +159,14 @@ class GoingOnline:
                 encoder = self._encoder(plan, facts)
                 encoder.completion = completion = self._completion(plan, opened)
                 stream = self._compare(plan, facts, encoder, opened)
-            except (LogDamaged, HistoriesDiffer, PreflightError):
+            except (LogDamaged, HistoriesDiffer, PreflightError) as error:
                 # The work of a newer producer can look like damage, or like another history.
                 transactions.confirm()
+                if log is not None and self._read_log().ends != log.ends:
+                    # Nobody writes, so what was read was not all: seen after kill -9 of a broker on a busy machine.
+                    raise BrokerUnavailable(
+                        "the brokers show another end of the log than a moment ago", service=self.config.service
+                    ) from error
                 raise
             publisher = self._publisher(transactions, opened)
             _write_epoch(plan, publisher, encoder, self.ownership)
@@ -337,6 +344,11 @@ class _LogFound:
     position: PositionRecord | None
     prepared: PreparedState
     tails: Mapping[int, TailFound]
+
+    @property
+    def ends(self) -> tuple[object, ...]:
+        """The end of each topic; equal for two readings between which nothing was written."""
+        return self.control_end, self.position, self.prepared.end, self.tails
 
 
 def _write_epoch(plan: OnlinePlan, publisher: Publisher, encoder: Encoder, ownership: EpochOwnership) -> None:

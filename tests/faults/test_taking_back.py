@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from connector import failpoints as faults
 from connector.clock import SystemClock
 from connector.config.model import Config
-from connector.errors import Fenced, LogDamaged
+from connector.errors import BrokerUnavailable, Fenced, LogDamaged
 from connector.kafka.log_reader import LogReader
+from connector.log.ids import Seqno
+from connector.log.transaction.position import PositionRecord
 from connector.producer.going_online import GoingOnline
 from connector.producer.ownership import EpochOwnership
 from connector.schema import framing
@@ -104,6 +107,31 @@ def test_damage_without_a_newer_producer_is_reported_as_damage(config: Config, m
     with pytest.raises(LogDamaged) as raised:
         going_online(config).run()
     assert raised.value is damage
+
+
+def test_an_end_of_the_position_that_is_seen_late_is_a_reason_to_try_again(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(going_online(config).run()):
+        pass
+    with closing(going_online(config).run()), LogReader(config) as reader:
+        position = reader.position()
+    assert position is not None
+    older = replace(position, tails=dict.fromkeys(position.tails, Seqno(-1)) | {0: Seqno(7)})
+    read = LogReader.position
+
+    def late(self: LogReader) -> PositionRecord | None:
+        monkeypatch.setattr(LogReader, "position", read)
+        return older
+
+    monkeypatch.setattr(LogReader, "position", late)
+    with pytest.raises(BrokerUnavailable, match="another end of the log"):
+        going_online(config).run()
+    with closing(going_online(config).run()):
+        pass
+    monkeypatch.setattr(LogReader, "position", lambda _: older)
+    with pytest.raises(LogDamaged):
+        going_online(config).run()
 
 
 def test_a_producer_without_a_newer_one_goes_online_again(config: Config) -> None:

@@ -23,6 +23,7 @@ _PASSING: Final = (
     *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM),
     *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT),
 )
+_OF_THE_DISK: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 _FORBIDDEN: Final = (sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_NOTADB)
 # For an open file these may pass (no free file descriptors, a moved file); the next attempt opens it again.
 _AT_OPENING: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
@@ -30,6 +31,7 @@ _AT_OPENING: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _DEPENDENTS: Final = (
     "thl did not create it: drop it (DROP VIEW …), run thl apply, which continues with this event, and create it again"
 )
+_DISK: Final = "the disk of target.url is full or fails; with room on it the next attempt, or thl apply, goes on"
 _DAMAGED: Final = "the file is damaged: start with an empty target, or with a copy of the file"
 
 
@@ -54,7 +56,7 @@ def connector_error(error: sqlite3.Error | OverflowError, opening: Path | None =
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     passes = code in _AT_OPENING and (opening is None or (code == sqlite3.SQLITE_CANTOPEN and _permitted(opening)))
     if code in _PASSING or passes:
-        return TargetUnavailable(text)
+        return TargetUnavailable(text, hint=_DISK if code in _OF_THE_DISK else "")
     if code in _FORBIDDEN or code in _AT_OPENING:
         return PreflightError(text, hint="target.url names a SQLite file that this user may write, and its folder too")
     if str(error).startswith(("error in view ", "error in trigger ")):

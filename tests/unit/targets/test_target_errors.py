@@ -147,6 +147,15 @@ def test_sqlite_errors_are_translated(code: int, kind: type[ConnectorError]) -> 
     assert type(sqlite_errors.connector_error(error, Path("missing"))) is kind
 
 
+@pytest.mark.parametrize(
+    ("code", "named"), [(sqlite3.SQLITE_FULL, True), (sqlite3.SQLITE_IOERR_WRITE, True), (sqlite3.SQLITE_BUSY, False)]
+)
+def test_full_or_failing_disk_of_sqlite_is_named(code: int, named: bool) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = code
+    assert ("the disk of target.url is full" in sqlite_errors.connector_error(error).hint) is named
+
+
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY_DBMOVED])
 def test_sqlite_errors_of_an_open_file_are_retried(code: int) -> None:
     error = sqlite3.OperationalError("as it says")
