@@ -513,6 +513,13 @@ class TestHistoryTables:
         with pytest.raises(ConfigError, match=r"history of shop\.users"):
             applier.sql("DROP DATABASE shop__history")
 
+    def test_table_like_a_history_is_refused_with_the_name_of_the_history(self, place: Place) -> None:
+        applier = Applier(place.open(history=SHOP))
+        applier.sql("CREATE DATABASE shop", CREATE_USERS)
+        with pytest.raises(ConfigError, match=r"a table shop__history\.users, and here that is the history") as refused:
+            applier.sql("CREATE TABLE other LIKE shop__history.users")
+        assert "--exclude-table shop__history.users" in refused.value.hint
+
     @pytest.mark.parametrize("what", ["create", "rows", "load"])
     def test_source_table_that_gets_a_historys_name_is_refused_until_it_is_excluded(
         self, place: Place, what: str

@@ -44,6 +44,7 @@ def create_table(
         other = body.table.name
         if other in target_schema.excluded:
             stop(f"a table like {other}, which is not applied")
+        check_source_table(target_schema, other)
         table = target_schema.get(other).renamed(name)
     else:
         table = _definition(body, name, dialect, session, target_schema.transaction)
