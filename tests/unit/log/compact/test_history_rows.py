@@ -94,6 +94,14 @@ def test_column_that_was_not_logged_is_absent_and_one_that_is_null_is_there() ->
     assert [row[3:5] for row in rows_of(net)] == [('{"id":1}', '{"v":null}')]
 
 
+def test_columns_of_a_wide_image_are_those_of_its_bitmap() -> None:
+    columns = [column(f"c{n}") for n in range(20)]
+    partial = {"before_present": b"\1\0\0", "after_present": b"\1\2\x08"}
+    wide = change("update", [([1], [1, 9, 19])]) | partial | {"columns": columns}
+    (net,) = histories(compacted(record(0, [wide])))
+    assert [row[3:5] for row in rows_of(net)] == [('{"c0":1}', '{"c0":1,"c9":9,"c19":19}')]
+
+
 def test_commit_time_of_the_last_fragment_is_in_rows_of_all() -> None:
     first = record(0, [change("insert", [(None, [1, "a"])])], last_frag=False)
     last = record(0, [change("insert", [(None, [2, "b"])])], fragno=1, rows=2)
