@@ -125,6 +125,18 @@ def test_rows_count_among_the_bytes_of_a_commit() -> None:
     assert sizes[1] > sizes[0] + 1000
 
 
+def test_histories_count_among_the_tables_of_a_commit() -> None:
+    compactor = Compactor("t", history=history_tables(["shop.orders"]))
+    changes = [
+        change("insert", [(None, [n, "x"])], table=table) for n, table in enumerate(("items", "orders", "orders"))
+    ]
+    for message in scanned([encoded(record(0, changes))]):
+        compactor.add(message)
+    assert compactor.table_count == 3
+    compactor.drain()
+    assert compactor.table_count == 0
+
+
 def test_rows_stay_those_of_a_history_when_they_are_pickled_joined_and_divided() -> None:
     parts = [compacted(record(n, [change("insert", [(None, [n, "a"])])])) for n in range(20)]
     one = pickle.loads(pickle.dumps(joined([net for part in parts for net in part], "t")))  # noqa: S301
