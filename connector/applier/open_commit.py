@@ -152,6 +152,8 @@ class OpenCommit:
         faults.point("apply.after_stage")
         self._statements = []
         self.staged = True
+        if self._values is None:
+            self._values = self._late_values(header)  # in the statements' rows of histories
 
     def stage_unfinished(self, header: FragmentHeader) -> None:
         """Stage the changes of an unfinished event once they are large."""

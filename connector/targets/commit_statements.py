@@ -97,6 +97,8 @@ class CommitStatements:
     ) -> Iterator[CommitStatement]:
         """Take the rows of events after a position that goes back out of the histories.
 
+        Events of excluded tables are not applied again: their histories keep the rows.
+
         Args:
             before, position: the positions before and after the commit.
             schema: the tables.
@@ -104,7 +106,7 @@ class CommitStatements:
         """
         if position.seqno < before.seqno:
             for table in schema:
-                if table.history_of is not None:
+                if table.history_of is not None and table.history_of not in schema.excluded:
                     yield CommitStatement(f"DELETE FROM {name(table.name)} WHERE seqno > {position.seqno}")
 
     def tables(

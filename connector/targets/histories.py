@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from connector.errors import ConfigError, Unsupported
-from connector.log.compact.history import EVENT, HistoryTables, history_layout
+from connector.errors import ConfigError
+from connector.log.compact.history import EVENT, HistoryTables, history_layout, history_name
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import Ddl, Images, NetChanges
 from connector.log.format import avro
@@ -26,7 +26,7 @@ from connector.targets.operations import (
     Truncate,
 )
 from connector.targets.table import Table, make_table
-from connector.targets.target_schema import TargetSchema
+from connector.targets.target_schema import TargetSchema, go_on_without
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STATEMENT = "statement"  # the action of rows of statements
@@ -56,34 +56,47 @@ def create_histories(
     for table in schema if wanted is not None else ():
         if wanted is None or table.history_of is not None or not wanted.finds(table.name):
             continue
-        history = history_table(table.name)
-        known = schema.find(history.name)
+        known = schema.find(history_name(table.name))
         if known is None:
-            created.append(CreateTable(history))
-            schema = schema.with_table(history)
+            created.append(CreateTable(history_table(table.name)))
         elif known.history_of is None:
             raise ConfigError(
-                f"the history of {table.name} has the name of another table of the source, {history.name}",
+                f"the history of {table.name} has the name of another table of the source, {known.name}",
                 hint=f"leave {table.name} out of target.history",
                 table=table.name,
             )
-    return tuple(created), schema
+    return tuple(created), schema.with_tables(operation.table for operation in created)
 
 
 def check_operations(operations: Iterable[Operation]) -> None:
     """Check that a statement changes no history.
 
     Raises:
-        Unsupported: it does: the source has a schema with the name of a history's.
+        ConfigError: it does: the source has a schema with the name of a history's.
     """
     for operation in operations:
         table = operation.before if isinstance(operation, AlterTable) else getattr(operation, "table", None)
         if isinstance(table, Table) and table.history_of is not None:
-            raise Unsupported(
+            raise ConfigError(
                 f"a statement changes {table.name}, which is the history of {table.history_of} here",
-                hint=f"target.history makes histories in schemas of such names: leave {table.history_of} out of it",
+                hint="thl apply --skip-seqno leaves the statement out",
                 table=table.name,
             )
+
+
+def check_source_table(schema: TargetSchema, name: TableName) -> None:
+    """Check that a table of the source has no history's name: its rows would get into the history.
+
+    Raises:
+        ConfigError: it has.
+    """
+    table = schema.find(name)
+    if table is not None and table.history_of is not None:
+        raise ConfigError(
+            f"the source has a table {name}, and here that is the history of {table.history_of}",
+            hint=f"{go_on_without(name)}, which leaves the history as it is",
+            table=name,
+        )
 
 
 def tables_of(operations: Iterable[Operation]) -> Iterator[TableName]:

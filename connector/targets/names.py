@@ -45,16 +45,20 @@ def check_names(rules: TargetNames, tables: Iterable[Table]) -> None:
         ValueNotRepresentable: two names become one on the target; the error has both.
         ConfigError: a column of the source has the name of a metadata column.
     """
-    taken: dict[tuple[str, ...], TableName] = {}
+    taken: dict[tuple[str, ...], Table] = {}
     for table in tables:
-        folded = tuple(rules.fold(part) for part in rules.table(table.name))
-        other = taken.setdefault(folded, table.name)
-        if other != table.name:
+        try:
+            folded = tuple(rules.fold(part) for part in rules.table(table.name))
+        except ValueNotRepresentable as error:
+            error.hint = _another_name(table)
+            raise
+        other = taken.setdefault(folded, table)
+        if other.name != table.name:
             raise ValueNotRepresentable(
-                f"tables {other} and {table.name} have the same name on the target",
-                hint=OTHER_TABLE,
+                f"tables {other.name} and {table.name} have the same name on the target",
+                hint=_another_name(table, other),
                 table=table.name,
-                other=other,
+                other=other.name,
             )
         columns: dict[str, str] = {}
         for column in table.columns:
@@ -83,3 +87,9 @@ def check_names(rules: TargetNames, tables: Iterable[Table]) -> None:
                     table=table.name,
                     column=column.name,
                 )
+
+
+def _another_name(*tables: Table) -> str:
+    """The hint for names that a target cannot have."""
+    without = [f"leave {table.history_of} out of target.history" for table in tables if table.history_of is not None]
+    return " or ".join(without) or OTHER_TABLE

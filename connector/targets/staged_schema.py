@@ -17,8 +17,8 @@ from connector.log.compact.history import HistoryTables
 from connector.log.compact.net_changes import Ddl, NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import Column, TableName
-from connector.targets.histories import create_histories, statement_rows, tables_of
-from connector.targets.operations import CreateTable, DropTable, Operation
+from connector.targets.histories import check_source_table, create_histories, statement_rows
+from connector.targets.operations import CreateTable, DropTable
 from connector.targets.table import Table
 from connector.targets.target_schema import (
     QUARANTINED,
@@ -71,6 +71,9 @@ class StagedSchema:
         """Return true if changes are not applied; count them if their table is excluded, but not in a replay.
 
         A history has no changes of an excluded table, and all those during a load, also if the table waits for others.
+
+        Raises:
+            ConfigError: they are of a table of the source with a history's name.
         """
         name, history = net.source_table, net.history_of is not None
         if name == self._refused_repair:
@@ -78,6 +81,8 @@ class StagedSchema:
         if name in self.tables.loading:
             return self.tables.loading[name].awaits and not history
         if name not in self.tables.excluded:
+            if not history:
+                check_source_table(self.tables, name)
             return False
         if not net.again and not history:
             self.uncounted[name] += net.changes
@@ -87,17 +92,12 @@ class StagedSchema:
         """The operations that create the histories that tables lack, and the schema after; see `histories`."""
         return create_histories(tables, self._history)
 
-    def note_statement(self, sql: str, operations: Iterable[Operation]) -> None:
-        """Note a statement for the histories of the tables that it changes."""
-        for name in dict.fromkeys(tables_of(operations)) if self._history is not None else ():
-            if self._history is not None and self._history.finds(name):
-                self._statements.setdefault(name, []).append(sql)
-
-    def note_by_hand(self, ddl: Ddl, tables: Iterable[TableName]) -> None:
-        """Note an event's statements, which a user has executed, for the histories of the tables that they changed."""
-        for name in tables:
-            if self._history is not None and self._history.finds(name):
-                self._statements.setdefault(name, []).extend(statement.sql for statement in ddl.statements)
+    def note_statement(self, sql: str, tables: Iterable[TableName]) -> None:
+        """Note a statement for the histories of the tables that it changes, by all their names."""
+        if self._history is None:
+            return
+        for name in filter(self._history.finds, dict.fromkeys(tables)):
+            self._statements.setdefault(name, []).append(sql)
 
     def statement_rows(self, ddl: Ddl) -> list[NetChanges]:
         """Drain the rows that an event's statements have in histories, after the last one."""
@@ -211,5 +211,6 @@ class StagedSchema:
     def discard(self) -> None:
         """Return to the schema of the last commit."""
         self.tables = self._saved
+        self._statements.clear()
         self.repaired = self._refused_repair = None
         self.uncounted.clear()

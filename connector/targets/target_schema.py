@@ -136,6 +136,11 @@ class TargetSchema:
         """This schema with a new table, or with a new definition of a table."""
         return self._but(tables={**self._tables, table.name: table}.values())
 
+    def with_tables(self, tables: Iterable[Table]) -> TargetSchema:
+        """This schema with new tables."""
+        new = {table.name: table for table in tables}
+        return self._but(tables={**self._tables, **new}.values()) if new else self
+
     def without(self, name: TableName) -> TargetSchema:
         """This schema without a table, which is not loaded any more."""
         return self._but(tables=(table for table in self if table.name != name)).whole(name)

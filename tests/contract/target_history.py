@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +23,9 @@ from connector.log.compact.history import history_layout, history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.ids import NO_SEQNO, UNKNOWN_SHARD, Seqno
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.load import Part
+from connector.log.transaction.load import LoadEvent, Part
+from connector.targets.target import TargetDatabase
+from connector.targets.target_schema import Excluded
 from tests.contract.target_again import taken_back
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, USERS, Applier, Place
 from tests.contract.target_transactions import (  # noqa: F401 (the fixture `staged`)
@@ -40,10 +42,12 @@ from tests.contract.target_transactions import (  # noqa: F401 (the fixture `sta
 from tests.contract.target_ways_out import done, exclude
 from tests.support.fragments import change, column, load_record, record, statement
 from tests.support.history_applier import EVENTS, WANTED, random_log
-from tests.support.net import Row, net
+from tests.support.net import Row, layout, net
 from tests.unit.applier.test_core import Rig, history, log, table
 
 SHOP = history_tables(["shop"])
+HISTORY = history_layout(USERS.name)
+EXCLUDED = Excluded(since=Seqno(0), at=1, by="me@here", reason="why")
 REPOSITORY = Path(__file__).parents[2]
 NAMED = [column("id"), *(column(name, "varchar(50)") | {"charset": "utf8mb4"} for name in ("name", "mail"))]
 
@@ -133,6 +137,18 @@ class Log:
     def load(self, part: Part, *changes: dict[str, Any], name: str = "users") -> None:
         shard = "shop" if part is Part.ROWS else UNKNOWN_SHARD
         self.add(load_record(len(self.records), changes, part=part, table=name, shard=shard, last_barrier=self.barrier))
+
+    def load_of_history(self, part: Part, *changes: dict[str, Any]) -> None:
+        """A part of a load of a table of the source that has the name of a history."""
+        told = LoadEvent("l1", part, HISTORY.name).metadata()
+        fields = {"kind": "load", "gtid": None, "metadata": told, "shard": UNKNOWN_SHARD}
+        self.add(record(len(self.records), changes, last_barrier=self.barrier, **fields))
+
+    def continue_with(self, target: TargetDatabase) -> None:
+        """Go on with another target, at its position."""
+        self.rig = Rig(target, history([0], 99), history=SHOP)
+        if (at := self.rig.core.position.offsets[0]) <= len(self.records):
+            self.rig.accept(table(log(*self.records)[at:], offset=at))
 
     def history(self, name: str = "users") -> list[tuple[Any, ...]]:
         """Action, rows and statement of each row."""
@@ -229,6 +245,22 @@ class TestHistoryGoingBack:
         rig.accept(table(values[starts[31] :], offset=starts[31]))
         assert read(place, each.name) == whole
 
+    def test_rewind_leaves_the_history_of_an_excluded_table_which_is_not_replayed(self, place: Place) -> None:
+        made = Log(place)
+        made.sql("CREATE DATABASE shop")
+        made.sql(CREATE_USERS)
+        for number in range(5):
+            made.rows("insert", (None, [number, None, None]))
+        whole = read(place, USERS.name)
+        made.rig.core._target.close()
+        applier = Applier(place.open(history=SHOP))
+        exclude(applier, "users")
+        applier.target.commit(taken_back(applier.target.claim("shop"), 4, 5), [])
+        assert read(place, USERS.name) == whole
+        made.continue_with(applier.target)
+        assert made.rig.core.position.consistent
+        assert read(place, USERS.name) == whole
+
 
 class TestHistoryDdl:
     def test_statements_are_rows_and_images_have_the_columns_of_their_time(self, place: Place) -> None:
@@ -308,6 +340,35 @@ class TestHistoryDdl:
             (2, -1, "statement", None, None, "CREATE TABLE made (id INT PRIMARY KEY)", "2023-11-14 22:13:20.000000")
         ]
 
+    def test_table_dropped_or_renamed_by_hand_has_the_statement_under_all_its_names(self, place: Place) -> None:
+        applier = Applier(place.open(history=SHOP))
+        applier.sql("CREATE DATABASE shop", CREATE_USERS, CREATE_LOOSE)
+        place.drop(layout("shop.loose", ["a int"]))
+        done(applier, "DROP TABLE loose")
+        old, new = ('"shop.users"', '"shop.people"') if place.schemaless else ("shop.users", "people")
+        place.run(f"ALTER TABLE {old} RENAME TO {new}")
+        done(applier, "RENAME TABLE users TO people")
+        last = {}
+        for name in ("loose", "users", "people"):
+            found = read(place, TableName("shop", name))
+            assert found is not None
+            last[name] = (found[-1][0], found[-1][5])
+        renamed = (2, "RENAME TABLE users TO people")
+        assert last == {"loose": (1, "DROP TABLE loose"), "users": renamed, "people": renamed}
+
+    def test_statement_has_the_commit_time_that_only_the_end_of_its_event_has(self, place: Place) -> None:
+        made = Log(place)
+        made.sql("CREATE DATABASE shop")
+        ddl = {"kind": "ddl", "shard": UNKNOWN_SHARD, "last_barrier": made.barrier}
+        rows = [change("insert", [(None, [n, "a", None])], table="users") | {"columns": NAMED} for n in range(2)]
+        made.add(record(1, [statement(CREATE_USERS), rows[0]], last_frag=False, **ddl))
+        end = record(1, [rows[1]], fragno=1, rows=2, **ddl)
+        made.rig.accept(table(log(*made.records, end)[3:], offset=3))
+        found = read(place, USERS.name)
+        assert found is not None
+        time = metadata(1)[2]
+        assert [(row[2], row[6]) for row in found] == [("statement", time), ("insert", time), ("insert", time)]
+
     def test_discarded_statement_is_forgotten(self, place: Place) -> None:
         applier = Applier(place.open(history=SHOP))
         applier.sql("CREATE DATABASE shop", CREATE_USERS)
@@ -317,6 +378,18 @@ class TestHistoryDdl:
         found = read(place, USERS.name)
         assert found is not None
         assert [row[5] for row in found] == [CREATE_USERS]
+
+    def test_statement_before_one_that_is_refused_is_forgotten(self, place: Place) -> None:
+        applier = Applier(place.open(history=SHOP))
+        applier.sql("CREATE DATABASE shop", CREATE_USERS)
+        alter = "ALTER TABLE users ADD COLUMN n INT"
+        with pytest.raises(Unsupported):
+            applier.stage_sql(alter, "ALTER TABLE users ADD PRIMARY KEY (lacking)")
+        applier.target.discard()
+        applier.sql(alter)
+        found = read(place, USERS.name)
+        assert found is not None
+        assert [row[5] for row in found] == [CREATE_USERS, alter]
 
 
 class TestHistoryLoads:
@@ -437,8 +510,50 @@ class TestHistoryTables:
     def test_statement_that_would_change_a_history_is_refused(self, place: Place) -> None:
         applier = Applier(place.open(history=SHOP))
         applier.sql("CREATE DATABASE shop", CREATE_USERS)
-        with pytest.raises(Unsupported, match=r"history of shop\.users"):
+        with pytest.raises(ConfigError, match=r"history of shop\.users"):
             applier.sql("DROP DATABASE shop__history")
+
+    def test_table_like_a_history_is_refused_with_the_name_of_the_history(self, place: Place) -> None:
+        applier = Applier(place.open(history=SHOP))
+        applier.sql("CREATE DATABASE shop", CREATE_USERS)
+        with pytest.raises(ConfigError, match=r"a table shop__history\.users, and here that is the history") as refused:
+            applier.sql("CREATE TABLE other LIKE shop__history.users")
+        assert "--exclude-table shop__history.users" in refused.value.hint
+
+    @pytest.mark.parametrize("what", ["create", "rows", "load"])
+    def test_source_table_that_gets_a_historys_name_is_refused_until_it_is_excluded(
+        self, place: Place, what: str
+    ) -> None:
+        made = Log(place)
+        made.sql("CREATE DATABASE shop")
+        made.sql(CREATE_USERS)
+        made.rows("insert", (None, [1, "ann", None]))
+        before = made.history()
+        create = "CREATE TABLE IF NOT EXISTS shop__history.users (seqno BIGINT PRIMARY KEY)"
+        row = change(
+            "insert", [(None, [9, 0, "insert", None, None, None, None])], schema="shop__history", table="users"
+        )
+        row |= {"columns": [asdict(each) | {"labels": []} for each in HISTORY.columns], "key_columns": [0, 1]}
+        with pytest.raises(ConfigError, match=r"shop__history\.users.* history of shop\.users") as refused:
+            match what:
+                case "create":
+                    made.sql(create)
+                case "rows":
+                    made.add(record(3, [row], last_barrier=made.barrier))
+                case _:
+                    made.load_of_history(Part.BEGIN, statement(create))
+        assert refused.value.tables == ()
+        assert "--exclude-table shop__history.users" in refused.value.hint
+        made.rig.core._target.close()
+        applier = Applier(place.open(history=SHOP))
+        applier.target.exclude({HISTORY.name: replace(EXCLUDED, since=Seqno(3))})
+        applier.target.commit(applier.position, [])
+        made.continue_with(applier.target)
+        if what == "load":
+            made.load_of_history(Part.ROWS, row | {"action": "read"})
+            made.load_of_history(Part.END)
+        made.rows("insert", (None, [2, "bob", None]))
+        assert made.history() == [*before, ("insert", None, {"id": 2, "name": "bob", "mail": None}, None)]
 
     def test_foreign_table_of_a_historys_name_is_left_alone(self, place: Place) -> None:
         name = '"shop__history.users"' if place.schemaless else "shop__history.users"

@@ -76,6 +76,7 @@ cdef class Compactor:
     cdef object history  # HistoryTables, or None
     cdef MetadataValuesOf event_values  # those of histories
     cdef dict histories  # table name -> HistoryRows; None for a table without one
+    cdef Py_ssize_t history_count  # without those that are None
     cdef MetadataValues event  # of the message whose changes are being added; None until they are needed
     cdef Messages messages  # has that message
     cdef Py_ssize_t index
@@ -95,6 +96,7 @@ cdef class Compactor:
     cdef _begin(self):
         self.current = {}
         self.tables = []
+        self.history_count = 0
         self.rows = 0
         self.size = 0
 
@@ -163,7 +165,7 @@ cdef class Compactor:
             except (ValueError, IndexError, Unsupported) as error:
                 self.failed(error, messages.one(first))
             first += 1
-            if self.rows >= rows or self.size >= size or len(self.tables) >= COMMIT_TABLES:
+            if self.rows >= rows or self.size >= size or len(self.tables) + self.history_count >= COMMIT_TABLES:
                 break
         self.messages = None
         return first
@@ -181,8 +183,8 @@ cdef class Compactor:
 
     @property
     def table_count(self):
-        """The number of tables with changes; one whose layout changed counts twice."""
-        return len(self.tables)
+        """The number of tables with changes, histories among them; one whose layout changed counts twice."""
+        return len(self.tables) + self.history_count
 
     def layouts_seen(self):
         """Each layout so far, and whether its images lacked columns."""
@@ -265,6 +267,7 @@ cdef class Compactor:
             history = self.histories[name]
         else:
             history = self.histories[name] = new_history(name) if self.history.finds(name) else None
+            self.history_count += history is not None
         if history is None:
             return 0
         if self.event is None:

@@ -27,7 +27,7 @@ EVENT: Final = MetadataColumns(
 
 COLUMNS: Final = (
     EVENT.columns[0],
-    Column("position", "bigint", nullable=False),  # in the event; rows from 1 on, its statements 0
+    Column("position", "bigint", nullable=False),  # in the event: rows from 0 on, its statements -1
     Column("action", "varchar(10)", charset="utf8mb4", nullable=False),
     Column("row_before", "json"),
     Column("row_after", "json"),
@@ -60,4 +60,9 @@ def history_tables(texts: Iterable[str]) -> HistoryTables | None:
 
 def history_layout(name: TableName) -> TableLayout:
     """The layout of a table's history."""
-    return TableLayout(TableName(name.schema + SUFFIX, name.table), COLUMNS, (0, 1))
+    return TableLayout(history_name(name), COLUMNS, (0, 1))
+
+
+def history_name(name: TableName) -> TableName:
+    """The name of a table's history."""
+    return TableName(name.schema + SUFFIX, name.table)

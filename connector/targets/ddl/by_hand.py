@@ -16,6 +16,7 @@ from connector.log.compact.net_changes import ANY, Ddl
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.targets.ddl.plan import plan
+from connector.targets.histories import tables_of
 from connector.targets.operations import AlterTable, CreateTable, Operation, RenameTable, Truncate
 from connector.targets.table import Table
 from connector.targets.target_schema import TargetSchema, changed
@@ -53,10 +54,12 @@ class ByHand:
     Args:
         target_schema: the tables after the event.
         tables: the tables whose rows the user has changed; `ANY` for unknown tables.
+        statements: the text of each statement, and the tables that it changed, by all their names.
     """
 
     target_schema: TargetSchema
     tables: tuple[TableName, ...]
+    statements: tuple[tuple[str, tuple[TableName, ...]], ...]
 
 
 def done_by_hand(ddl: Ddl, target_schema: TargetSchema, dictionary: Dictionary) -> ByHand:
@@ -73,14 +76,18 @@ def done_by_hand(ddl: Ddl, target_schema: TargetSchema, dictionary: Dictionary) 
     after = target_schema
     operations: list[Operation] = []
     unread: list[TableName] = []
+    statements: list[tuple[str, tuple[TableName, ...]]] = []
     for statement in ddl.statements:
         try:
             found = plan(statement, after, ddl.commit_time, by_hand=True)
         except Unsupported:
-            unread += _named_by(statement)
+            named = _named_by(statement)
+            unread += named
+            statements.append((statement.sql, named))
             continue
         after = found.target_schema
         operations += found.operations
+        statements.append((statement.sql, tuple(tables_of(found.operations))))
     touched = _touched(operations)
     gone, new = changed(target_schema, after)
     try:
@@ -95,7 +102,8 @@ def done_by_hand(ddl: Ddl, target_schema: TargetSchema, dictionary: Dictionary) 
         sql = "; ".join(statement.sql for statement in ddl.statements)
         error.where = {**error.where, "seqno": ddl.seqno, "sql": sql}
         raise
-    return ByHand(after, tuple(dict.fromkeys([*(name for name in touched if name in after), *unread])))
+    tables = dict.fromkeys([*(name for name in touched if name in after), *unread])
+    return ByHand(after, tuple(tables), tuple(statements))
 
 
 def _touched(operations: Sequence[Operation]) -> list[TableName]:

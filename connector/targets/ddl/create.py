@@ -13,6 +13,7 @@ from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.column_defaults import declares, default
 from connector.targets.ddl.session import Session
+from connector.targets.histories import check_source_table
 from connector.targets.operations import CreateTable, DropTable, Operation
 from connector.targets.table import Table, make_table
 from connector.targets.target_schema import TargetSchema
@@ -32,15 +33,18 @@ def create_table(
     Raises:
         Unsupported: anything that is not understood.
         TargetDiffers: the table is there, or the one it is to be like is not.
+        ConfigError: the name is that of a history.
     """
     name, body = command.table.name, command.body
     existing = target_schema.find(name)
     if name in target_schema.excluded:
         return [], target_schema
+    check_source_table(target_schema, name)
     if isinstance(body, LikeTable):
         other = body.table.name
         if other in target_schema.excluded:
             stop(f"a table like {other}, which is not applied")
+        check_source_table(target_schema, other)
         table = target_schema.get(other).renamed(name)
     else:
         table = _definition(body, name, dialect, session, target_schema.transaction)

@@ -17,6 +17,7 @@ from connector.log.compact.net_changes import Ddl, NetChanges, once_more, replac
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.targets.ddl.plan import plan
+from connector.targets.histories import check_source_table
 from connector.targets.marks import Marks
 from connector.targets.operations import DropTable, Operation, Sweep, Truncate
 from connector.targets.table import Table
@@ -78,8 +79,13 @@ def plan_load(
         TargetDiffers: the target's table has another definition, its load is not as the log has it, or others made
             something that acts on deletes of its rows.
         Unsupported: the definition cannot be applied.
+        ConfigError: the table has the name of a history.
     """
     name, entry = event.table, schema.excluded.get(event.table)
+    if entry is None:
+        check_source_table(schema, name)
+    elif schema.source_table(name) != name:
+        return LoadPlan((), schema)  # here it is a history's name
     if entry is not None and (event.part is not Part.BEGIN or _refused_at(entry, ddl)):
         return LoadPlan((), schema)
     try:

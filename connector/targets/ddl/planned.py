@@ -11,7 +11,7 @@ from connector.errors import ConnectorError
 from connector.log.compact.net_changes import Ddl
 from connector.log.transaction.batch import Statement
 from connector.targets.ddl.plan import Plan, located, plan
-from connector.targets.histories import check_operations
+from connector.targets.histories import check_operations, tables_of
 from connector.targets.names import TargetNames, check_names
 from connector.targets.staged_schema import StagedSchema
 
@@ -43,4 +43,4 @@ def planned(service: str, ddl: Ddl, statement: Statement, schema: StagedSchema, 
     except ConnectorError as error:
         raise located(error, ddl.seqno, statement, before) from error
     schema.tables = found.target_schema
-    schema.note_statement(statement.sql, found.operations)
+    schema.note_statement(statement.sql, tables_of(found.operations))

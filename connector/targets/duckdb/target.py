@@ -214,7 +214,8 @@ class DuckDbTarget:
             session = self._begin()
             found = done_by_hand(ddl, self._schema.tables, DuckDbDictionary(session))
             self._create_histories(session, found.target_schema)
-            self._schema.note_by_hand(ddl, found.tables)
+            for sql, tables in found.statements:
+                self._schema.note_statement(sql, tables)
         self.stage(self._schema.statement_rows(ddl), last=False)
         return found.tables
 

@@ -9,6 +9,7 @@ from connector.log.transaction.layout import TableName
 from connector.targets.names import OTHER_TABLE
 
 BOOKKEEPING = "thl"
+NAME_CHARACTERS = 64
 
 
 class MySqlNames:
@@ -25,6 +26,10 @@ class MySqlNames:
         """Database and table."""
         if name.schema.lower() == BOOKKEEPING:
             raise ValueNotRepresentable(f"the database {BOOKKEEPING} is the applier's", hint=OTHER_TABLE, table=name)
+        if max(map(len, name)) > NAME_CHARACTERS:  # a history's: its database has a longer name than the source's
+            raise ValueNotRepresentable(
+                f"MySQL has no names of more than {NAME_CHARACTERS} characters", hint=OTHER_TABLE, table=name
+            )
         # Folded here, because `fold` does not know whether a name is a table's.
         return tuple(part.lower() for part in name) if self._folds else tuple(name)
 

@@ -224,6 +224,8 @@ class MySqlTarget:
 
     def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
         """Update the rows that have the event's seqno; that reads the tables again."""
+        if self._statement_rows:
+            self.stage((), last=False)
         with self._speaking():
             for name, ((first, seqno), *rest) in late_values(
                 self._transaction.written, self._schema.tables, self._columns, values, event
@@ -249,7 +251,8 @@ class MySqlTarget:
         check_names(self._names, after)
         self._add_histories(ddl, histories)
         self._schema.tables = after
-        self._schema.note_by_hand(ddl, found.tables)
+        for sql, tables in found.statements:
+            self._schema.note_statement(sql, tables)
         self._statement_rows += self._schema.statement_rows(ddl)
         return found.tables
 

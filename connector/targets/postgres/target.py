@@ -311,7 +311,8 @@ class PostgresTarget:
         for operation in histories:
             self._pending.add(operation)
         self._schema.tables = after
-        self._schema.note_by_hand(ddl, found.tables)
+        for sql, tables in found.statements:
+            self._schema.note_statement(sql, tables)
         self._pending.definitions_changed()
         self._stage_statements(ddl)
         return found.tables

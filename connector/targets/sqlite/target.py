@@ -250,7 +250,8 @@ class SqliteTarget:
             self._begin()
             found = done_by_hand(ddl, self._schema.tables, SqliteDictionary(self._db))
             self._create_histories(found.target_schema)
-            self._schema.note_by_hand(ddl, found.tables)
+            for sql, tables in found.statements:
+                self._schema.note_statement(sql, tables)
         self.stage(self._schema.statement_rows(ddl), last=False)
         return found.tables
 

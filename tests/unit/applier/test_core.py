@@ -20,14 +20,19 @@ from prometheus_client import REGISTRY
 from connector import metrics
 from connector.applier import open_commit
 from connector.applier.core import ApplyCore
+from connector.applier.opening import open_core
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.quarantine import Quarantine
 from connector.applier.skips import Skips
 from connector.applier.stop_condition import StopCondition, ToSeqno
 from connector.clock import SystemClock
+from connector.config.apply import Target
+from connector.config.model import Config
 from connector.errors import LogDamaged, TargetDiffers, Unsupported
+from connector.kafka.handshake import Agreement
 from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
+from connector.log.compact.net_changes import NetChanges
 from connector.log.compact.scan import Messages
 from connector.log.compact.segment import Segment, Unread
 from connector.log.epochs.control import ControlState, EpochRecord, LogRecord
@@ -229,6 +234,18 @@ def test_refusal_of_a_history_is_one_of_its_table(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(TargetDiffers) as raised:
         rig.accept(table(log(record(0, [insert(0)]))))
     assert raised.value.tables == (orders,)
+
+
+def test_core_on_kafka_keeps_the_changes_of_tables_with_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = Config(service="shop", target=Target(history=("shop.orders",)))
+    target, staged = MemoryTarget(), list[NetChanges]()
+    monkeypatch.setattr(target, "stage", lambda changes, **_: staged.extend(changes))
+    agreed = Agreement(history([0], 0), 1, {}, None)
+    core = open_core(
+        config, target, target.claim("shop"), agreed, large=LargeMessages([]), ranges=Ranges(), clock=SystemClock()
+    )
+    core.accept(table(log(record(0, [insert(1), insert(2, table="items")]))))
+    assert {str(net.layout.name) for net in staged} == {"shop.orders", "shop.items", "shop__history.orders"}
 
 
 def test_the_position_metric_is_set_before_the_first_commit() -> None:

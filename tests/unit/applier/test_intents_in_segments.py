@@ -161,3 +161,14 @@ def test_tasks_keep_the_changes_of_tables_with_a_history() -> None:
     config = Config(service="shop", target=Target(history=("shop.orders",)))
     applier = Applier(config, MagicMock(), SystemClock(), MagicMock())
     assert applier._compaction(None).history == history_tables(["shop.orders"])
+
+
+def test_rows_of_histories_count_among_the_bytes_of_a_commit_of_segments() -> None:
+    compactor = Compactor(TOPIC, history=history_tables(["shop.orders"]))
+    for message in scanned([encoded(record(1, [change("insert", [(None, [1, "x" * 1000])])]))]):
+        compactor.add(message)
+    changes = compactor.drain()
+    (rows,) = (net for net in changes if net.history_of is not None)
+    found = SegmentChanges(TOPIC, None)
+    found.add(Compactor(TOPIC), MagicMock(rows=1, size=100, changes=changes))
+    assert found.size == 100 + len(rows.inserts.data) > 1100

@@ -21,6 +21,7 @@ from connector.clock import SystemClock
 from connector.errors import LogDamaged
 from connector.kafka.large_messages import LARGE
 from connector.kafka.message_batch import message_batch
+from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns, metadata_columns
 from connector.log.compact.net_changes import AppliedEvent, NetChanges
 from connector.log.compact.scan import Messages
@@ -591,6 +592,14 @@ def test_the_driver_reads_a_batch_at_a_time_what_no_task_has_read(messages: int,
 def test_a_builder_goes_on_after_a_contradiction() -> None:
     records = [record(1, [insert(1), insert(1)]), record(3, [insert(1)]), *row_parts(4, 2)]
     assert shape(built(records)) == [("unread", 0, 1), ("segment", 1, 4)]
+
+
+def test_segments_after_a_contradiction_have_the_changes_of_tables_with_a_history() -> None:
+    builder = SegmentBuilder(TOPIC, 0, history=history_tables(["shop"]))
+    builder.add(batch([encoded(one) for one in (record(1, [insert(1), insert(1)]), record(3, [insert(1)]))]))
+    _, segment = builder.finish()
+    assert isinstance(segment, Segment)
+    assert [str(net.layout.name) for net in segment.changes] == ["shop.orders", "shop__history.orders"]
 
 
 @pytest.mark.parametrize("alone", [True, False])

@@ -94,6 +94,14 @@ def test_column_that_was_not_logged_is_absent_and_one_that_is_null_is_there() ->
     assert [row[3:5] for row in rows_of(net)] == [('{"id":1}', '{"v":null}')]
 
 
+def test_columns_of_a_wide_image_are_those_of_its_bitmap() -> None:
+    columns = [column(f"c{n}") for n in range(20)]
+    partial = {"before_present": b"\1\0\0", "after_present": b"\1\2\x08"}
+    wide = change("update", [([1], [1, 9, 19])]) | partial | {"columns": columns}
+    (net,) = histories(compacted(record(0, [wide])))
+    assert [row[3:5] for row in rows_of(net)] == [('{"c0":1}', '{"c0":1,"c9":9,"c19":19}')]
+
+
 def test_commit_time_of_the_last_fragment_is_in_rows_of_all() -> None:
     first = record(0, [change("insert", [(None, [1, "a"])])], last_frag=False)
     last = record(0, [change("insert", [(None, [2, "b"])])], fragno=1, rows=2)
@@ -115,6 +123,18 @@ def test_rows_count_among_the_bytes_of_a_commit() -> None:
             compactor.add(message)
         sizes.append(compactor.size)
     assert sizes[1] > sizes[0] + 1000
+
+
+def test_histories_count_among_the_tables_of_a_commit() -> None:
+    compactor = Compactor("t", history=history_tables(["shop.orders"]))
+    changes = [
+        change("insert", [(None, [n, "x"])], table=table) for n, table in enumerate(("items", "orders", "orders"))
+    ]
+    for message in scanned([encoded(record(0, changes))]):
+        compactor.add(message)
+    assert compactor.table_count == 3
+    compactor.drain()
+    assert compactor.table_count == 0
 
 
 def test_rows_stay_those_of_a_history_when_they_are_pickled_joined_and_divided() -> None:
