@@ -103,9 +103,13 @@ class TestExactlyOnce:
         self, place: MySqlPlace, expected: dict[str, dict[str, object]], point: str, definitions: str
     ) -> None:
         wanted = uninterrupted(place, expected, definitions)
-        for _ in range(4 * len(HISTORY)):  # each time at the first passage
-            if run(place, definitions, THL_CRASH_POINT=f"{point}:1") == 0:
+        passage, before = 1, None
+        for _ in range(4 * len(HISTORY)):
+            if run(place, definitions, THL_CRASH_POINT=f"{point}:{passage}") == 0:
                 break
+            # A server without GTIDs executes again what may be repeated: the next attempt has to get past it.
+            now = place.query("SELECT number, seqno, step FROM thl.thl_ddl"), place.applied()
+            passage, before = 2 if now == before else 1, now
         else:
             raise AssertionError("the history does not end")
         assert state(place) == wanted
