@@ -60,7 +60,8 @@ class Pair:
             f"{role}_PASSWORD = '{self.first.password}', {role}_DELAY = {delay}"
         )
         if self.mariadb:
-            self.replica.run_sql(f"CHANGE MASTER '{channel}' TO {at}, MASTER_USE_GTID = slave_pos")
+            by = "MASTER_SSL_VERIFY_SERVER_CERT = 0, MASTER_USE_GTID = slave_pos"
+            self.replica.run_sql(f"CHANGE MASTER '{channel}' TO {at}, {by}")
         else:
             by = "SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1"
             self.replica.run_sql(f"CHANGE REPLICATION SOURCE TO {at}, {by} FOR CHANNEL '{channel}'")
