@@ -243,7 +243,7 @@ class HistoryFile:
             self._failed = False
         except OSError as error:
             if not self._failed:
-                LOG.warning("the history cannot be written", extra={"file": str(self._path), "reason": error.strerror})
+                LOG.warning("the history cannot be written", extra={"file": str(self._path), "why": error.strerror})
             self._failed = True
 
     @property

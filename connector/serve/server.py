@@ -140,7 +140,7 @@ def _compact(file: HistoryFile, watchers: Sequence[Watcher]) -> None:
     try:
         _rewrite(file, watchers)
     except OSError as error:
-        LOG.warning("the history cannot be written again, and grows", extra={"reason": error.strerror})
+        LOG.warning("the history cannot be written again, and grows", extra={"why": error.strerror})
 
 
 def _lines(watchers: Sequence[Watcher]) -> list[tuple[str, str, dict[str, object]]]:

@@ -20,7 +20,7 @@ class TargetRow:
     """The row of `thl_position`, and what belongs to it; times in µs since 1970 UTC.
 
     Args:
-        because: the reasons for which readers may see what the source never showed.
+        reasons: for which readers may see what the source never showed.
         channels: the last seqno that each of several writers has committed, -1 before its first.
         intent: the commit of several writers that is not complete.
         unreadable: tables that the account may not read.
@@ -36,21 +36,21 @@ class TargetRow:
     commit_time: int
     applied_at: int
     token: int
-    because: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     channels: tuple[int, ...] = ()
     intent: Intent | None = None
     unreadable: tuple[str, ...] = ()
     applier: bool | None = None
 
 
-def target_row(found: Any, because: Sequence[tuple[Any, ...]], **further: Any) -> TargetRow:
+def target_row(found: Any, reasons: Sequence[tuple[Any, ...]], **further: Any) -> TargetRow:
     """The row of a target.
 
     Args:
         found: the values of `COLUMNS`.
-        because: the reasons for which readers may see what the source never showed, one in each row.
+        reasons: for which readers may see what the source never showed, one in each row.
         further: other fields of `TargetRow`.
     """
     log_id, seqno, epoch, event_id, gtid_set, consistent, *times_and_token = found
     row = TargetRow(log_id, seqno, epoch, event_id, gtid_set, bool(consistent), *times_and_token)
-    return replace(row, because=tuple(str(word) for (word,) in because), **further)
+    return replace(row, reasons=tuple(str(word) for (word,) in reasons), **further)
