@@ -21,7 +21,7 @@ from connector.mysql.preflight.replication import (
 )
 from connector.mysql.preflight.semi_sync import locking_loads, semi_sync_problems, semi_sync_warnings
 from connector.mysql.preflight.unmatched_patterns import unmatched_patterns
-from connector.mysql.server.connection import Connection, account, query, speaking_to
+from connector.mysql.server.connection import Connection, account, query, source_errors
 from connector.mysql.server.privileges import Privileges, read_privileges, unreadable
 from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.server.source_state import log_status
@@ -51,7 +51,7 @@ def preflight(
         PreflightError: a prerequisite is missing; if several are, the message lists each with its fix.
         SourceUnavailable: the server does not answer.
     """
-    with speaking_to(source):
+    with source_errors(source):
         facts = read_facts(connection)
         filter = filter or Filter(source.filters, facts.lower_case_table_names)
         privileges = read_privileges(connection)

@@ -19,7 +19,7 @@ from connector.config.source import Source
 from connector.ddl.nullable_columns import DATES
 from connector.errors import PreflightError
 from connector.log.transaction.layout import TableName
-from connector.mysql.server.connection import Connection, query, quoted, speaking_to
+from connector.mysql.server.connection import Connection, query, quoted, source_errors
 from connector.mysql.server.privileges import read_privileges, unreadable
 from connector.mysql.snapshot.loadable import SEQUENCE, LoadCandidate, Purpose, candidates, unloadable
 from connector.mysql.transforms.filters import Filter, capture_of
@@ -107,7 +107,7 @@ def check_widened(
     if accepts_all(accepted):
         return CaptureChange((MissingHistory("*", "accepted without a check"),))
     old = _filter_of(source, filter, before)
-    with speaking_to(source):
+    with source_errors(source):
         hidden = list(unreadable(read_privileges(connection), source.filters.do))
         if hidden:
             raise PreflightError(

@@ -71,7 +71,7 @@ def _end(session: ServerSession, number: int, service: str) -> None:
 
 
 @contextmanager
-def speaking(url: str, service: str, token: int) -> Iterator[None]:
+def translated_or_fenced(url: str, service: str, token: int) -> Iterator[None]:
     """Raise what an applier's session raises as an error of `connector.errors`.
 
     Args:

@@ -42,7 +42,7 @@ from connector.targets.mysql.claim import claim
 from connector.targets.mysql.connection import ServerSession, literal
 from connector.targets.mysql.dictionary import MySqlDictionary
 from connector.targets.mysql.errors import code_of, translated
-from connector.targets.mysql.fence import speaking
+from connector.targets.mysql.fence import translated_or_fenced
 from connector.targets.mysql.marks import check_deletes, marks_of, sweep
 from connector.targets.mysql.names import MySqlNames, quoted, table_name
 from connector.targets.mysql.once import DdlOnce
@@ -121,7 +121,7 @@ class MySqlTarget:
         self._service = service
         alive = self._db.is_alive()
         self._use(self._db if alive else ServerSession(self._url, "thl", binary_log=self._binary_log))
-        with self._speaking():
+        with self._translated_or_fenced():
             found = claim(self._db, service, previous_token, self._columns, self._history)
             self.token, self.identity = found.token, found.identity
             self._once = DdlOnce(self._db, service, self.identity)
@@ -135,7 +135,7 @@ class MySqlTarget:
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
         """Apply the changes in the open transaction, after the DDL of their event."""
         del last  # rows stay locked until the commit, as on a replica
-        with self._speaking():
+        with self._translated_or_fenced():
             self._run_ddl()
             rows, self._statement_rows = self._statement_rows, []
             applied = [net for net in (*rows, *changes) if not self._schema.leaves_out(net)]
@@ -182,7 +182,7 @@ class MySqlTarget:
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Plan the operations; those that change rows are applied in the open transaction."""
-        with self._speaking():
+        with self._translated_or_fenced():
             if event.part is Part.REPAIR:
                 self._schema.repair(event.table, partial(check_deletes, self._db, in_place=True))
                 return
@@ -224,7 +224,7 @@ class MySqlTarget:
 
     def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
         """Update the rows that have the event's seqno; that reads the tables again."""
-        with self._speaking():
+        with self._translated_or_fenced():
             for name, ((first, seqno), *rest) in late_values(
                 self._transaction.written, self._schema.tables, self._columns, values, event
             ):
@@ -243,7 +243,7 @@ class MySqlTarget:
         self._schema.add_counts()
         self._auxiliary.definitions_changed()
         self._facts.forget()
-        with self._speaking():
+        with self._translated_or_fenced():
             found = done_by_hand(ddl, self._schema.tables, MySqlDictionary(self._db, computed=self._of_source))
         histories, after = self._schema.create_histories(found.target_schema)
         check_names(self._names, after)
@@ -265,7 +265,7 @@ class MySqlTarget:
         """Execute what DDL is left, write the position under the token of `claim`, and commit."""
         if self._statement_rows:
             self.stage((), last=True)
-        with self._speaking():
+        with self._translated_or_fenced():
             self._run_ddl()
             self._auxiliary.create_marks(self._schema)
             once = self._claimed()
@@ -316,7 +316,7 @@ class MySqlTarget:
 
     def discard(self) -> None:
         """Roll the open transaction back. DDL that was executed for its event's first rows stays, and is known."""
-        with self._speaking():
+        with self._translated_or_fenced():
             self._transaction.rollback()
         self._schema.discard()
         self._pending.forget()
@@ -346,6 +346,6 @@ class MySqlTarget:
             raise RuntimeError("the target is not claimed")
         return self._once
 
-    def _speaking(self) -> AbstractContextManager[None]:
+    def _translated_or_fenced(self) -> AbstractContextManager[None]:
         """Raise MySQL's errors as the connector's; a session that a newer applier has ended is fenced."""
-        return speaking(self._url, self._service, self.token)
+        return translated_or_fenced(self._url, self._service, self.token)
