@@ -89,7 +89,7 @@ class DuckDbTarget:
         self._schema = StagedSchema(history)
         self._file = DuckDbFile(path, clock, wait=wait)
         self._in_transaction = False
-        _ = self._file.session
+        _ = self._file.session  # opens the file: what is wrong with it is an error before the claim
 
     @property
     def target_schema(self) -> TargetSchema:

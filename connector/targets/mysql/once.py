@@ -77,7 +77,7 @@ class DdlOnce:
         identity: the target's identity.
 
     Attributes:
-        numbers: true if the user may read InnoDB's numbers of tables.
+        reads_table_ids: true if the user may read InnoDB's numbers of tables.
         gtids: true if each statement is executed under a GTID of its own.
     """
 
@@ -89,7 +89,7 @@ class DdlOnce:
         self._number = 0
         self._begun: RecordedStatement | None = None
         self._executed = False  # something since the last commit
-        self.numbers = self._may_read_numbers()
+        self.reads_table_ids = self._may_read_table_ids()
         self.gtids = self._may_set_gtids()
 
     def claim(self) -> None:
@@ -300,7 +300,7 @@ class DdlOnce:
         return [self._identifier(name), body]
 
     def _identifier(self, name: TableName) -> str:
-        if self.numbers and all(_PLAIN.fullmatch(part) for part in name):
+        if self.reads_table_ids and all(_PLAIN.fullmatch(part) for part in name):
             inner = f"{name.schema}/{name.table}"
             query = f"SELECT min(table_id) FROM information_schema.{_IDS[self._session.mariadb]} WHERE name = "
             partitions = f"left(name, {len(inner) + 1}) = {text_literal(inner + '#')}"
@@ -311,7 +311,7 @@ class DdlOnce:
         ((created,),) = self._session.rows(f"SELECT create_time FROM information_schema.tables WHERE {where}")
         return f"created {created}"
 
-    def _may_read_numbers(self) -> bool:
+    def _may_read_table_ids(self) -> bool:
         try:
             self._session.rows(f"SELECT 1 FROM information_schema.{_IDS[self._session.mariadb]} LIMIT 1")
         except pymysql.MySQLError as error:
