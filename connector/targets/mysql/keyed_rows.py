@@ -14,13 +14,12 @@ import pymysql
 
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.connection import LENIENT_MODE, SQL_MODE
-from connector.targets.mysql.errors import code_of
+from connector.targets.mysql.errors import TRUNCATED, code_of
 from connector.targets.mysql.marks import unique_key_parts
 from connector.targets.mysql.names import names, quoted
 from connector.targets.mysql.table_statements import TableStatements
 from connector.targets.values import rows as decoded
 
-_TRUNCATED: Final = 1265  # of an ENUM
 _SAVEPOINT: Final = "thl_replace"
 
 
@@ -66,7 +65,7 @@ class KeyedRows:
             try:
                 count = statements.run(statement, "inserted")
             except pymysql.MySQLError as error:
-                labels = self._without_label(images, first, end) if code_of(error) == _TRUNCATED else 0
+                labels = self._without_label(images, first, end) if code_of(error) == TRUNCATED else 0
                 if not labels:
                     raise
                 count = self._insert_without_labels(statement, labels, error)
@@ -105,7 +104,7 @@ class KeyedRows:
             try:
                 new = statements.run_upsert(self._into + text + tail, end - first)
             except pymysql.MySQLError as error:
-                if code_of(error) != _TRUNCATED:
+                if code_of(error) != TRUNCATED:
                     raise
                 return False
             if must_exist and new:
@@ -143,6 +142,6 @@ class KeyedRows:
         ((warnings,),) = session.rows("SHOW COUNT(*) WARNINGS")
         codes = {int(code) for _, code, _ in session.rows("SHOW WARNINGS")}
         session.query(f"SET SESSION sql_mode = '{SQL_MODE}'")
-        if int(warnings) != labels or codes != {_TRUNCATED}:
+        if int(warnings) != labels or codes != {TRUNCATED}:
             raise refused
         return count

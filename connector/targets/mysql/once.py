@@ -33,7 +33,7 @@ from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.connection import ServerSession, literal
 from connector.targets.mysql.ddl import DdlStep, Effect, exists
-from connector.targets.mysql.errors import code_of, is_lost
+from connector.targets.mysql.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_of, is_lost
 from connector.targets.mysql.names import table_name, text_literal
 from connector.targets.operations import Value
 
@@ -42,7 +42,6 @@ log = logging.getLogger(__name__)
 _NAMESPACE: Final = UUID("6f9f5e1c-7d0e-4c5b-9a53-53f1f0f7a1d2")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_]+")  # InnoDB's tables have other names in another form
 _COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
-_LACKS_PRIVILEGE: Final = 1227
 _IDS: Final = {False: "innodb_tables", True: "innodb_sys_tables"}
 
 TableState = list[str] | None
@@ -293,7 +292,7 @@ class DdlOnce:
         try:
             ((_, definition, *_),) = self._session.rows(f"SHOW CREATE TABLE {table_name(name)}")
         except pymysql.MySQLError as error:
-            if code_of(error) in (1146, 1049):  # no such table, or database
+            if code_of(error) in NO_SUCH_TABLE:
                 return None
             raise
         body = _COUNTER.sub("", str(definition)).partition("\n")[2]
@@ -315,7 +314,7 @@ class DdlOnce:
         try:
             self._session.rows(f"SELECT 1 FROM information_schema.{_IDS[self._session.mariadb]} LIMIT 1")
         except pymysql.MySQLError as error:
-            if code_of(error) != _LACKS_PRIVILEGE:
+            if code_of(error) != LACKS_PRIVILEGE:
                 raise
             return False
         return True
@@ -326,7 +325,7 @@ class DdlOnce:
         try:
             self._session.query("SET gtid_next = 'AUTOMATIC'")
         except pymysql.MySQLError as error:
-            if code_of(error) != _LACKS_PRIVILEGE:
+            if code_of(error) != LACKS_PRIVILEGE:
                 raise
             hint = "GRANT REPLICATION_APPLIER ON *.* TO the user in target.url"
             log.warning("DDL is executed without GTIDs: the user may not set gtid_next", extra={"hint": hint})

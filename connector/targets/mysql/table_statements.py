@@ -12,7 +12,7 @@ from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import TableLayout
 from connector.targets.ddl.loads import NOT_LOADED
 from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.errors import code_of
+from connector.targets.mysql.errors import DUPLICATES, code_of
 from connector.targets.mysql.literals import shown, value_literal
 from connector.targets.mysql.names import quoted, table_name
 from connector.targets.mysql.sql_values import NotALiteral, value_rows
@@ -28,7 +28,6 @@ STATEMENT_ROWS: Final = 2000
 TOGETHER: Final = 200  # small statements in one round trip
 NAMED: Final = 5  # of the keys that a change does not find
 SAVEPOINT: Final = "thl"  # before the first statement about the table: an error names rows by the state there
-DUPLICATES: Final = (1062, 1169, 1586)
 
 
 class TableStatements:
