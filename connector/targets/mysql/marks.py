@@ -8,7 +8,7 @@ from connector.log.transaction.layout import TableName
 from connector.targets.ddl.loads import refuse_deletes
 from connector.targets.marks import Marks
 from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.names import own, quoted, table_name, text_literal
+from connector.targets.mysql.names import own, quoted, table_condition, table_name, text_literal
 from connector.targets.mysql.types import index_part, mysql_type
 from connector.targets.table import Table
 
@@ -37,7 +37,7 @@ def marked_columns(marks: Marks) -> str:
 
 def unique_key_parts(session: ServerSession, name: TableName) -> dict[str, list[tuple[str | None, int | None]]]:
     """The parts of each unique index of a table: the column in lower case, None for an expression; and its prefix."""
-    where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+    where = table_condition(name)
     query = (
         f"SELECT index_name, column_name, sub_part FROM information_schema.statistics WHERE {where} AND NOT non_unique "
         "ORDER BY index_name, seq_in_index"

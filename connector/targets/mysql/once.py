@@ -34,7 +34,7 @@ from connector.log.transaction.layout import TableName
 from connector.targets.mysql.connection import ServerSession, literal
 from connector.targets.mysql.ddl import DdlStep, Effect, exists
 from connector.targets.mysql.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_of, is_lost
-from connector.targets.mysql.names import table_name, text_literal
+from connector.targets.mysql.names import table_condition, table_name, text_literal
 from connector.targets.operations import Value
 
 log = logging.getLogger(__name__)
@@ -306,7 +306,7 @@ class DdlOnce:
             ((number,),) = self._session.rows(f"{query}{text_literal(inner)} OR {partitions}")
             if number is not None:
                 return f"table {number}"
-        where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+        where = table_condition(name)
         ((created,),) = self._session.rows(f"SELECT create_time FROM information_schema.tables WHERE {where}")
         return f"created {created}"
 
