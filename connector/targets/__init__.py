@@ -6,7 +6,7 @@
 - `ddl/`: DDL statements of the source, and the edges of loads, as operations.
 - `table`: a table that the connector created, as MySQL defines it.
 - `target_schema`: all these tables, and those that are excluded or being loaded.
-- `staged_schema`: the same as the last commit left them, and after the staged changes.
+- `staged_schema`: these tables as the last commit left them, and after the staged changes.
 - `types`: MySQL's types.
 - `histories`: the histories of tables: their creation, and their rows of statements.
 - `widening`: changes of type that keep every value.

@@ -7,6 +7,7 @@
 - `partial_rows`: rows of which the log has only some columns.
 - `keyless_rows`: deletes of a table without a key.
 - `staged_rows`: rows of the log as Arrow tables, which statements read.
+- `catalog_checks`: tables that cannot be replaced by upserts, or deleted from.
 - `marks`: the keys that were written since a table's load began.
 - `ddl`: applies DDL operations.
 - `dictionary`: tables and columns as the file has them.

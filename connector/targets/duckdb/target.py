@@ -39,12 +39,13 @@ from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.duckdb.bookkeeping import create, dialect
+from connector.targets.duckdb.catalog_checks import check_deletes
 from connector.targets.duckdb.ddl import run
 from connector.targets.duckdb.dictionary import DuckDbDictionary, column_names_of
 from connector.targets.duckdb.errors import connector_error, translated
 from connector.targets.duckdb.file import WAIT_SECONDS, DuckDbFile, FileSession
 from connector.targets.duckdb.literals import column_literal
-from connector.targets.duckdb.marks import check_deletes, create_marks, marks_of
+from connector.targets.duckdb.marks import create_marks, marks_of
 from connector.targets.duckdb.names import NAMES, quoted
 from connector.targets.duckdb.rows import write_rows
 from connector.targets.duckdb.types import duckdb_type

@@ -15,7 +15,6 @@ import pymysql
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.connection import LENIENT_MODE, SQL_MODE
 from connector.targets.mysql.errors import TRUNCATED, code_of
-from connector.targets.mysql.marks import unique_key_parts
 from connector.targets.mysql.names import names, quoted
 from connector.targets.mysql.table_statements import TableStatements
 from connector.targets.values import rows as decoded
@@ -71,16 +70,6 @@ class KeyedRows:
                 count = self._insert_without_labels(statement, labels, error)
             if count != end - first:
                 raise statements.miscounted(count, end - first, "inserted")
-
-    def takes_upserts(self) -> bool:
-        """True if rows can be replaced in place: the table's only unique index is a primary key over the rows' key.
-
-        The answer holds until the end of the transaction, for reading the table keeps others from altering it.
-        """
-        statements = self._statements
-        statements.session.query(f"SELECT 1 FROM {statements.name} LIMIT 0")
-        key = [(statements.columns[index].lower(), None) for index in statements.key]
-        return unique_key_parts(statements.session, statements.table.name) == {"PRIMARY": key}
 
     def replace(self, images: Images, *, must_exist: bool) -> None:
         """Replace rows in place, in a table that takes upserts.

@@ -13,10 +13,10 @@ from typing import Final
 
 from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.targets.marks import Marks
+from connector.targets.mysql.catalog_checks import takes_upserts, unique_indexes
 from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.keyed_rows import KeyedRows
 from connector.targets.mysql.keyless_rows import delete_equal
-from connector.targets.mysql.marks import unique_indexes
 from connector.targets.mysql.older_rows import OlderRows
 from connector.targets.mysql.partial_rows import PartialRows
 from connector.targets.mysql.partial_updates import change_in_place
@@ -64,7 +64,7 @@ class RowWriter:
         if changed is not None:
             changed.move_out(must_exist=not net.again)
         self._delete()
-        upserts = (net.replaces or len(net.updates) > FEW) and self._rows.takes_upserts()
+        upserts = (net.replaces or len(net.updates) > FEW) and self._takes_upserts()
         if not upserts:
             self._rows.delete(net.updates, "updated", must_exist=True)
             if net.replaces:
@@ -81,6 +81,12 @@ class RowWriter:
             moved.mark()
         if changed is not None:
             changed.insert_back()  # not marked: an older row of which the log has some columns stays older
+
+    def _takes_upserts(self) -> bool:
+        statements = self._statements
+        return takes_upserts(
+            statements.session, statements.table.name, [statements.columns[index] for index in statements.key]
+        )
 
     def _copies(self, partial: Partial | None) -> tuple[PartialRows | None, PartialRows | None]:
         """The rows that move, and those that change and cannot be changed in place."""

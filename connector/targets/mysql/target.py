@@ -38,12 +38,13 @@ from connector.targets.default_values import with_whole_inserts
 from connector.targets.histories import late_values
 from connector.targets.mysql.auxiliary_ddl import AuxiliaryDdl
 from connector.targets.mysql.bookkeeping import DIALECT
+from connector.targets.mysql.catalog_checks import check_deletes
 from connector.targets.mysql.claim import claim
 from connector.targets.mysql.connection import ServerSession, literal
 from connector.targets.mysql.dictionary import MySqlDictionary
 from connector.targets.mysql.errors import code_of, translated
 from connector.targets.mysql.fence import translated_or_fenced
-from connector.targets.mysql.marks import check_deletes, marks_of, sweep
+from connector.targets.mysql.marks import marks_of, sweep
 from connector.targets.mysql.names import MySqlNames, quoted, table_name
 from connector.targets.mysql.once import DdlOnce
 from connector.targets.mysql.open_transaction import OpenTransaction

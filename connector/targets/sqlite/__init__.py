@@ -3,6 +3,7 @@
 - `kind`: opens and checks the target.
 - `target`: the target itself.
 - `rows`: applies row changes, and names the rows that a change does not find.
+- `catalog_checks`: tables that cannot be replaced by upserts, or deleted from.
 - `marks`: the keys that were written since a table's load began.
 - `ddl`: applies DDL operations.
 - `names`: names of tables and columns.
