@@ -18,8 +18,8 @@ from typing import Final
 
 from connector.clock import Clock
 from connector.errors import ConfigError, ConnectorError
+from connector.serve.history import Comparison
 from connector.serve.services import ServedService, ServedTarget
-from connector.serve.watcher import Comparison
 
 LOG: Final = logging.getLogger("connector.serve")
 MOST_RUNNING: Final = 4  # besides those that end a process, which are short and must not wait
