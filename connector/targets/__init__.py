@@ -15,8 +15,6 @@
 - `names`: the interface to a target's rules for names, and the check for collisions.
 - `default_values`: defaults of the columns that inserts lack.
 - `absent_columns`: inserts with these defaults filled in; compiled.
-- `division`: divides the changes of a table among several writers.
-- `divide`: divides row images by their keys; compiled.
 - `unique_key_index`: indexes for tables whose rows are found by a unique key.
 - `add_metadata_columns`: metadata columns for tables that were created without them.
 - `bookkeeping`: the columns of the `thl_*` tables.
