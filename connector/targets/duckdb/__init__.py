@@ -1,6 +1,6 @@
 """DuckDB as a target: one file, which this process alone has open while it writes.
 
-- `kind`: opens and checks the target.
+- `entrance`: opens, checks and reads the target, for `targets.open`.
 - `target`: the target itself.
 - `file`: the file: opened when it is needed, lent to others between commits.
 - `rows`: applies row changes, and names the rows that a change does not find.

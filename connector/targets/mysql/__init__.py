@@ -1,6 +1,6 @@
 """MySQL and MariaDB as targets.
 
-- `kind`: opens and checks the target.
+- `entrance`: opens, checks and reads the target, for `targets.open`.
 - `target`: the target itself.
 - `claim`: the claim of a target.
 - `fence`: ends the session of an older applier.

@@ -1,6 +1,6 @@
 """PostgreSQL as a target.
 
-- `kind`: opens and checks the target.
+- `entrance`: opens, checks and reads the target, for `targets.open`.
 - `connection`: sessions.
 - `target`: the target itself.
 - `pending`: the operations and staged rows of the next commit.

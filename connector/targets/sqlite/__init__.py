@@ -1,6 +1,6 @@
 """SQLite as a target.
 
-- `kind`: opens and checks the target.
+- `entrance`: opens, checks and reads the target, for `targets.open`.
 - `target`: the target itself.
 - `rows`: applies row changes, and names the rows that a change does not find.
 - `catalog_checks`: tables that cannot be replaced by upserts, or deleted from.

@@ -1,4 +1,4 @@
-"""Opens and checks a MySQL or MariaDB target (`connector.targets.open.TargetKind`)."""
+"""The entrance of the folder (`TargetKind`): opens, checks and reads a MySQL or MariaDB target."""
 
 from __future__ import annotations
 
