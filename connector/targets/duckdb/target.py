@@ -239,14 +239,16 @@ class DuckDbTarget:
             statements = self._statements(session)
             if session.count(statements.position(shown).sql) != 1:
                 raise bookkeeping.fenced(self._service, self.token)
-            self._write(session, statements.rewind(self._position, position))
-            self._write(session, statements.histories(self._position, position, self._schema.tables, session.name))
-            self._write(session, statements.tables(self._schema, NAMES.table))
-            self._write(session, statements.loads(self._schema))
-            self._write(session, statements.exclusions(self._schema))
+            written = statements.after_position(
+                self._position,
+                position,
+                self._schema,
+                table_name=session.name,
+                target_name=NAMES.table,
+                audited=events if self._audit else (),
+            )
+            self._write(session, written)
             self._write_marks(session)
-            if self._audit:
-                self._write(session, statements.audit(events))
             faults.point("target.before_commit")
             self._commit()
             self._written.clear()

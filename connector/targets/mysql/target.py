@@ -9,7 +9,7 @@ definition. Fencing is in `fence`; each commit also compares the token.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -279,8 +279,17 @@ class MySqlTarget:
             shown = replace(position, consistent=self._schema.consistent(otherwise=position.consistent))
             if self._db.query(statements.position(shown).sql) != 1:
                 raise bookkeeping.fenced(self._service, self.token)
-            for sql in self._bookkeeping(statements, position, events):
-                self._write(sql)
+            written = statements.after_position(
+                self._position,
+                position,
+                self._schema,
+                table_name=table_name,
+                target_name=self._names.table,
+                left_out=self._left_out,
+                audited=events if self._audit else (),
+            )
+            for statement in written:
+                self._write(statement.sql)
             unused = self._auxiliary.unused(self._schema)
             for sql in [*unused, *([once.finish()] if once.unfinished else [])]:
                 self._write(sql)
@@ -292,20 +301,6 @@ class MySqlTarget:
             self._position = position
             self._left_out.clear()
             self._auxiliary.after_commit(unused=bool(unused))
-
-    def _bookkeeping(
-        self, statements: CommitStatements, position: TargetPosition, events: Iterable[AppliedEvent]
-    ) -> Iterator[str]:
-        for found in (
-            statements.rewind(self._position, position),
-            statements.histories(self._position, position, self._schema.tables, table_name),
-            statements.tables(self._schema, self._names.table),
-            statements.loads(self._schema),
-            statements.exclusions(self._schema),
-            statements.left_out(self._left_out),
-            statements.audit(events if self._audit else ()),
-        ):
-            yield from (statement.sql for statement in found)
 
     def _write(self, sql: str) -> None:
         try:

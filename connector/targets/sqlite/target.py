@@ -275,14 +275,16 @@ class SqliteTarget:
             statements = self._statements()
             if self._db.execute(statements.position(shown).sql).rowcount != 1:
                 raise bookkeeping.fenced(self._service, self.token)
-            self._write(statements.rewind(self._position, position))
-            self._write(statements.histories(self._position, position, self._schema.tables, table_name))
-            self._write(statements.tables(self._schema, self._names.table))
-            self._write(statements.loads(self._schema))
-            self._write(statements.exclusions(self._schema))
+            written = statements.after_position(
+                self._position,
+                position,
+                self._schema,
+                table_name=table_name,
+                target_name=self._names.table,
+                audited=events if self._audit else (),
+            )
+            self._write(written)
             self._write_marks()
-            if self._audit:
-                self._write(statements.audit(events))
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
             self._written.clear()
