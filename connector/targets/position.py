@@ -14,6 +14,18 @@ COLUMNS: Final = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_t
 SAME_TABLE: Final = "service = {0} AND lower(schema_name) = lower({0}) AND lower(table_name) = lower({0})"
 """The condition that finds a table in `thl_tables`, whose name some sources keep in lower case; {0}: a placeholder."""
 
+REASONS: Final = """
+SELECT 'rewind' FROM {0}thl_rewound WHERE service = {1}
+UNION ALL SELECT 'load' FROM {0}thl_position WHERE service = {1} AND NOT consistent
+  AND NOT EXISTS (SELECT 1 FROM {0}thl_rewound WHERE service = {1})
+UNION ALL SELECT DISTINCT 'quarantine' FROM {0}thl_excluded WHERE service = {1}
+UNION ALL SELECT DISTINCT 'skipped' FROM {0}thl_inconsistent WHERE service = {1}
+"""
+"""Selects the reasons that `thl_inconsistent_because` has, on a target without this view and with one writer.
+
+{0}: precedes the names of tables; {1}: a placeholder, always of the same value.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
