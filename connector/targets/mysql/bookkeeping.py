@@ -23,7 +23,7 @@ from connector.targets.mysql.names import text_literal
 from connector.targets.table import Table, from_json
 from connector.targets.target_schema import Excluded, Loading
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 DIALECT: Final = SqlDialect(literal, "thl.", " ON DUPLICATE KEY UPDATE because = because")
 
@@ -110,7 +110,7 @@ def _optional(session: ServerSession, name: str, statement: str) -> None:
         if code_of(error) not in DENIED:
             raise
         fields = {"missing": f"thl.{name}", "hint": "GRANT CREATE VIEW ON thl.* TO …", "why": str(error)}
-        log.warning("the target's bookkeeping is incomplete: the user lacks a privilege", extra=fields)
+        LOG.warning("the target's bookkeeping is incomplete: the user lacks a privilege", extra=fields)
 
 
 def schema_version(session: ServerSession, service: str) -> int:

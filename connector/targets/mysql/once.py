@@ -37,7 +37,7 @@ from connector.targets.mysql.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_
 from connector.targets.mysql.names import table_condition, table_name, text_literal
 from connector.targets.operations import Value
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 _NAMESPACE: Final = UUID("6f9f5e1c-7d0e-4c5b-9a53-53f1f0f7a1d2")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_]+")  # InnoDB's tables have other names in another form
@@ -130,7 +130,7 @@ class DdlOnce:
                 if begun.statement != step.text:
                     raise self._unknown(begun, step, "the event has another statement there now")
                 if self._was_executed(begun, step) or not step.needed(self._session):
-                    log.info("a DDL statement was executed before", extra={"seqno": seqno, "sql": step.text})
+                    LOG.info("a DDL statement was executed before", extra={"seqno": seqno, "sql": step.text})
                     self._executed = True
                     continue
             else:
@@ -328,7 +328,7 @@ class DdlOnce:
             if code_of(error) != LACKS_PRIVILEGE:
                 raise
             hint = "GRANT REPLICATION_APPLIER ON *.* TO the user in target.url"
-            log.warning("DDL is executed without GTIDs: the user may not set gtid_next", extra={"hint": hint})
+            LOG.warning("DDL is executed without GTIDs: the user may not set gtid_next", extra={"hint": hint})
             return False
         return True
 

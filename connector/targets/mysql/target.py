@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Final, Literal
 
 import pymysql
 from pymysql.constants import ER
@@ -57,7 +57,7 @@ from connector.targets.operations import CreateTable, Operation, Sweep, Truncate
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 
 class MySqlTarget:
@@ -218,7 +218,7 @@ class MySqlTarget:
             case Sweep(table, marks):
                 self._transaction.begin(self.token)
                 rows = self._db.query(sweep(table, marks))
-                log.info("a table is whole: it lost rows that the load did not bring", extra=swept(operation, rows))
+                LOG.info("a table is whole: it lost rows that the load did not bring", extra=swept(operation, rows))
             case _:
                 self._transaction.check_absent()
                 self._pending.add(seqno, [PlannedDdl((operation,), None, self._schema.tables)])

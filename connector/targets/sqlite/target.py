@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from connector import failpoints as faults
 from connector.clock import Clock
@@ -51,7 +52,7 @@ from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 from connector.targets.unique_key_index import UniqueKeyIndex
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 OLDEST = (3, 37, 0)  # STRICT tables
 WAIT_SECONDS = 30.0
@@ -373,7 +374,7 @@ class SqliteTarget:
                         service=self._service or None,
                     ) from error
                 if pause > 0.1:
-                    log.info("waiting for another applier's transaction", extra={"service": self._service})
+                    LOG.info("waiting for another applier's transaction", extra={"service": self._service})
                 self._clock.sleep(pause)
                 pause = min(pause * 2, 0.5)
             else:
