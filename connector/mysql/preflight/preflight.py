@@ -11,6 +11,7 @@ from dataclasses import replace
 from connector.config.source import Source
 from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import MissingPrivilege, PreflightError
+from connector.log.rules import NEW_LOG
 from connector.mysql.preflight.cascades import ACCEPT, cascading_keys
 from connector.mysql.preflight.replication import (
     own_log_rules,
@@ -249,7 +250,7 @@ def _filtered(connection: Connection) -> Iterator[PreflightError]:
         yield PreflightError(
             "the source omits changes from its binary log; definitions by the session's default schema alone",
             hint=f"remove {name} from the server's configuration (needs a restart), and choose tables by "
-            "source.filters; then begin a new log (another `service`)",
+            f"source.filters; then {NEW_LOG}",
             setting=name,
             found=value,
         )
