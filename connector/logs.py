@@ -9,15 +9,15 @@ import sys
 import threading
 import time
 from pathlib import PurePath
-from typing import Literal
+from typing import Final, Literal
 
 from connector.errors import escaped
 from connector.redaction import redacted
 
 Format = Literal["text", "json"]
 
-LOG = logging.getLogger("connector.thread")
-COMMAND = logging.getLogger("connector.command")
+LOG: Final = logging.getLogger("connector.thread")
+COMMAND: Final = logging.getLogger("connector.command")
 REPEATED = 60.0  # seconds for which a repeated line of librdkafka is suppressed
 KINDS = 1000  # different lines of librdkafka that are remembered
 _NUMBERS = re.compile(r"[0-9]+")

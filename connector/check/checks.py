@@ -23,7 +23,7 @@ from connector.fetching.versions import JAVA_LEAST_VERSION
 from connector.kafka.topics import Topics
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.zero_dates import FIRST_ROWS, DateColumn, zero_dates
-from connector.mysql.server.connection import Connection, connect, speaking_to
+from connector.mysql.server.connection import Connection, connect, source_errors
 from connector.mysql.server.dump import replica_uuid
 from connector.mysql.snapshot.loadable import Purpose, by_reason, candidates, captured, unloadable
 from connector.mysql.transforms.filters import Filter
@@ -116,7 +116,7 @@ def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
 
 def _check_loads(config: Config, connection: Connection, filter: Filter, *, snapshot: bool) -> Iterator[Check]:
     """Check that the captured tables can be loaded: before an initial load all must, later `thl load` refuses some."""
-    with speaking_to(config.source):
+    with source_errors(config.source):
         tables = candidates(connection)
     found = unloadable(captured(tables, filter), filter, Purpose.INITIAL if snapshot else Purpose.AGAIN)
     # Rules that publish only some of a table's changes are the user's choice.

@@ -13,10 +13,11 @@ from typing import Final, NoReturn
 
 from connector.ddl.affected_tables import AffectedTables, affected_tables
 from connector.errors import Unsupported
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 
-RULES_HINT: Final = "change the rules of these tables (source.filters.tables), and begin a new log (another `service`)"
+RULES_HINT: Final = f"change the rules of these tables (source.filters.tables), and {NEW_LOG}"
 
 
 class CaptureLevel(Enum):
@@ -150,8 +151,8 @@ class Captured:
         ]
         raise Unsupported(
             f"a definition affects both captured and uncaptured tables: {reason.value}",
-            hint=f"source.filters.ignore: [{', '.join(names)}] stops capturing these tables; or begin a "
-            "new log (another `service`) whose filters capture all of these tables, or none",
+            hint=f"source.filters.ignore: [{', '.join(names)}] stops capturing these tables; or "
+            f"{NEW_LOG} whose filters capture all of these tables, or none",
             reason=reason.name.lower(),
             tables=", ".join(map(str, tables)),
             sql=self._statement.sql[:500],

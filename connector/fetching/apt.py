@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from connector.errors import SandboxError
 from connector.fetching import checksums
 
-LOG = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 _ETC = Path("/etc/apt")
 
 

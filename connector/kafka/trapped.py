@@ -11,7 +11,7 @@ from connector.errors import HistoriesDiffer
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import ControlState
-from connector.log.epochs.fork import NEW_LOG, LoggedEvent, overlaps
+from connector.log.epochs.fork import SOURCE_OR_NEW_LOG, LoggedEvent, overlaps
 from connector.log.epochs.history import History
 from connector.log.format.decoded_parts import DecodedParts
 from connector.log.format.first_fields import first_fields
@@ -70,7 +70,7 @@ def trapped_events(config: Config, control: ControlState, position: PositionReco
     if oldest is not None and oldest.seqno > bound and is_trapped(oldest.seqno, oldest.gtid):
         raise HistoriesDiffer(
             "the source lacks the oldest event that the log still holds, and earlier ones cannot be checked",
-            hint=NEW_LOG,
+            hint=SOURCE_OR_NEW_LOG,
             seqno=oldest.seqno,
             gtid=oldest.gtid,
         )

@@ -6,9 +6,12 @@ docs/internals/log.md lists them; a test keeps the list and this module equal.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from connector.errors import ConnectorError, LogDamaged
+
+NEW_LOG: Final = "begin a new log (another `service`)"
+"""The remedy where the log lacks something that no later event brings, for hints."""
 
 E = TypeVar("E", bound=ConnectorError)
 

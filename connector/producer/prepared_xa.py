@@ -20,6 +20,7 @@ from connector.errors import LogDamaged, Unsupported
 from connector.kafka.log_reader import LogReader
 from connector.kafka.prepared_records import PreparedState, attempt_tombstones, closing_record, message_key, tombstones
 from connector.log.ids import Epoch, Outcome
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.batch import PositionAdvance, Rows, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.pending import Pending, Stored
@@ -152,7 +153,7 @@ class PreparedTransactions:
             if item.ending.outcome is Outcome.COMMIT:
                 raise Unsupported(
                     "an XA transaction is committed that was prepared before the log began, so its changes are unknown",
-                    hint="begin a new log (another `service`), when XA RECOVER lists nothing",
+                    hint=f"{NEW_LOG}, when XA RECOVER lists nothing",
                     xid=item.xid,
                     gtid=item.begin.gtid,
                     end=item.ending.end,

@@ -2,9 +2,8 @@
 
 - `services`: the configurations that were given, by service: one log, and its targets.
 - `watcher`: reads a service again and again, and keeps the newest reading.
-- `lag_bound`: a lag is not older than the last reading at which nothing was missing.
 - `source_ends`: what the log has of the source is as new as the last end of its binary log that it has passed.
-- `history`: the lags of the last hours, in bounded memory, and in a file.
+- `history`: lags of the last hours in bounded memory; they and comparisons in a file.
 - `incidents`: the last problems, with their remedies.
 - `exposition`: the newest readings as metrics.
 - `objects`: the newest readings as JSON.

@@ -66,10 +66,38 @@ class Point:
         lag = {str(key): float(value) for key, value in given["lag"].items()}
         if not all(math.isfinite(value) and value >= 0 for value in lag.values()):
             raise ValueError("a lag is no number of seconds")
-        return cls(int(time_of(given)), lag, {str(key): int(value) for key, value in given["seqno"].items()})
+        return cls(int(_time_of(given)), lag, {str(key): int(value) for key, value in given["seqno"].items()})
 
 
-def time_of(given: Mapping[str, Any]) -> float:
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The last comparison of source and target that is known.
+
+    Args:
+        at: seconds since 1970 UTC.
+        target: the target's name.
+        verdict: equal, different, or not all compared.
+    """
+
+    at: float
+    target: str
+    verdict: str
+
+    def as_object(self) -> dict[str, object]:
+        """The comparison for JSON."""
+        return {"at": self.at, "target": self.target, "verdict": self.verdict}
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Comparison:
+        """A comparison of the file.
+
+        Raises:
+            One of DAMAGED: it is none.
+        """
+        return cls(_time_of(given), str(given["target"]), str(given["verdict"]))
+
+
+def _time_of(given: Mapping[str, Any]) -> float:
     """Return the time of an object of the file, in seconds since 1970 UTC.
 
     Raises:
@@ -243,7 +271,7 @@ class HistoryFile:
             self._failed = False
         except OSError as error:
             if not self._failed:
-                LOG.warning("the history cannot be written", extra={"file": str(self._path), "reason": error.strerror})
+                LOG.warning("the history cannot be written", extra={"file": str(self._path), "why": error.strerror})
             self._failed = True
 
     @property

@@ -18,8 +18,8 @@ from typing import Final
 
 from connector.clock import Clock
 from connector.errors import ConfigError, ConnectorError
+from connector.serve.history import Comparison
 from connector.serve.services import ServedService, ServedTarget
-from connector.serve.watcher import Comparison
 
 LOG: Final = logging.getLogger("connector.serve")
 MOST_RUNNING: Final = 4  # besides those that end a process, which are short and must not wait
@@ -28,7 +28,7 @@ LINES: Final = 200  # of a job's output
 LINE: Final = 500  # characters
 TEXT: Final = 500  # characters of a field
 VERDICTS: Final = {0: "equal", 9: "different", 13: "not all compared"}  # of `thl verify`, by exit code
-LEAVE: Final = 5.0  # seconds for a command to end with the server
+COMMAND_GRACE: Final = 5.0  # seconds for a command that is ended, e.g. with the server
 
 
 class ButtonAction(StrEnum):
@@ -181,7 +181,7 @@ class Jobs:
             running = list(self._processes.values())
         for process in running:
             process.terminate()
-        until = self._clock.monotonic() + LEAVE
+        until = self._clock.monotonic() + COMMAND_GRACE
         for process in running:
             try:
                 process.wait(max(until - self._clock.monotonic(), 0.0))
@@ -223,7 +223,7 @@ class Jobs:
         LOG.warning("a command takes too long, and is ended", extra={"job": job.number, "seconds": self._timeout})
         process.terminate()
         try:
-            process.wait(LEAVE)
+            process.wait(COMMAND_GRACE)
         except subprocess.TimeoutExpired:
             process.kill()
 

@@ -6,12 +6,13 @@ Producer and applier have the names that `thl status --format json` gives them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.newest_load import NewestLoad
-from connector.serve.watcher import DOWN, Reading, TargetReading, Watcher, iso
+from connector.serve.watcher import DOWN, Reading, TargetReading, Watcher
 from connector.status.report import ServiceState, as_object
 
 EPOCHS: Final = 10  # the newest ones that are shown
@@ -44,7 +45,7 @@ def summary(watcher: Watcher) -> dict[str, Any]:
     return {
         "name": watcher.service.name,
         "health": health_of(watcher),
-        "readAt": iso(reading.at / 1e6) if reading else None,
+        "readAt": _iso(reading.at / 1e6) if reading else None,
         "source": watcher.service.source,
         "targets": [target.name for target in watcher.service.targets],
         "problems": list(reading.problems) if reading else [],
@@ -61,7 +62,7 @@ def service_object(watcher: Watcher) -> dict[str, Any]:
         **found,
         "log": _log(watcher, reading),
         "producer": as_object(reading.first.status)["producer"],
-        "preparedSince": iso(reading.prepared_since / 1e6) if reading.prepared_since else None,
+        "preparedSince": _iso(reading.prepared_since / 1e6) if reading.prepared_since else None,
         "loads": [_load(load) for load in reading.loads[:LOADS]],
         "targets": [
             _target(watcher, target.name, target.address, reading.targets[target.name])
@@ -89,7 +90,7 @@ def _epochs(control: ControlState | None) -> Iterator[dict[str, Any]]:
         yield {
             "epoch": epoch.epoch,
             "firstSeqno": epoch.first_seqno,
-            "startedAt": iso(epoch.started / 1e6),
+            "startedAt": _iso(epoch.started / 1e6),
             "reason": epoch.reason,
             "sourceId": epoch.source_id,
             "serverUuid": epoch.server_uuid,
@@ -106,7 +107,7 @@ def _load(load: NewestLoad) -> dict[str, Any]:
         "rows": load.rows,
         "estimate": load.estimate,
         "why": load.why,
-        "askedAt": iso(load.asked_at / 1e6) if load.asked_at else None,
+        "askedAt": _iso(load.asked_at / 1e6) if load.asked_at else None,
     }
 
 
@@ -122,3 +123,12 @@ def _target(watcher: Watcher, name: str, address: str, target: TargetReading) ->
         "publishedPerSecond": estimate.published if estimate else None,
         "comparison": comparison.as_object() if comparison else None,
     }
+
+
+def _iso(at: float | None) -> str | None:
+    """Return a time as text.
+
+    Args:
+        at: seconds since 1970 UTC.
+    """
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

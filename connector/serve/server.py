@@ -19,10 +19,10 @@ from connector.errors import ConfigError
 from connector.serve.app import create_app
 from connector.serve.connections import PLACES, REQUEST_SECONDS, BoundedChannel
 from connector.serve.guard import Guard
-from connector.serve.history import DAMAGED, WIDTH, HistoryFile, LagHistory, Point
+from connector.serve.history import DAMAGED, WIDTH, Comparison, HistoryFile, LagHistory, Point
 from connector.serve.jobs import Jobs
 from connector.serve.services import ServedService
-from connector.serve.watcher import Comparison, Watcher
+from connector.serve.watcher import Watcher
 
 LOG: Final = logging.getLogger("connector.serve")
 THREADS: Final = 4
@@ -140,7 +140,7 @@ def _compact(file: HistoryFile, watchers: Sequence[Watcher]) -> None:
     try:
         _rewrite(file, watchers)
     except OSError as error:
-        LOG.warning("the history cannot be written again, and grows", extra={"reason": error.strerror})
+        LOG.warning("the history cannot be written again, and grows", extra={"why": error.strerror})
 
 
 def _lines(watchers: Sequence[Watcher]) -> list[tuple[str, str, dict[str, object]]]:

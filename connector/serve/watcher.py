@@ -6,9 +6,8 @@ import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from threading import Event
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from connector.clock import Clock
 from connector.config.model import Config
@@ -16,9 +15,8 @@ from connector.config.serve import Serve
 from connector.errors import ConnectorError
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.newest_load import NewestLoad
-from connector.serve.history import PRODUCER, LagHistory, target_key, time_of
+from connector.serve.history import PRODUCER, Comparison, LagHistory, target_key
 from connector.serve.incidents import Incident, Incidents, remedy_of
-from connector.serve.lag_bound import LagBound
 from connector.serve.services import ServedService, ServedTarget
 from connector.serve.source_ends import SourceEnds
 from connector.status.catch_up import CatchUp, Estimate, Sample
@@ -38,34 +36,6 @@ class Observe(Protocol):
         self, config: Config, limits: LagLimits, clock: Clock, *, ends: frozenset[End], measure: bool
     ) -> Observation:
         """Read the status of the given ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The last comparison of source and target that is known.
-
-    Args:
-        at: seconds since 1970 UTC.
-        target: the target's name.
-        verdict: equal, different, or not all compared.
-    """
-
-    at: float
-    target: str
-    verdict: str
-
-    def as_object(self) -> dict[str, object]:
-        """The comparison for JSON."""
-        return {"at": self.at, "target": self.target, "verdict": self.verdict}
-
-    @classmethod
-    def parse(cls, given: Mapping[str, Any]) -> Comparison:
-        """A comparison of the history's file.
-
-        Raises:
-            One of `history.DAMAGED`: it is none.
-        """
-        return cls(time_of(given), str(given["target"]), str(given["verdict"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +103,36 @@ class Reading:
         """The number of trapped events."""
         control = self.first.control
         return 0 if control is None else sum(one.last - one.first + 1 for one in control.trapped)
+
+
+class LagBound:
+    """The bound of one lag of a service that is read again and again.
+
+    `thl status` reads once: its lag is the age of the last event of producer or applier while others are missing. On a
+    source that was idle for hours that is hours, for the moment that the first new event needs. A reader who has seen
+    before that nothing was missing knows better: what is missing is younger than that reading.
+    """
+
+    def __init__(self) -> None:
+        self._seqno = -1
+        self._complete_at: float | None = None
+
+    def bounded(self, at: float, seqno: int, lag: float | None, complete_at: float | None) -> float | None:
+        """Return a lag, or the time since nothing was missing where that is shorter.
+
+        Args:
+            at: when the lag was read, in seconds of a monotonic clock.
+            seqno: the last event. One that is smaller than before was taken back, or is of another log.
+            lag: in seconds; None: unknown.
+            complete_at: a time at which the source had nothing that is missing now; None: something is missing, or
+                that is not known.
+        """
+        if seqno < self._seqno:
+            self._complete_at = None
+        self._seqno = seqno
+        if complete_at is not None:
+            self._complete_at = complete_at
+        return lag if lag is None or self._complete_at is None else min(lag, at - self._complete_at)
 
 
 class Watcher:
@@ -294,12 +294,3 @@ class Watcher:
             if target.observation.target is not None:
                 seqno[target_key(name)] = target.applier.applied_last_seqno
         self.history.add(reading.at / 1e6, lag, seqno)
-
-
-def iso(at: float | None) -> str | None:
-    """Return a time as text.
-
-    Args:
-        at: seconds since 1970 UTC.
-    """
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

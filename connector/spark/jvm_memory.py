@@ -55,7 +55,7 @@ def _watch(service: str, session: HasJvm, ended: Event) -> None:
                 collected = _read(service, session.jvm, collected)
             ended.wait(EVERY)
     except SparkGone as error:
-        LOG.debug("the JVM's memory cannot be read", extra={"reason": error})
+        LOG.debug("the JVM's memory cannot be read", extra={"why": error})
     finally:
         for area in ("heap", "nonheap", "resident"):
             metrics.jvm_memory.labels(service, area).set(math.nan)

@@ -190,8 +190,8 @@ def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> 
     later = read_position(config.target.url.get_secret_value(), config.service)
     if later is None or later.intent is None or later.intent.last == target.intent.last:
         return later or target
-    causes = tuple(word for word in later.because if word != "channels")
-    return replace(later, intent=None, because=causes, consistent=not {"load", "rewind"} & set(causes))
+    causes = tuple(word for word in later.reasons if word != "channels")
+    return replace(later, intent=None, reasons=causes, consistent=not {"load", "rewind"} & set(causes))
 
 
 def _problems_of_writers(target: TargetRow) -> Iterator[str]:
@@ -291,7 +291,7 @@ def applier_status(
         state = ServiceState.STOPPING if request.offline_at is None else ServiceState.OFFLINE
     elif target.applier is False:
         state = ServiceState.OFFLINE
-    elif unbegun or (not target.consistent and target.because != ("channels",) and not tables_alone):
+    elif unbegun or (not target.consistent and target.reasons != ("channels",) and not tables_alone):
         state = ServiceState.LOADING
     else:
         state = ServiceState.UNKNOWN if behind is None else ServiceState.BEHIND if behind else ServiceState.ONLINE
@@ -305,7 +305,7 @@ def applier_status(
         events_behind=behind,
         seconds_behind=None if behind is None else relative if behind else 0.0,
         consistent=target.consistent and not unbegun,
-        inconsistent_because=target.because,
+        inconsistent_because=target.reasons,
         channels=target.channels,
         open_intent=target.intent,
         restarts=max(target.token - 1, 0),

@@ -67,7 +67,7 @@ def _monitor(config: Config, clock: Clock, ended: Event) -> None:
                         lag.set(estimate.lag)
                         seconds.set(math.nan if estimate.seconds is None else estimate.seconds)
         except ConnectorError as error:
-            LOG.debug("the log's position cannot be read", extra={"reason": error})
+            LOG.debug("the log's position cannot be read", extra={"why": error})
             seconds.set(math.nan)
             lag.set(math.nan)
             ended.wait(EVERY)

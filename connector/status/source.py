@@ -10,7 +10,7 @@ from connector.config.snapshot import InitialLoad
 from connector.config.source import Source
 from connector.log.epochs.load_pause import LoadPause
 from connector.log.transaction.position import PositionRecord, SourcePosition
-from connector.mysql.server.connection import connect, speaking_to
+from connector.mysql.server.connection import connect, source_errors
 from connector.mysql.server.replication_status import ReplicationChannel, replication_channels
 from connector.mysql.server.semi_sync import SemiSyncState, read_state
 from connector.mysql.server.source_facts import read_facts
@@ -77,7 +77,7 @@ def read_source(source: Source) -> SourceView:
         SourceUnavailable: the source does not answer.
         PreflightError: the source refuses the user.
     """
-    with closing(connect(source)) as connection, speaking_to(source):
+    with closing(connect(source)) as connection, source_errors(source):
         facts = read_facts(connection)
         return SourceView(
             end=end_position(connection),

@@ -6,7 +6,7 @@
 - `ddl/`: DDL statements of the source, and the edges of loads, as operations.
 - `table`: a table that the connector created, as MySQL defines it.
 - `target_schema`: all these tables, and those that are excluded or being loaded.
-- `staged_schema`: the same as the last commit left them, and after the staged changes.
+- `staged_schema`: these tables as the last commit left them, and after the staged changes.
 - `types`: MySQL's types.
 - `histories`: the histories of tables: their creation, and their rows of statements.
 - `widening`: changes of type that keep every value.
@@ -15,8 +15,6 @@
 - `names`: the interface to a target's rules for names, and the check for collisions.
 - `default_values`: defaults of the columns that inserts lack.
 - `absent_columns`: inserts with these defaults filled in; compiled.
-- `division`: divides the changes of a table among several writers.
-- `divide`: divides row images by their keys; compiled.
 - `unique_key_index`: indexes for tables whose rows are found by a unique key.
 - `add_metadata_columns`: metadata columns for tables that were created without them.
 - `bookkeeping`: the columns of the `thl_*` tables.

@@ -83,6 +83,35 @@ class CommitStatements:
         sql = f"UPDATE {self.dialect.schema}thl_position SET {assignments} WHERE {where}"
         return CommitStatement(sql, "updated in thl_position", 1)
 
+    def after_position(
+        self,
+        before: TargetPosition,
+        position: TargetPosition,
+        schema: StagedSchema,
+        *,
+        table_name: Callable[[TableName], str],
+        target_name: Callable[[TableName], Sequence[str]],
+        left_out: Iterable[LeftOut] = (),
+        audited: Iterable[AppliedEvent],
+    ) -> Iterator[CommitStatement]:
+        """Record what one transaction commits, after it has moved the position.
+
+        Args:
+            before, position: the positions before and after the commit.
+            schema: the tables.
+            table_name: a table's quoted name.
+            target_name: the parts of a table's name on the target.
+            left_out: events that are left out, and are not recorded yet.
+            audited: the applied events, if they are recorded.
+        """
+        yield from self.rewind(before, position)
+        yield from self.histories(before, position, schema.tables, table_name)
+        yield from self.tables(schema, target_name)
+        yield from self.loads(schema)
+        yield from self.exclusions(schema)
+        yield from self.left_out(left_out)
+        yield from self.audit(audited)
+
     def rewind(self, before: TargetPosition, position: TargetPosition) -> Iterator[CommitStatement]:
         """Record a rewind, or its end."""
         if position.rewound_from != before.rewound_from:

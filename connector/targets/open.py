@@ -1,4 +1,4 @@
-"""Opens a target by its URL's scheme. Each kind of target is a folder with a module `kind`, imported on demand."""
+"""Opens a target by its URL's scheme. Each kind of target is a folder with a module `entrance`, imported on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from connector.targets.target import TargetDatabase
 
 
 class TargetKind(Protocol):
-    """The module `kind` of a target's folder. Each function raises ConfigError for a malformed URL."""
+    """The module `entrance` of a target's folder. Each function raises ConfigError for a malformed URL."""
 
     @staticmethod
     def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> TargetDatabase:
@@ -135,7 +135,7 @@ def _kind(options: Options) -> TargetKind:
 def _kind_of(url: str) -> TargetKind:
     kind = target_kind(url)
     try:
-        return cast(TargetKind, import_module(f"connector.targets.{kind}.kind"))
+        return cast(TargetKind, import_module(f"connector.targets.{kind}.entrance"))
     except ModuleNotFoundError as error:
         if error.name != kind:
             raise

@@ -14,13 +14,25 @@ COLUMNS: Final = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_t
 SAME_TABLE: Final = "service = {0} AND lower(schema_name) = lower({0}) AND lower(table_name) = lower({0})"
 """The condition that finds a table in `thl_tables`, whose name some sources keep in lower case; {0}: a placeholder."""
 
+REASONS: Final = """
+SELECT 'rewind' FROM {0}thl_rewound WHERE service = {1}
+UNION ALL SELECT 'load' FROM {0}thl_position WHERE service = {1} AND NOT consistent
+  AND NOT EXISTS (SELECT 1 FROM {0}thl_rewound WHERE service = {1})
+UNION ALL SELECT DISTINCT 'quarantine' FROM {0}thl_excluded WHERE service = {1}
+UNION ALL SELECT DISTINCT 'skipped' FROM {0}thl_inconsistent WHERE service = {1}
+"""
+"""Selects the reasons that `thl_inconsistent_because` has, on a target without this view and with one writer.
+
+{0}: precedes the names of tables; {1}: a placeholder, always of the same value.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
     """The row of `thl_position`, and what belongs to it; times in µs since 1970 UTC.
 
     Args:
-        because: the reasons for which readers may see what the source never showed.
+        reasons: for which readers may see what the source never showed.
         channels: the last seqno that each of several writers has committed, -1 before its first.
         intent: the commit of several writers that is not complete.
         unreadable: tables that the account may not read.
@@ -36,21 +48,21 @@ class TargetRow:
     commit_time: int
     applied_at: int
     token: int
-    because: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     channels: tuple[int, ...] = ()
     intent: Intent | None = None
     unreadable: tuple[str, ...] = ()
     applier: bool | None = None
 
 
-def target_row(found: Any, because: Sequence[tuple[Any, ...]], **further: Any) -> TargetRow:
+def target_row(found: Any, reasons: Sequence[tuple[Any, ...]], **further: Any) -> TargetRow:
     """The row of a target.
 
     Args:
         found: the values of `COLUMNS`.
-        because: the reasons for which readers may see what the source never showed, one in each row.
+        reasons: for which readers may see what the source never showed, one in each row.
         further: other fields of `TargetRow`.
     """
     log_id, seqno, epoch, event_id, gtid_set, consistent, *times_and_token = found
     row = TargetRow(log_id, seqno, epoch, event_id, gtid_set, bool(consistent), *times_and_token)
-    return replace(row, because=tuple(str(word) for (word,) in because), **further)
+    return replace(row, reasons=tuple(str(word) for (word,) in reasons), **further)

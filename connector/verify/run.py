@@ -27,7 +27,7 @@ from connector.verify.waiting import at_same_position, wait
 
 ROUNDS: Final = 5
 
-_log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 
 def verify(
@@ -80,7 +80,7 @@ def verify(
             chosen = {name for name, report in reports.items() if not report.equal}
             if exact or lags or not chosen or not remaining:
                 break
-            _log.info("tables differ while the target moves: comparing again", extra={"tables": sorted(chosen)})
+            LOG.info("tables differ while the target moves: comparing again", extra={"tables": sorted(chosen)})
     lags = "" if exact else lags
     return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact, filtered, left_out, lags)
 

@@ -14,7 +14,7 @@ from connector.errors import MissingPrivilege
 from connector.log.gtid.source_gtids import lacking, of_mariadb
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
-from connector.mysql.server.connection import Connection, account, connect, query, quoted, speaking_to
+from connector.mysql.server.connection import Connection, account, connect, query, quoted, source_errors
 from connector.mysql.server.privileges import read_privileges, unreadable
 from connector.mysql.server.snapshot_point import prepare_session
 from connector.mysql.server.source_state import end_position, gtid_executed, is_read
@@ -66,7 +66,7 @@ class SourceReader:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._connection: Connection = connect(source)
-        with speaking_to(source):
+        with source_errors(source):
             prepare_session(self._connection, source)
 
     def view(self) -> SourceState:
@@ -74,7 +74,7 @@ class SourceReader:
 
         Takes no lock: the position is read before and after, until it is the same.
         """
-        with speaking_to(self._source):
+        with source_errors(self._source):
             for _ in range(ATTEMPTS):
                 before = self._position()
                 query(self._connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
@@ -86,7 +86,7 @@ class SourceReader:
     def read(self) -> bool | None:
         """True if the service's producer reads the binary log; None: the user may not ask."""
         try:
-            with speaking_to(self._source):
+            with source_errors(self._source):
                 return is_read(self._connection, self._source.server_id)
         except MissingPrivilege:
             return None
@@ -95,13 +95,13 @@ class SourceReader:
         """Return the GTIDs of one set that are not in the other. MySQL subtracts them itself; MariaDB cannot."""
         if of_mariadb(gtid_set) or of_mariadb(from_set):
             return str(lacking(gtid_set, from_set))
-        with speaking_to(self._source):
+        with source_errors(self._source):
             row = query(self._connection, "SELECT GTID_SUBTRACT(%s, %s) AS missing", (gtid_set, from_set))[0]
         return "".join(str(row["missing"]).split())
 
     def filter(self) -> Filter:
         """Return the filter that selects the captured tables and their rules."""
-        with speaking_to(self._source):
+        with source_errors(self._source):
             folds = int(query(self._connection, "SELECT @@lower_case_table_names AS l")[0]["l"])
         return Filter(self._source.filters, folds)
 
@@ -113,7 +113,7 @@ class SourceReader:
         """
         keys: dict[tuple[str, str], list[str]] = {}
         columns: dict[tuple[str, str], list[tuple[ComparedColumn, str]]] = {}
-        with speaking_to(self._source):
+        with source_errors(self._source):
             _check_all_seen(self._connection, self._source)
             for row in query(
                 self._connection,
@@ -167,7 +167,7 @@ class SourceReader:
             for index, column in enumerate(table.columns)
             if column.padded or column.kind is ValueForm.DOUBLE
         ]
-        with speaking_to(self._source), self._as_bytes(), closing(SSCursor(self._connection)) as cursor:
+        with source_errors(self._source), self._as_bytes(), closing(SSCursor(self._connection)) as cursor:
             cursor.execute(sql)
             while batch := cast(Sequence[Row], cursor.fetchmany(ROWS_AT_ONCE)):
                 yield from (with_number_forms(row, converted) for row in batch) if converted else batch

@@ -41,7 +41,7 @@ def wait(
         quiet = clock.monotonic() - moved
         if not reason and quiet >= min(QUIET_SECONDS, patience):
             reason = _missing_process(source, target, service)
-            fields = {"service": service, "seqno": state.seqno, "reason": reason}
+            fields = {"service": service, "seqno": state.seqno, "why": reason}
             LOG.warning(
                 "the target made no progress for %.0f s; it is compared as it is after %.0f s without any",
                 *(quiet, patience),

@@ -52,9 +52,7 @@ def watch(
         except ConnectorError as error:
             if not error.retry:
                 raise
-            LOG.warning(
-                "source and target could not be compared", extra={"service": config.service, "reason": str(error)}
-            )
+            LOG.warning("source and target could not be compared", extra={"service": config.service, "why": str(error)})
         else:
             verdict = report.verdict
             _set_metrics(config.service, report, clock)

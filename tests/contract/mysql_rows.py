@@ -9,6 +9,8 @@ import pymysql
 import pytest
 
 from connector.errors import TargetDiffers
+from connector.targets.mysql.catalog_checks import takes_upserts
+from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.rows import FEW
 from tests.contract.mysql_place import MySqlPlace
 from tests.contract.target_load import begin, end
@@ -103,6 +105,23 @@ class TestManyUpdates:
         assert refused.value.args[0] == 1205
         applier.commit()
         place.run("CREATE UNIQUE INDEX by_user ON shop.items (v)")
+
+    @pytest.mark.usefixtures("applier")
+    def test_the_question_alone_keeps_indexes_as_they_are(self, place: MySqlPlace) -> None:
+        """Else an index could be made between the question and the first row."""
+        session = ServerSession(place.url, "a writer")
+        try:
+            session.query("START TRANSACTION")
+            assert takes_upserts(session, ITEMS.name, ["id"])
+            place.query("SET SESSION lock_wait_timeout = 1")
+            with pytest.raises(pymysql.MySQLError) as refused:
+                place.run("CREATE UNIQUE INDEX by_user ON shop.items (v)")
+            assert refused.value.args[0] == 1205
+            session.query("COMMIT")
+            place.run("CREATE UNIQUE INDEX by_user ON shop.items (v)")
+            assert not takes_upserts(session, ITEMS.name, ["id"])
+        finally:
+            session.close()
 
     def test_key_of_which_the_index_has_a_part_finds_no_other_row(self, place: MySqlPlace, applier: Applier) -> None:
         words = layout("shop.words", ["w varchar(20)", "n int"], ["w"])

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from connector.config.apply import Target
 from connector.errors import MissingPrivilege
-from connector.targets.mysql.kind import NEEDED
+from connector.targets.mysql.entrance import NEEDED
 from connector.targets.open import check_target
 from tests.contract.mysql_place import MySqlPlace
 from tests.support.grants import granted, statements

@@ -400,7 +400,7 @@ class TestReaders:
         applier.commit(consistent=False)
         row = read_position(place.path, "shop")
         assert row is not None
-        assert (row.seqno, row.consistent, row.because, row.applier) == (1, False, ("load",), None)
+        assert (row.seqno, row.consistent, row.reasons, row.applier) == (1, False, ("load",), None)
         assert read_position(place.path, "other") is None
         assert read_position(place.path.with_name("missing"), "shop") is None
 

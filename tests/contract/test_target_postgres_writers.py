@@ -27,13 +27,13 @@ from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableName
-from connector.targets.division import divide
 from connector.targets.postgres import connection as connection_module
 from connector.targets.postgres import divided_commit
 from connector.targets.postgres import writer as writer_module
 from connector.targets.postgres.merge import Step
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.postgres.writer import Writer
+from connector.targets.postgres.writer_shares import divide
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_again import ORDERS, random_records
 from tests.contract.target_history import *  # noqa: F403

@@ -15,7 +15,7 @@ from connector.errors import HistoriesDiffer, LogDamaged, Unsupported
 from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import of_mariadb
 from connector.log.ids import Epoch, Kind, Seqno
-from connector.log.rules import Rule, broken
+from connector.log.rules import NEW_LOG, Rule, broken
 from connector.log.transaction.pending import Pending
 from connector.log.transaction.position import PositionRecord
 
@@ -23,7 +23,7 @@ TRAPPED: Final = "trapped"
 """In a marker's metadata: the GTIDs that the new source lacks."""
 TRAPPED_EVENTS: Final = "trapped_events"
 """… and the seqnos of the events under them: `6-8,10`; "" when none of the GTIDs has an event."""
-NEW_LOG: Final = "make a server the source that has them, or begin a new log (another `service`)"
+SOURCE_OR_NEW_LOG: Final = f"make a server the source that has them, or {NEW_LOG}"
 
 
 class Range(NamedTuple):
@@ -150,14 +150,14 @@ def accept(
     if of_mariadb(trapped) or (position.gtid_set is not None and of_mariadb(position.gtid_set)):
         raise Unsupported(
             "a log of a MariaDB cannot go on without trapped transactions: its position has only the last of a domain",
-            hint=NEW_LOG,
+            hint=SOURCE_OR_NEW_LOG,
             trapped=trapped,
         )
     if position.snapshot:
         raise broken(
             HistoriesDiffer,
             Rule.FORK_WITHIN_LOAD,
-            hint="begin a new log (another `service`)",
+            hint=NEW_LOG,
             trapped=trapped,
         )
     gone = GtidSet.parse(trapped)
@@ -173,7 +173,7 @@ def accept(
             raise broken(
                 HistoriesDiffer,
                 Rule.FORK_WITHOUT_PREPARE,
-                hint=NEW_LOG,
+                hint=SOURCE_OR_NEW_LOG,
                 xid=prepared.xid,
                 gtid=prepared.gtid,
             )
@@ -182,7 +182,7 @@ def accept(
             raise broken(
                 HistoriesDiffer,
                 Rule.FORK_WITHOUT_COMMIT,
-                hint=NEW_LOG,
+                hint=SOURCE_OR_NEW_LOG,
                 seqno=event.seqno,
                 gtid=event.gtid,
                 prepared=event.xa_prepared,

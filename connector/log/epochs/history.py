@@ -17,7 +17,7 @@ from connector.errors import EventsDeleted, HistoriesDiffer, LogDamaged
 from connector.log.epochs.control import ControlState, EpochRecord, trapped_of
 from connector.log.epochs.fork import Range, overlaps, ranges_text
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
-from connector.log.rules import Rule
+from connector.log.rules import NEW_LOG, Rule
 from connector.log.transaction.position import PositionRecord, TargetPosition
 
 REFUSED: Final = "Client handshake failure: Client response validation failed: "
@@ -212,7 +212,7 @@ class History:
         if not from_first:
             raise HistoriesDiffer(
                 f"{REFUSED}The target is empty and the log's first events are deleted",
-                hint="begin a new log (another `service`), or start from a copy of a target that is further",
+                hint=f"{NEW_LOG}, or start from a copy of a target that is further",
                 log_id=self.log_id,
             )
 

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from connector.errors import HistoriesDiffer
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.mysql import GtidSet
+from connector.log.rules import NEW_LOG
 
 _OF_MARIADB: Final = re.compile(r"\s*\d+-\d+-\d+\s*(,.*)?", re.DOTALL)
 
@@ -90,7 +91,7 @@ def lacking(expected: str, found: str) -> Lacking:
         return GtidSet()
     raise HistoriesDiffer(
         "The GTIDs of the log and of the source are of two kinds: one is MySQL's, one MariaDB's",
-        hint="go back to the server that the log was read from, or begin a new log (another `service`)",
+        hint=f"go back to the server that the log was read from, or {NEW_LOG}",
         expected=expected[:200],
         found=found[:200],
     )

@@ -18,10 +18,11 @@ from connector.log.epochs.history import History
 from connector.log.format.first_fields import FirstFields
 from connector.log.format.header import FragmentHeader
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, Seqno
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.pending import NOTHING, PendingChecksum
 from connector.log.transaction.position import PositionRecord
 
-_RESTORE = "do not start over it: restore the topics, or begin a new log (another `service`)"
+_RESTORE: Final = f"do not start over it: restore the topics, or {NEW_LOG}"
 
 REPARTITIONED: Final = (
     "if partitions were added (kafka-topics --alter): that sends shards elsewhere, and Kafka cannot take it back; "

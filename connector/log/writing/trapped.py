@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from connector.errors import HistoriesDiffer
 from connector.log.epochs.control import EpochRecord
 from connector.log.gtid.source_gtids import lacking
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.position import Digest, Finished, PositionRecord, SourcePosition
 from connector.log.transaction.source_position import file_number
 
@@ -44,7 +45,7 @@ def check_source(
         if server_uuid != last.server_uuid:
             raise HistoriesDiffer(
                 "The source is another server, and without GTIDs its positions say nothing about this log",
-                hint="go back to the server that the log was read from, or begin a new log (another `service`)",
+                hint=f"go back to the server that the log was read from, or {NEW_LOG}",
                 server_uuid=server_uuid,
                 expected=last.server_uuid,
             )
@@ -68,7 +69,7 @@ def check_source(
     if unlogged is not None and (never := lacking(unlogged, position.gtid_set)):
         raise HistoriesDiffer(
             "The source took transactions from another server without logging them, and the log does not have them",
-            hint="start the server with log_slave_updates = ON, and begin a new log (another `service`)",
+            hint=f"start the server with log_slave_updates = ON, and {NEW_LOG}",
             unlogged=str(never),
             server_uuid=server_uuid,
         )
@@ -86,7 +87,7 @@ def _check_files(resume: SourcePosition, files: Mapping[str, int]) -> None:
         return
     raise HistoriesDiffer(
         "The source lost the end of a binary log that was already read",
-        hint="it crashed with sync_binlog other than 1, or its log was reset: begin a new log (another `service`)",
+        hint=f"it crashed with sync_binlog other than 1, or its log was reset: {NEW_LOG}",
         file=resume.file,
         size="no such file" if size is None else size,
         read_up_to=resume.offset,
@@ -117,7 +118,7 @@ def check_redo(finished: Finished, redone: Finished | Digest | None, *, same_ser
         return
     raise HistoriesDiffer(
         "The source has another transaction where the log's last one was",
-        hint="the source lost the end of its log (sync_binlog is not 1?): begin a new log (another `service`)",
+        hint=f"the source lost the end of its log (sync_binlog is not 1?): {NEW_LOG}",
         seqno=finished.seqno,
         gtid=finished.gtid,
         event_id=finished.event_id,

@@ -14,6 +14,7 @@ from connector.errors import ConnectorError, CorruptBinlog, PreflightError
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.mysql import GtidSet
 from connector.log.gtid.source_gtids import Gtids, parse_gtids
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.batch import PositionAdvance
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.position import AfterGtids, Finished, StreamStart
@@ -134,7 +135,7 @@ class ArchivedLog:
             if self._gtid is None:
                 raise PreflightError(
                     "a transaction in the archive has no GTID, so it is not known whether the log has it",
-                    hint="begin a new log (another `service`) at a file and position of the archive: source.start",
+                    hint=f"{NEW_LOG} at a file and position of the archive: source.start",
                     at=part.begin.start,
                 )
             self._left_out = self._gtid in self._seen

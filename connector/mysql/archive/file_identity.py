@@ -10,6 +10,7 @@ from connector.clock import Clock
 from connector.config.source import Source
 from connector.errors import CorruptBinlog, HistoriesDiffer, SourceUnavailable
 from connector.log.gtid.source_gtids import Gtids, parse_gtids
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.archive.archived_log import beginning_gtids, previous_gtids, second_event, within
 from connector.mysql.binlog.frames import PacketFrames
@@ -22,7 +23,7 @@ READ: Final = 0.2
 PATIENCE: Final = 30.0  # seconds for a server to send a file's first events
 RESET: Final = (
     "was the source reset (RESET BINARY LOGS AND GTIDS, RESET MASTER) or restored? the log lacks what the source wrote "
-    "since: begin a new log (another `service`)"
+    f"since: {NEW_LOG}"
 )
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from connector.config.source import Source
 from connector.ddl.mariadb import NOT_LOGGED
 from connector.errors import MissingPrivilege, PreflightError
+from connector.log.rules import NEW_LOG
 from connector.mysql.preflight.cascades import ACCEPT, cascading_keys
 from connector.mysql.preflight.replication import (
     own_log_rules,
@@ -21,7 +22,7 @@ from connector.mysql.preflight.replication import (
 )
 from connector.mysql.preflight.semi_sync import locking_loads, semi_sync_problems, semi_sync_warnings
 from connector.mysql.preflight.unmatched_patterns import unmatched_patterns
-from connector.mysql.server.connection import Connection, account, query, speaking_to
+from connector.mysql.server.connection import Connection, account, query, source_errors
 from connector.mysql.server.privileges import Privileges, read_privileges, unreadable
 from connector.mysql.server.source_facts import SourceFacts, read_facts
 from connector.mysql.server.source_state import log_status
@@ -51,7 +52,7 @@ def preflight(
         PreflightError: a prerequisite is missing; if several are, the message lists each with its fix.
         SourceUnavailable: the server does not answer.
     """
-    with speaking_to(source):
+    with source_errors(source):
         facts = read_facts(connection)
         filter = filter or Filter(source.filters, facts.lower_case_table_names)
         privileges = read_privileges(connection)
@@ -249,7 +250,7 @@ def _filtered(connection: Connection) -> Iterator[PreflightError]:
         yield PreflightError(
             "the source omits changes from its binary log; definitions by the session's default schema alone",
             hint=f"remove {name} from the server's configuration (needs a restart), and choose tables by "
-            "source.filters; then begin a new log (another `service`)",
+            f"source.filters; then {NEW_LOG}",
             setting=name,
             found=value,
         )

@@ -9,6 +9,7 @@ import pymysql
 
 from connector.config.source import Source
 from connector.errors import MissingPrivilege, PreflightError
+from connector.log.rules import NEW_LOG
 from connector.mysql.server.connection import Connection, Row, account, query
 from connector.mysql.server.replication_status import DENIED, host_of, replication_channels, replication_status
 from connector.mysql.server.source_facts import SourceFacts
@@ -22,7 +23,7 @@ def unlogged_replication(connection: Connection, facts: SourceFacts) -> Iterator
     if facts.logs_replicated:
         return
     name = facts.logs_replicated_by
-    hint = f"start the server with {name} = ON (needs a restart), then begin a new log (another `service`)"
+    hint = f"start the server with {name} = ON (needs a restart), then {NEW_LOG}"
     if facts.galera:
         yield PreflightError(
             "changes by other nodes of the source's cluster (wsrep_on) are not in its binary log",

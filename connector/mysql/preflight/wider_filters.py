@@ -18,8 +18,9 @@ from connector.config.filters import Filters, TableRule, finds_column
 from connector.config.source import Source
 from connector.ddl.nullable_columns import DATES
 from connector.errors import PreflightError
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.layout import TableName
-from connector.mysql.server.connection import Connection, query, quoted, speaking_to
+from connector.mysql.server.connection import Connection, query, quoted, source_errors
 from connector.mysql.server.privileges import read_privileges, unreadable
 from connector.mysql.snapshot.loadable import SEQUENCE, LoadCandidate, Purpose, candidates, unloadable
 from connector.mysql.transforms.filters import Filter, capture_of
@@ -28,7 +29,7 @@ from connector.patterns import glob
 
 NAMED: Final = 10
 WAY_OUT: Final = (
-    "revert the filter; or begin a new log (another `service`), whose initial load has these rows; or continue with "
+    f"revert the filter; or {NEW_LOG}, whose initial load has these rows; or continue with "
     "partial tables, whose old rows no target gets: thl produce --accept-partial {}"
 )
 
@@ -107,7 +108,7 @@ def check_widened(
     if accepts_all(accepted):
         return CaptureChange((MissingHistory("*", "accepted without a check"),))
     old = _filter_of(source, filter, before)
-    with speaking_to(source):
+    with source_errors(source):
         hidden = list(unreadable(read_privileges(connection), source.filters.do))
         if hidden:
             raise PreflightError(
@@ -159,7 +160,7 @@ def _filter_of(source: Source, filter: Filter, before: Mapping[str, Any] | None)
         raise PreflightError(
             "the filters have changed, and the log does not record what it captured before",
             hint="is every table that is captured now in the log from its beginning? Then thl produce "
-            "--accept-partial '*'; else begin a new log (another `service`)",
+            f"--accept-partial '*'; else {NEW_LOG}",
         ) from error
     return Filter(filters, int(filter.fold("A") == "a"))
 

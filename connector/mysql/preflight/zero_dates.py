@@ -15,7 +15,7 @@ from connector.config.source import Source
 from connector.ddl.nullable_columns import DATES
 from connector.errors import ConnectorError
 from connector.log.transaction.layout import TableName
-from connector.mysql.server.connection import Connection, query, quoted, speaking_to
+from connector.mysql.server.connection import Connection, query, quoted, source_errors
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS, Filter
 from connector.mysql.transforms.table_rules import RuledColumns
 
@@ -80,7 +80,7 @@ def zero_dates(connection: Connection, source: Source, filter: Filter, clock: Cl
     Raises:
         SourceUnavailable: the source does not answer.
     """
-    with speaking_to(source):
+    with source_errors(source):
         modes = set(str(query(connection, "SELECT @@GLOBAL.sql_mode AS m")[0]["m"]).split(","))
         query(connection, "SET SESSION lock_wait_timeout = 1")
         columns = list(_columns(connection, filter))
@@ -88,7 +88,7 @@ def zero_dates(connection: Connection, source: Source, filter: Filter, clock: Cl
     deadline = clock.monotonic() + SECONDS
     for column in columns:
         try:
-            with speaking_to(source):
+            with source_errors(source):
                 seen = _is_in_rows(connection, column) if clock.monotonic() < deadline else None
         except ConnectorError as error:
             if error.retry:

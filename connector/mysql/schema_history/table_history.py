@@ -15,6 +15,7 @@ from connector.ddl.schema_changes import schema_changes
 from connector.ddl.schema_draft import Rules
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.gtid.source_gtids import parse_gtids
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
@@ -27,8 +28,8 @@ from connector.mysql.values.columns import NUMERIC, TEXT, Raw, Spec, compile_col
 
 UTF8: Final = 45  # the collation utf8mb4_general_ci
 HINT: Final = (
-    "SET GLOBAL binlog_row_metadata = FULL; (MySQL before 8.0 has no such variable) then begin a new log (another "
-    "`service`) with a snapshot"
+    "SET GLOBAL binlog_row_metadata = FULL; (MySQL before 8.0 has no such variable) then "
+    f"{NEW_LOG}, with an initial load"
 )
 
 

@@ -76,7 +76,7 @@ def connect(
         PreflightError: it refuses the user.
     """
     patience = patience if silence is None else silence
-    with speaking_to(source, who):
+    with source_errors(source, who):
         connection = pymysql.connect(
             host=source.host,
             port=source.port,
@@ -104,11 +104,11 @@ def session(source: Source) -> Iterator[Connection]:
     """Opens a session whose errors become ConnectorErrors, and closes it.
 
     Raises:
-        SourceUnavailable, PreflightError, ConnectorError: see `speaking_to`.
+        SourceUnavailable, PreflightError, ConnectorError: see `source_errors`.
     """
     connection = connect(source)
     try:
-        with speaking_to(source):
+        with source_errors(source):
             if source.semi_sync:  # the statement that has the lock may wait for the producer, which waits here
                 query(connection, "SET SESSION lock_wait_timeout = %s", (LOCK_WAIT,))
             yield connection
@@ -147,7 +147,7 @@ def query_one(connection: Connection, sql: str, args: Sequence[object] = ()) -> 
 
 
 @contextmanager
-def speaking_to(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
+def source_errors(source: Source, who: str = THE_SOURCE) -> Iterator[None]:
     """Turns pymysql's errors into ConnectorErrors.
 
     Raises:

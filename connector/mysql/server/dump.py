@@ -23,7 +23,7 @@ from connector.errors import ConnectorError, PreflightError, SourceUnavailable
 from connector.log.gtid.mysql import GtidSet
 from connector.log.transaction.position import AfterGtids, StreamStart
 from connector.mysql.server import mariadb_state, semi_sync
-from connector.mysql.server.connection import Connection, connect, query, speaking_to
+from connector.mysql.server.connection import Connection, connect, query, source_errors
 from connector.mysql.server.gtid_set import encode_gtid_set
 from connector.mysql.server.semi_sync import SemiSyncAcknowledger
 from connector.mysql.server.shared_socket import SharedSocket
@@ -130,7 +130,7 @@ def open_stream(
     """
     connection = connect(source)
     try:
-        with speaking_to(source):
+        with source_errors(source):
             command, body = _dump(source, start, mariadb=mariadb_state.is_mariadb(connection))
             thread = _prepare(connection, source, replica_uuid(service, source))
             if mariadb_state.is_mariadb(connection):
@@ -154,7 +154,7 @@ def open_stream(
 def _end_thread(source: Source, thread: int) -> None:
     """Ends a dump thread of this user, by another session; a user may end threads of its own without a privilege."""
     try:
-        with closing(connect(source, patience=END_TIMEOUT)) as connection, speaking_to(source):
+        with closing(connect(source, patience=END_TIMEOUT)) as connection, source_errors(source):
             # Behind the same name there may be another server by now, whose thread of this number is another.
             for row in sessions(connection):
                 if row["Id"] == thread and row["User"] == source.user and row["Command"].startswith("Binlog Dump"):

@@ -10,6 +10,7 @@ import struct
 from connector.errors import HistoriesDiffer, PreflightError, Purged, Unsupported
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.source_gtids import lacking, of_mariadb
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.position import SourcePosition
 from connector.mysql.server.connection import Connection, query, query_one
 
@@ -89,7 +90,7 @@ def check_available(connection: Connection, gtid_set: str, oldest: SourcePositio
     if missing:
         raise HistoriesDiffer(
             "the source lacks transactions that the log has",
-            hint="was the source replaced by one that had not yet received them? a new log needs another `service`",
+            hint=f"was the source replaced by one that had not yet received them? then {NEW_LOG}",
             lacking=str(missing),
         )
     known = DomainPosition.parse(gtid_set)
@@ -99,7 +100,7 @@ def check_available(connection: Connection, gtid_set: str, oldest: SourcePositio
     if gone:
         raise Purged(
             "the source has purged transactions that the log lacks",
-            hint="begin a new log with a snapshot (another `service`), and keep binary logs longer: "
+            hint=f"{NEW_LOG}, with an initial load, and keep binary logs longer: "
             "SET GLOBAL binlog_expire_logs_seconds = 604800;",
             purged_up_to=",".join(gone),
             oldest=oldest,

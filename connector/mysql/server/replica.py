@@ -12,7 +12,7 @@ from connector.config.source import Source
 from connector.errors import PreflightError
 from connector.log.gtid.mariadb import DomainPosition
 from connector.log.gtid.source_gtids import Lacking, lacking
-from connector.mysql.server.connection import Connection, connect, query, release, speaking_to, unverified
+from connector.mysql.server.connection import Connection, connect, query, release, source_errors, unverified
 from connector.mysql.server.mariadb_state import is_mariadb
 from connector.mysql.server.source_state import gtid_executed
 
@@ -67,7 +67,7 @@ class Replica:
             HistoriesDiffer: one of the two servers is a MariaDB, the other is not.
         """
         try:
-            with speaking_to(self._at, "a replica that is waited for"):
+            with source_errors(self._at, "a replica that is waited for"):
                 self._connection = self._connection or self._opened()
                 if gtids:
                     _wait(self._connection, gtids)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
 from connector.log.gtid.source_gtids import of_mariadb
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.position import AfterGtids, SourcePosition, StreamStart
 from connector.log.transaction.source_position import file_number
 from connector.mysql.server import mariadb_state
@@ -221,7 +222,7 @@ def check_position_available(connection: Connection, position: SourcePosition) -
         )
     raise HistoriesDiffer(
         "the position is not in the source's binary log",
-        hint="was the source reset or replaced? a new log needs another `service`",
+        hint=f"was the source reset or replaced? then {NEW_LOG}",
         position=position,
         end=end,
     )
@@ -254,7 +255,7 @@ def check_gtids_available(connection: Connection, gtid_set: str) -> None:
     if row["trapped"]:
         raise HistoriesDiffer(
             "the source lacks transactions that the log has",
-            hint="was the source replaced by one that had not yet received them? a new log needs another `service`",
+            hint=f"was the source replaced by one that had not yet received them? then {NEW_LOG}",
             lacking=_one_line(row["trapped"]),
         )
     if row["purged"]:
@@ -283,7 +284,7 @@ def _purged(connection: Connection, message: str, **where: object) -> Purged:
         longer = "SET GLOBAL expire_logs_days = 7; (and in the server's configuration)"
     return Purged(
         message,
-        hint=f"begin a new log with a snapshot (another `service`), and keep binary logs longer: {longer}",
+        hint=f"{NEW_LOG}, with an initial load, and keep binary logs longer: {longer}",
         **where,
     )
 

@@ -196,7 +196,7 @@ def estimate_load(
         only: tables; of those that are published under one name all or none.
 
     Raises:
-        SourceUnavailable, PreflightError, ConnectorError: see `speaking_to`.
+        SourceUnavailable, PreflightError, ConnectorError: see `source_errors`.
     """
     with session(source) as connection:
         prepare_session(connection, source)

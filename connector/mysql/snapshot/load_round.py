@@ -29,7 +29,7 @@ from connector.log.ids import Action
 from connector.log.transaction.batch import Rows
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
-from connector.mysql.server.connection import Connection, connect, query, speaking_to
+from connector.mysql.server.connection import Connection, connect, query, source_errors
 from connector.mysql.server.mariadb_state import is_mariadb, view_position
 from connector.mysql.server.snapshot_point import (
     LOCK_SECONDS,
@@ -124,7 +124,7 @@ class LoadRound:
             SourceChanged: DDL is under way.
             PreflightError: a privilege is missing.
         """
-        with speaking_to(self._source):
+        with source_errors(self._source):
             self._connect()
             check_one_server(self._sessions[0], self._sessions[1:])
             try:
@@ -252,7 +252,7 @@ class LoadRound:
 
     def _rows_by_keys(self, names: Collection[TableName]) -> Iterator[tuple[TableName, Rows]]:
         session = self._sessions[0]
-        with speaking_to(self._source):
+        with source_errors(self._source):
             for name, keys in ((one.name, one.keys) for one in self._asked if one.keys and one.name in names):
                 try:
                     table = self.tables[name].table
@@ -278,7 +278,7 @@ class LoadRound:
 
     def _whole_tables(self) -> Iterator[tuple[TableName, Rows]]:
         session = self._sessions[0]
-        with speaking_to(self._source):
+        with source_errors(self._source):
             for name, division in self._divisions.items():
                 if not self.tables[name].has_key and not self._over and not self._failed:
                     self._divided += 1
@@ -332,7 +332,7 @@ class LoadRound:
 
     def _run(self, session: Connection, found: Handover[tuple[TableName, Rows]]) -> None:
         try:
-            with speaking_to(self._source):
+            with source_errors(self._source):
                 while (chunk := self._chunk(session)) is not None and self._read(session, *chunk, found):
                     pass
         except Closed:

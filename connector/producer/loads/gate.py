@@ -80,11 +80,11 @@ class RoundGate:
         """A round has begun."""
         self._in_vain = 0
 
-    def refused(self, why: str, *, patient: bool = False) -> None:
+    def refused(self, reason: str, *, patient: bool = False) -> None:
         """A round could not be opened.
 
         Args:
-            why: the reason.
+            reason: why not.
             patient: wait the longer, the more often.
         """
         wait = min(LONGEST_WAIT, WAIT * 2 ** min(self._in_vain, 10)) if patient else WAIT
@@ -93,7 +93,7 @@ class RoundGate:
         # Commits that wait for this producer keep the lock from it: nothing may change by itself.
         at_once = self._config.source.semi_sync and self._in_vain == 1
         level = logging.WARNING if at_once or self._in_vain % WARN_EVERY == 0 else logging.DEBUG
-        LOG.log(level, "no round of loads could be opened", extra={"service": self._config.service, "why": why})
+        LOG.log(level, "no round of loads could be opened", extra={"service": self._config.service, "why": reason})
 
     def postpone(self, table: TableName) -> None:
         """Leave a table that is locked out of the next rounds: the others need not wait for it."""

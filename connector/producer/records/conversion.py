@@ -26,17 +26,17 @@ class DefinitionStep:
         before: the number of the definition before; 0: there is none.
         columns: for each column the index of the column before and the text to append; or its value in Avro; or None:
             only the source knows it.
-        numbers: the number of columns before.
+        column_count: of the definition before.
     """
 
     before: int
     columns: tuple[tuple[int, str] | bytes | None, ...]
-    numbers: int
+    column_count: int
 
     def to_json(self) -> bytes:
         """The step as it is stored."""
         columns = [one.hex() if isinstance(one, bytes) else one for one in self.columns]
-        return json.dumps({"before": self.before, "columns": columns, "numbers": self.numbers}).encode()
+        return json.dumps({"before": self.before, "columns": columns, "numbers": self.column_count}).encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> DefinitionStep:
@@ -79,7 +79,7 @@ def converted(content: bytes, step: DefinitionStep) -> bytes | None:
         content: its values before, in Avro.
         step: the step.
     """
-    values = split(content, step.numbers)
+    values = split(content, step.column_count)
     made: list[bytes] = []
     for column in step.columns:
         if column is None:

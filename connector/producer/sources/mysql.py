@@ -13,6 +13,7 @@ from connector.errors import HistoriesDiffer, PreflightError
 from connector.log.epochs.load_pause import LoadPause
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import LogId
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
@@ -209,7 +210,7 @@ class MySqlSource:
                 "the source has purged the file that was read last: it may have been reset meanwhile, or have written "
                 "transactions without GTIDs",
                 hint="if it was not (the first file of SHOW BINARY LOGS is an old one), continue by GTIDs with "
-                "--set source.accept_gtids_alone=true; else begin a new log (another `service`); source.archive keeps "
+                f"--set source.accept_gtids_alone=true; else {NEW_LOG}; source.archive keeps "
                 "such files",
                 file=resume.file,
                 read_up_to=resume.offset,

@@ -31,7 +31,7 @@ from connector.targets.target_schema import (
     is_refusal,
 )
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 NOT_LOADED: Final = (
     "the load has not brought this row yet, and the log has not all of its columns: SET GLOBAL binlog_row_image = FULL "
@@ -96,7 +96,7 @@ def plan_load(
     except ConnectorError as error:
         error.where = {"seqno": ddl.seqno, "table": name, "load": event.load, **error.where}
         if entry is not None and is_refusal(error):
-            log.warning(
+            LOG.warning(
                 "an excluded table stays so: the definition of its load is refused", extra={"why": error.located}
             )
             return LoadPlan((), schema)

@@ -1,12 +1,13 @@
 """DuckDB as a target: one file, which this process alone has open while it writes.
 
-- `kind`: opens and checks the target.
+- `entrance`: opens, checks and reads the target, for `targets.open`.
 - `target`: the target itself.
 - `file`: the file: opened when it is needed, lent to others between commits.
 - `rows`: applies row changes, and names the rows that a change does not find.
 - `partial_rows`: rows of which the log has only some columns.
 - `keyless_rows`: deletes of a table without a key.
 - `staged_rows`: rows of the log as Arrow tables, which statements read.
+- `catalog_checks`: tables that cannot be replaced by upserts, or deleted from.
 - `marks`: the keys that were written since a table's load began.
 - `ddl`: applies DDL operations.
 - `dictionary`: tables and columns as the file has them.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Final
 
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.transaction.layout import Column, TableName
@@ -39,7 +40,7 @@ from connector.targets.operations import (
 )
 from connector.targets.types import parse
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 _PASSING = "thl_passing"  # the temporary name of a table or column
 _AT_ONCE = 10_000  # values that are looked at together
@@ -83,7 +84,7 @@ def run(session: FileSession, operation: Operation) -> None:
             session.run(f"DELETE FROM {session.name(table.name)}")
         case Sweep(table, marks):
             count = session.count(sweep(session, table, marks))
-            log.info("a table is whole: it lost rows that the load did not bring", extra=swept(operation, count))
+            LOG.info("a table is whole: it lost rows that the load did not bring", extra=swept(operation, count))
         case AlterTable():
             _check(session, operation)
             for statement in _alter(session, operation):

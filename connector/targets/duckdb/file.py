@@ -27,7 +27,7 @@ from connector.targets.duckdb.errors import connector_error, held, is_locked, is
 from connector.targets.duckdb.names import quoted, table_name
 from connector.targets.operations import Value
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 WAIT_SECONDS: Final = 30.0
 SHARE: Final = 20
@@ -175,7 +175,7 @@ class DuckDbFile:
                 if self._clock.monotonic() > deadline:
                     raise held(error, self.path) from error
                 if not waited:
-                    log.info("waiting for another process to close the file", extra={"why": held(error, self.path)})
+                    LOG.info("waiting for another process to close the file", extra={"why": held(error, self.path)})
                 waited = True
                 self._clock.sleep(_PAUSE)
             else:

@@ -10,18 +10,10 @@ from connector.log.transaction.layout import TableName
 from connector.targets.duckdb.errors import translated
 from connector.targets.duckdb.file import FileSession, opened_to_read
 from connector.targets.duckdb.names import quoted
-from connector.targets.position import COLUMNS, SAME_TABLE, TargetRow, target_row
+from connector.targets.position import COLUMNS, REASONS, SAME_TABLE, TargetRow, target_row
 
 WAIT_SECONDS: Final = 30.0
 
-# The same reasons as in `thl_inconsistent_because` of other targets. DuckDB has one writer.
-_CAUSES: Final = """
-SELECT 'rewind' FROM {0}thl_rewound WHERE service = $1
-UNION ALL SELECT 'load' FROM {0}thl_position WHERE service = $1 AND NOT consistent
-  AND NOT EXISTS (SELECT 1 FROM {0}thl_rewound WHERE service = $1)
-UNION ALL SELECT DISTINCT 'quarantine' FROM {0}thl_excluded WHERE service = $1
-UNION ALL SELECT DISTINCT 'skipped' FROM {0}thl_inconsistent WHERE service = $1
-"""
 _TABLES: Final = """
 SELECT 1 FROM duckdb_tables() WHERE database_name = current_catalog() AND schema_name = 'thl' AND table_name = ?
 """
@@ -39,7 +31,7 @@ def read_position(path: Path, service: str) -> TargetRow | None:
         if not found:
             return None
         known = all(_has(session, name) for name in ("thl_rewound", "thl_excluded", "thl_inconsistent"))
-        return target_row(found[0], session.run(_CAUSES.format(prefix), (service,)) if known else [])
+        return target_row(found[0], session.run(REASONS.format(prefix, "$1"), (service,)) if known else [])
 
 
 def read_heartbeat(path: Path, service: str, table: TableName, name: str) -> str | None:

@@ -39,12 +39,13 @@ from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.duckdb.bookkeeping import create, dialect
+from connector.targets.duckdb.catalog_checks import check_deletes
 from connector.targets.duckdb.ddl import run
 from connector.targets.duckdb.dictionary import DuckDbDictionary, column_names_of
 from connector.targets.duckdb.errors import connector_error, translated
 from connector.targets.duckdb.file import WAIT_SECONDS, DuckDbFile, FileSession
 from connector.targets.duckdb.literals import column_literal
-from connector.targets.duckdb.marks import check_deletes, create_marks, marks_of
+from connector.targets.duckdb.marks import create_marks, marks_of
 from connector.targets.duckdb.names import NAMES, quoted
 from connector.targets.duckdb.rows import write_rows
 from connector.targets.duckdb.types import duckdb_type
@@ -89,7 +90,7 @@ class DuckDbTarget:
         self._schema = StagedSchema(history)
         self._file = DuckDbFile(path, clock, wait=wait)
         self._in_transaction = False
-        _ = self._file.session
+        _ = self._file.session  # opens the file: what is wrong with it is an error before the claim
 
     @property
     def target_schema(self) -> TargetSchema:
@@ -239,14 +240,16 @@ class DuckDbTarget:
             statements = self._statements(session)
             if session.count(statements.position(shown).sql) != 1:
                 raise bookkeeping.fenced(self._service, self.token)
-            self._write(session, statements.rewind(self._position, position))
-            self._write(session, statements.histories(self._position, position, self._schema.tables, session.name))
-            self._write(session, statements.tables(self._schema, NAMES.table))
-            self._write(session, statements.loads(self._schema))
-            self._write(session, statements.exclusions(self._schema))
+            written = statements.after_position(
+                self._position,
+                position,
+                self._schema,
+                table_name=session.name,
+                target_name=NAMES.table,
+                audited=events if self._audit else (),
+            )
+            self._write(session, written)
             self._write_marks(session)
-            if self._audit:
-                self._write(session, statements.audit(events))
             faults.point("target.before_commit")
             self._commit()
             self._written.clear()

@@ -1,6 +1,6 @@
 """MySQL and MariaDB as targets.
 
-- `kind`: opens and checks the target.
+- `entrance`: opens, checks and reads the target, for `targets.open`.
 - `target`: the target itself.
 - `claim`: the claim of a target.
 - `fence`: ends the session of an older applier.
@@ -14,10 +14,11 @@
 - `keyed_rows`: whole rows of tables with a key.
 - `keyless_rows`: rows of tables without a key.
 - `partial_updates`: rows of which the log has only some columns, changed in place.
-- `partial_rows`: the same in a temporary table, where unique values may swap.
+- `partial_rows`: such rows in a temporary table, where unique values may swap.
 - `older_rows`: rows that a table had before its load began.
 - `table_statements`: runs statements about one table; its errors name rows.
 - `literals`: single values as literals.
+- `catalog_checks`: tables that cannot be replaced by upserts, or deleted from.
 - `marks`: the keys that were written since a table's load began.
 - `auxiliary_ddl`: indexes by which rows are found, and tables of marks.
 - `bookkeeping`: the database `thl`.

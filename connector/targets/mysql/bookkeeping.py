@@ -18,12 +18,12 @@ from connector.log.transaction.layout import TableName
 from connector.targets import bookkeeping
 from connector.targets.commit_statements import SqlDialect
 from connector.targets.mysql.connection import ServerSession, literal
-from connector.targets.mysql.errors import code_of
+from connector.targets.mysql.errors import DENIED, code_of
 from connector.targets.mysql.names import text_literal
 from connector.targets.table import Table, from_json
 from connector.targets.target_schema import Excluded, Loading
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 DIALECT: Final = SqlDialect(literal, "thl.", " ON DUPLICATE KEY UPDATE because = because")
 
@@ -107,10 +107,10 @@ def _optional(session: ServerSession, name: str, statement: str) -> None:
     try:
         session.query(statement)
     except pymysql.MySQLError as error:
-        if code_of(error) not in (1142, 1044, 1370, 1227):
+        if code_of(error) not in DENIED:
             raise
         fields = {"missing": f"thl.{name}", "hint": "GRANT CREATE VIEW ON thl.* TO …", "why": str(error)}
-        log.warning("the target's bookkeeping is incomplete: the user lacks a privilege", extra=fields)
+        LOG.warning("the target's bookkeeping is incomplete: the user lacks a privilege", extra=fields)
 
 
 def schema_version(session: ServerSession, service: str) -> int:

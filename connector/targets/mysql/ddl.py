@@ -15,7 +15,7 @@ from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.literals import value_literal
-from connector.targets.mysql.names import quoted, table_name, text_literal
+from connector.targets.mysql.names import quoted, table_condition, table_name, text_literal
 from connector.targets.mysql.types import index_part, mysql_type
 from connector.targets.mysql.unfit import values_of
 from connector.targets.operations import (
@@ -163,7 +163,7 @@ def keeps_schema(session: ServerSession, schema: str) -> bool:
 
 def exists(session: ServerSession, name: TableName) -> bool:
     """True if the server has a table or view of this name."""
-    where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+    where = table_condition(name)
     return bool(session.rows(f"SELECT 1 FROM information_schema.tables WHERE {where}"))
 
 
@@ -182,7 +182,7 @@ def refuse_foreign(session: ServerSession, name: TableName) -> None:
 
 def column_names_of(session: ServerSession, name: TableName) -> set[str]:
     """The names of a table's columns on the server."""
-    where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+    where = table_condition(name)
     return {str(one) for (one,) in session.rows(f"SELECT column_name FROM information_schema.columns WHERE {where}")}
 
 
@@ -307,7 +307,7 @@ def _clauses(change: AlterTable, *, mariadb: bool) -> list[str]:
 
 def _index(session: ServerSession, table: Table, columns: tuple[str, ...]) -> list[DdlStep]:
     """The index by which rows are found, unless the table has one that begins with these columns."""
-    where = f"table_schema = {text_literal(table.name.schema)} AND table_name = {text_literal(table.name.table)}"
+    where = table_condition(table.name)
     query = f"SELECT index_name, column_name FROM information_schema.statistics WHERE {where} ORDER BY 1, seq_in_index"
     found: dict[str, list[str]] = {}
     for index, column in session.rows(query):

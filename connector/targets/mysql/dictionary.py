@@ -5,7 +5,7 @@ from __future__ import annotations
 from connector.log.transaction.layout import TableName
 from connector.targets.ddl.by_hand import RealTable
 from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.names import quoted, table_name, text_literal
+from connector.targets.mysql.names import quoted, table_condition, table_name
 from connector.targets.mysql.types import declared
 from connector.targets.table import Table
 from connector.targets.types import family
@@ -28,7 +28,7 @@ class MySqlDictionary:
 
     def real(self, name: TableName) -> RealTable | None:
         """The table on the server."""
-        where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+        where = table_condition(name)
         found = self._session.rows(
             "SELECT column_name, column_type, column_key, extra FROM information_schema.columns "
             f"WHERE {where} ORDER BY ordinal_position"

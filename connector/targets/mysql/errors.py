@@ -35,6 +35,29 @@ LOST: Final = frozenset(
 )
 """The session has ended, or is about to."""
 
+LACKS_PRIVILEGE: Final = ER.SPECIFIC_ACCESS_DENIED_ERROR
+"""The user lacks a privilege on the server."""
+
+DENIED: Final = frozenset(
+    {
+        ER.DBACCESS_DENIED_ERROR,
+        ER.TABLEACCESS_DENIED_ERROR,
+        ER.COLUMNACCESS_DENIED_ERROR,
+        LACKS_PRIVILEGE,
+        1370,  # ER_PROCACCESS_DENIED_ERROR
+    }
+)
+"""The user lacks a privilege: on the server, a database, a table, columns, or a routine."""
+
+NO_SUCH_TABLE: Final = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR})
+"""There is no such table, or no such database."""
+
+DUPLICATES: Final = frozenset({ER.DUP_ENTRY, ER.DUP_UNIQUE, 1586})  # ER_DUP_ENTRY_WITH_KEY_NAME
+"""A unique index has the value already."""
+
+TRUNCATED: Final = ER.WARN_DATA_TRUNCATED
+"""A value is truncated: a label that an ENUM lacks."""
+
 _PASSING: Final = frozenset(
     {
         ER.CON_COUNT_ERROR,
@@ -48,21 +71,11 @@ _PASSING: Final = frozenset(
     }
 )
 _REFUSED: Final = frozenset({ER.ACCESS_DENIED_ERROR, 1698, 1820, 3118})
-_LACKING: Final = frozenset(
-    {
-        ER.DBACCESS_DENIED_ERROR,
-        ER.TABLEACCESS_DENIED_ERROR,
-        ER.COLUMNACCESS_DENIED_ERROR,
-        ER.SPECIFIC_ACCESS_DENIED_ERROR,
-        1370,  # ER_PROCACCESS_DENIED_ERROR
-        1095,  # ER_KILL_DENIED_ERROR
-    }
-)
 _READ_ONLY: Final = frozenset({1290, 1792, 1836})
 _VALUES: Final = frozenset(
     {
         1264,  # out of range
-        1265,  # truncated: a label that an ENUM lacks
+        TRUNCATED,
         1292,  # incorrect datetime
         1366,  # incorrect string
         1406,  # too long
@@ -120,7 +133,7 @@ def connector_error(error: pymysql.MySQLError | OSError) -> ConnectorError:
         return TargetUnavailable(text, **where)
     if code in _REFUSED:
         return PreflightError(text, hint="correct user and password in target.url", **where)
-    if code in _LACKING:
+    if code in DENIED or code == ER.KILL_DENIED_ERROR:
         hint = "GRANT what docs/security.md lists for such a target to the user in target.url"
         return MissingPrivilege(text, hint=hint, **where)
     if code in _READ_ONLY:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 import pymysql
+from pymysql.constants import ER
 
 from connector.errors import ConnectorError, MissingPrivilege, TargetUnavailable
 from connector.targets import bookkeeping
@@ -19,8 +20,6 @@ from connector.targets.mysql.connection import LOCK_SECONDS, ServerSession, lite
 from connector.targets.mysql.errors import code_of, connector_error, is_lost
 from connector.targets.mysql.names import text_literal
 
-_NO_SUCH_THREAD: Final = 1094
-_KILL_DENIED: Final = 1095
 _AT_ONCE: Final = 2  # seconds for a killed session to end, before it is killed again
 
 
@@ -59,19 +58,19 @@ def _end(session: ServerSession, number: int, service: str) -> None:
     try:
         session.query(f"KILL {number}")
     except pymysql.MySQLError as error:
-        if code_of(error) == _KILL_DENIED:
+        if code_of(error) == ER.KILL_DENIED_ERROR:
             raise MissingPrivilege(
                 "another user's applier has claimed the target, and this user may not end its session",
                 hint="use the same user, stop that applier, or GRANT CONNECTION_ADMIN ON *.* TO this user",
                 service=service,
                 session=number,
             ) from error
-        if code_of(error) != _NO_SUCH_THREAD:
+        if code_of(error) != ER.NO_SUCH_THREAD:
             raise
 
 
 @contextmanager
-def speaking(url: str, service: str, token: int) -> Iterator[None]:
+def translated_or_fenced(url: str, service: str, token: int) -> Iterator[None]:
     """Raise what an applier's session raises as an error of `connector.errors`.
 
     Args:

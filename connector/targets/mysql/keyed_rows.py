@@ -14,13 +14,11 @@ import pymysql
 
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.connection import LENIENT_MODE, SQL_MODE
-from connector.targets.mysql.errors import code_of
-from connector.targets.mysql.marks import unique_key_parts
+from connector.targets.mysql.errors import TRUNCATED, code_of
 from connector.targets.mysql.names import names, quoted
 from connector.targets.mysql.table_statements import TableStatements
 from connector.targets.values import rows as decoded
 
-_TRUNCATED: Final = 1265  # of an ENUM
 _SAVEPOINT: Final = "thl_replace"
 
 
@@ -32,7 +30,7 @@ class KeyedRows:
     """
 
     def __init__(self, statements: TableStatements) -> None:
-        self._on = statements
+        self._statements = statements
         columns = [statements.columns[index] for index in statements.written]
         self._into = f"INSERT INTO {statements.name} ({names(columns)}) VALUES ".encode()
 
@@ -47,12 +45,12 @@ class KeyedRows:
         Raises:
             TargetDiffers: a row is missing, and must exist.
         """
-        on = self._on
-        head = f"DELETE FROM {on.name} WHERE {on.listed(on.key)} IN (".encode()
-        for text, first, end in on.chunks(images, on.key):
-            count = on.run(head + text + b")")
+        statements = self._statements
+        head = f"DELETE FROM {statements.name} WHERE {statements.listed(statements.key)} IN (".encode()
+        for text, first, end in statements.value_lists(images, statements.key):
+            count = statements.run(head + text + b")")
             if must_exist and count != end - first:
-                raise on.missing_rows(images, range(first, end), count, done)
+                raise statements.missing_rows(images, range(first, end), count, done)
 
     def insert(self, images: Images) -> None:
         """Insert rows.
@@ -60,28 +58,18 @@ class KeyedRows:
         Raises:
             TargetDiffers: one exists.
         """
-        on = self._on
-        for text, first, end in on.chunks(images, on.written):
+        statements = self._statements
+        for text, first, end in statements.value_lists(images, statements.written):
             statement = self._into + text
             try:
-                count = on.run(statement, "inserted")
+                count = statements.run(statement, "inserted")
             except pymysql.MySQLError as error:
-                labels = self._without_label(images, first, end) if code_of(error) == _TRUNCATED else 0
+                labels = self._without_label(images, first, end) if code_of(error) == TRUNCATED else 0
                 if not labels:
                     raise
                 count = self._insert_without_labels(statement, labels, error)
             if count != end - first:
-                raise on.miscounted(count, end - first, "inserted")
-
-    def takes_upserts(self) -> bool:
-        """True if rows can be replaced in place: the table's only unique index is a primary key over the rows' key.
-
-        The answer holds until the end of the transaction, for reading the table keeps others from altering it.
-        """
-        on = self._on
-        on.session.query(f"SELECT 1 FROM {on.name} LIMIT 0")
-        key = [(on.columns[index].lower(), None) for index in on.key]
-        return unique_key_parts(on.session, on.table.name) == {"PRIMARY": key}
+                raise statements.miscounted(count, end - first, "inserted")
 
     def replace(self, images: Images, *, must_exist: bool) -> None:
         """Replace rows in place, in a table that takes upserts.
@@ -91,21 +79,21 @@ class KeyedRows:
         """
         if not len(images):
             return
-        self._on.session.query(f"SAVEPOINT {_SAVEPOINT}")
+        self._statements.session.query(f"SAVEPOINT {_SAVEPOINT}")
         if not self._upsert(images, must_exist=must_exist):
-            self._on.session.query(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+            self._statements.session.query(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
             self.delete(images, "updated", must_exist=must_exist)
             self.insert(images)
 
     def _upsert(self, images: Images, *, must_exist: bool) -> bool:
         """Replace rows; return false if one is missing, or a value needs more than a statement."""
-        on = self._on
+        statements = self._statements
         tail = self._on_duplicate()
-        for text, first, end in on.chunks(images, on.written):
+        for text, first, end in statements.value_lists(images, statements.written):
             try:
-                new = on.run_upsert(self._into + text + tail, end - first)
+                new = statements.run_upsert(self._into + text + tail, end - first)
             except pymysql.MySQLError as error:
-                if code_of(error) != _TRUNCATED:
+                if code_of(error) != TRUNCATED:
                     raise
                 return False
             if must_exist and new:
@@ -114,10 +102,10 @@ class KeyedRows:
 
     def _on_duplicate(self) -> bytes:
         """The end of an INSERT that replaces rows with the same key."""
-        on = self._on
+        statements = self._statements
         # The key, too: a collation may take other bytes for equal ones.
-        written = {index: quoted(on.columns[index]) for index in on.written}
-        if on.session.mariadb:
+        written = {index: quoted(statements.columns[index]) for index in statements.written}
+        if statements.session.mariadb:
             assignments = ", ".join(f"{name} = VALUES({name})" for name in written.values())
             return f" ON DUPLICATE KEY UPDATE {assignments}".encode()
         aliases = ", ".join(f"c{index}" for index in written)
@@ -126,23 +114,23 @@ class KeyedRows:
 
     def _without_label(self, images: Images, first: int, end: int) -> int:
         """The number of values that no label of their ENUM has: '' is what MySQL stores for a value that was none."""
-        on = self._on
+        statements = self._statements
         enums = [
             index
-            for index in on.written
-            if on.layout.columns[index].type == "enum" and "" not in on.layout.columns[index].labels
+            for index in statements.written
+            if statements.layout.columns[index].type == "enum" and "" not in statements.layout.columns[index].labels
         ]
-        rows = decoded(images.data, images.ends, len(on.columns), enums)[first:end] if enums else []
+        rows = decoded(images.data, images.ends, len(statements.columns), enums)[first:end] if enums else []
         return sum(value == "" for row in rows for value in row)
 
     def _insert_without_labels(self, statement: bytes, labels: int, refused: pymysql.MySQLError) -> int:
         """Insert rows with such values, which no strict session takes; every warning must be about one of them."""
-        session = self._on.session
+        session = self._statements.session
         session.query(f"SET SESSION sql_mode = '{LENIENT_MODE}'")
-        count = self._on.run(statement, "inserted")
+        count = self._statements.run(statement, "inserted")
         ((warnings,),) = session.rows("SHOW COUNT(*) WARNINGS")
         codes = {int(code) for _, code, _ in session.rows("SHOW WARNINGS")}
         session.query(f"SET SESSION sql_mode = '{SQL_MODE}'")
-        if int(warnings) != labels or codes != {_TRUNCATED}:
+        if int(warnings) != labels or codes != {TRUNCATED}:
             raise refused
         return count

@@ -15,33 +15,33 @@ from connector.targets.mysql.table_statements import TOGETHER, TableStatements
 from connector.targets.values import rows as decoded
 
 
-def delete_equal(on: TableStatements, images: Images) -> None:
+def delete_equal(statements: TableStatements, images: Images) -> None:
     """Delete rows that equal an image in all columns, as many as the log has of each.
 
     Args:
-        on: the statements of the table.
+        statements: of the table.
         images: whole images.
 
     Raises:
         TargetDiffers: the table has fewer.
     """
-    own_columns = on.layout.columns[: len(on.table.columns)]
-    compared = [index for index in range(len(own_columns)) if index in on.written]
+    own_columns = statements.layout.columns[: len(statements.table.columns)]
+    compared = [index for index in range(len(own_columns)) if index in statements.written]
     own_columns = tuple(own_columns[index] for index in compared)
-    found = decoded(images.data, images.ends, len(on.columns), compared)
+    found = decoded(images.data, images.ends, len(statements.columns), compared)
     # -0.0 and 0.0 are equal, but not the same value.
     copies = Counter((row, repr(row)) for row in found)
-    order = f" ORDER BY {quoted(on.table.transaction[0].name)} DESC" if on.table.transaction else ""
-    mariadb = on.session.mariadb
-    statements = [
-        f"DELETE FROM {on.name} WHERE {equals(own_columns, row, mariadb=mariadb)}{order} LIMIT {n}"
+    order = f" ORDER BY {quoted(statements.table.transaction[0].name)} DESC" if statements.table.transaction else ""
+    mariadb = statements.session.mariadb
+    deletes = [
+        f"DELETE FROM {statements.name} WHERE {equals(own_columns, row, mariadb=mariadb)}{order} LIMIT {n}"
         for (row, _), n in copies.items()
     ]
     rows = list(copies.items())
-    for done in range(0, len(statements), TOGETHER):
-        counts = on.run_many(statements[done : done + TOGETHER], "deleted")
+    for done in range(0, len(deletes), TOGETHER):
+        counts = statements.run_many(deletes[done : done + TOGETHER], "deleted")
         for ((row, _), wanted), count in zip(rows[done : done + TOGETHER], counts, strict=True):
             if count != wanted:
                 pairs = zip(own_columns, row, strict=True)
                 missing = ", ".join(f"{column.name}={value!r:.100}" for column, value in pairs)
-                raise on.miscounted(count, wanted, "deleted", missing)
+                raise statements.miscounted(count, wanted, "deleted", missing)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from connector.log.transaction.layout import TableName
-from connector.targets.ddl.loads import refuse_deletes
 from connector.targets.marks import Marks
+from connector.targets.mysql.catalog_checks import unique_indexes
 from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.names import own, quoted, table_name, text_literal
+from connector.targets.mysql.names import own, quoted, table_name
 from connector.targets.mysql.types import index_part, mysql_type
 from connector.targets.table import Table
 
@@ -35,26 +34,6 @@ def marked_columns(marks: Marks) -> str:
     return ", ".join(f"k{place}" for place in range(len(marks.key)))
 
 
-def unique_key_parts(session: ServerSession, name: TableName) -> dict[str, list[tuple[str | None, int | None]]]:
-    """The parts of each unique index of a table: the column in lower case, None for an expression; and its prefix."""
-    where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
-    query = (
-        f"SELECT index_name, column_name, sub_part FROM information_schema.statistics WHERE {where} AND NOT non_unique "
-        "ORDER BY index_name, seq_in_index"
-    )
-    found: dict[str, list[tuple[str | None, int | None]]] = {}
-    for index, column, prefix in session.rows(query):
-        part = (None if column is None else str(column).lower(), None if prefix is None else int(prefix))
-        found.setdefault(str(index), []).append(part)
-    return found
-
-
-def unique_indexes(session: ServerSession, name: TableName) -> list[list[str | None]]:
-    """The columns, in lower case, of each unique index of a table but its primary key; None for an expression."""
-    found = unique_key_parts(session, name)
-    return [[column for column, _ in parts] for index, parts in found.items() if index != "PRIMARY"]
-
-
 def marks_of(session: ServerSession, table: Table, name: str) -> Marks:
     """The marks of a table, with the unique indexes that it has at the moment; one on an expression is left out."""
     places = {column.name.lower(): place for place, column in enumerate(table.columns)}
@@ -65,27 +44,6 @@ def marks_of(session: ServerSession, table: Table, name: str) -> Marks:
         if all(column in places for column in columns)
     )
     return Marks(name, table.layout.key, unique_keys, not indexes)
-
-
-def check_deletes(session: ServerSession, table: Table, in_place: bool = False) -> None:
-    """Check that no trigger of others acts on deletes of a table's rows. Foreign keys are off in our session.
-
-    Args:
-        session: with the server.
-        table: the table.
-        in_place: it is no error if rows can be replaced without deletes.
-
-    Raises:
-        TargetDiffers: one does.
-    """
-    if in_place and not unique_indexes(session, table.name):
-        return
-    where = (
-        f"event_object_schema = {text_literal(table.name.schema)} AND event_object_table = "
-        f"{text_literal(table.name.table)} AND event_manipulation = 'DELETE'"
-    )
-    found = session.rows(f"SELECT trigger_name FROM information_schema.triggers WHERE {where} ORDER BY 1")
-    refuse_deletes(table, [f"trigger {name}" for (name,) in found])
 
 
 def sweep(table: Table, marks: str) -> str:

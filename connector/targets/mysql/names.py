@@ -57,6 +57,11 @@ def table_name(name: TableName) -> str:
     return f"{quoted(name.schema)}.{quoted(name.table)}"
 
 
+def table_condition(name: TableName) -> str:
+    """The condition on rows of information_schema that are about a table."""
+    return f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+
+
 def own(name: str) -> str:
     """The quoted name of a table of the applier."""
     return f"{BOOKKEEPING}.{quoted(name)}"

@@ -21,7 +21,7 @@ class OlderRows:
     """
 
     def __init__(self, statements: TableStatements, marks: Marks) -> None:
-        self._on = statements
+        self._statements = statements
         self._marks = marks
 
     def mark(self, images: Images) -> None:
@@ -29,8 +29,8 @@ class OlderRows:
         if not self._marks.name:
             return
         head = f"INSERT IGNORE INTO {own(self._marks.name)} ({marked_columns(self._marks)}) VALUES ".encode()
-        for text, _, _ in self._on.chunks(images, self._marks.key):
-            self._on.run(head + text)
+        for text, _, _ in self._statements.value_lists(images, self._marks.key):
+            self._statements.run(head + text)
 
     def delete_holders(self, images: Iterable[Images], copies: Sequence[PartialRows]) -> None:
         """Delete older rows that hold a value that a new row has in a unique index.
@@ -41,16 +41,20 @@ class OlderRows:
             images: new rows.
             copies: further new rows.
         """
-        on, marks = self._on, self._marks
+        statements, marks = self._statements, self._marks
         joined, older = "", ""
         if marks.name:
-            key = [on.columns[index] for index in marks.key]
+            key = [statements.columns[index] for index in marks.key]
             joined, older = f" LEFT JOIN {own(marks.name)} AS k ON {same_key(key)}", " AND k.k0 IS NULL"
         for unique in marks.unique_keys:
-            head = f"DELETE t FROM {on.name} AS t{joined} WHERE {on.listed(unique, 't.')} IN ("
+            head = f"DELETE t FROM {statements.name} AS t{joined} WHERE {statements.listed(unique, 't.')} IN ("
             for some in images:
-                for text, _, _ in on.chunks(some, unique):
-                    on.run(head.encode() + text + b")" + older.encode())
-            same = " AND ".join(f"t.{name} = s.{name}" for name in (quoted(on.columns[index]) for index in unique))
+                for text, _, _ in statements.value_lists(some, unique):
+                    statements.run(head.encode() + text + b")" + older.encode())
+            same = " AND ".join(
+                f"t.{name} = s.{name}" for name in (quoted(statements.columns[index]) for index in unique)
+            )
             for copy in copies:
-                on.run(f"DELETE t FROM {on.name} AS t JOIN {copy.name} AS s ON {same}{joined} WHERE TRUE{older}")
+                statements.run(
+                    f"DELETE t FROM {statements.name} AS t JOIN {copy.name} AS s ON {same}{joined} WHERE TRUE{older}"
+                )

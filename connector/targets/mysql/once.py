@@ -33,16 +33,15 @@ from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.connection import ServerSession, literal
 from connector.targets.mysql.ddl import DdlStep, Effect, exists
-from connector.targets.mysql.errors import code_of, is_lost
-from connector.targets.mysql.names import table_name, text_literal
+from connector.targets.mysql.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_of, is_lost
+from connector.targets.mysql.names import table_condition, table_name, text_literal
 from connector.targets.operations import Value
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 _NAMESPACE: Final = UUID("6f9f5e1c-7d0e-4c5b-9a53-53f1f0f7a1d2")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_]+")  # InnoDB's tables have other names in another form
 _COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
-_LACKS_PRIVILEGE: Final = 1227
 _IDS: Final = {False: "innodb_tables", True: "innodb_sys_tables"}
 
 TableState = list[str] | None
@@ -77,7 +76,7 @@ class DdlOnce:
         identity: the target's identity.
 
     Attributes:
-        numbers: true if the user may read InnoDB's numbers of tables.
+        reads_table_ids: true if the user may read InnoDB's numbers of tables.
         gtids: true if each statement is executed under a GTID of its own.
     """
 
@@ -89,7 +88,7 @@ class DdlOnce:
         self._number = 0
         self._begun: RecordedStatement | None = None
         self._executed = False  # something since the last commit
-        self.numbers = self._may_read_numbers()
+        self.reads_table_ids = self._may_read_table_ids()
         self.gtids = self._may_set_gtids()
 
     def claim(self) -> None:
@@ -131,7 +130,7 @@ class DdlOnce:
                 if begun.statement != step.text:
                     raise self._unknown(begun, step, "the event has another statement there now")
                 if self._was_executed(begun, step) or not step.needed(self._session):
-                    log.info("a DDL statement was executed before", extra={"seqno": seqno, "sql": step.text})
+                    LOG.info("a DDL statement was executed before", extra={"seqno": seqno, "sql": step.text})
                     self._executed = True
                     continue
             else:
@@ -293,29 +292,29 @@ class DdlOnce:
         try:
             ((_, definition, *_),) = self._session.rows(f"SHOW CREATE TABLE {table_name(name)}")
         except pymysql.MySQLError as error:
-            if code_of(error) in (1146, 1049):  # no such table, or database
+            if code_of(error) in NO_SUCH_TABLE:
                 return None
             raise
         body = _COUNTER.sub("", str(definition)).partition("\n")[2]
         return [self._identifier(name), body]
 
     def _identifier(self, name: TableName) -> str:
-        if self.numbers and all(_PLAIN.fullmatch(part) for part in name):
+        if self.reads_table_ids and all(_PLAIN.fullmatch(part) for part in name):
             inner = f"{name.schema}/{name.table}"
             query = f"SELECT min(table_id) FROM information_schema.{_IDS[self._session.mariadb]} WHERE name = "
             partitions = f"left(name, {len(inner) + 1}) = {text_literal(inner + '#')}"
             ((number,),) = self._session.rows(f"{query}{text_literal(inner)} OR {partitions}")
             if number is not None:
                 return f"table {number}"
-        where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+        where = table_condition(name)
         ((created,),) = self._session.rows(f"SELECT create_time FROM information_schema.tables WHERE {where}")
         return f"created {created}"
 
-    def _may_read_numbers(self) -> bool:
+    def _may_read_table_ids(self) -> bool:
         try:
             self._session.rows(f"SELECT 1 FROM information_schema.{_IDS[self._session.mariadb]} LIMIT 1")
         except pymysql.MySQLError as error:
-            if code_of(error) != _LACKS_PRIVILEGE:
+            if code_of(error) != LACKS_PRIVILEGE:
                 raise
             return False
         return True
@@ -326,10 +325,10 @@ class DdlOnce:
         try:
             self._session.query("SET gtid_next = 'AUTOMATIC'")
         except pymysql.MySQLError as error:
-            if code_of(error) != _LACKS_PRIVILEGE:
+            if code_of(error) != LACKS_PRIVILEGE:
                 raise
             hint = "GRANT REPLICATION_APPLIER ON *.* TO the user in target.url"
-            log.warning("DDL is executed without GTIDs: the user may not set gtid_next", extra={"hint": hint})
+            LOG.warning("DDL is executed without GTIDs: the user may not set gtid_next", extra={"hint": hint})
             return False
         return True
 

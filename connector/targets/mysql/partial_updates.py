@@ -8,36 +8,36 @@ from connector.targets.mysql.table_statements import TOGETHER, TableStatements
 from connector.targets.operations import Value
 
 
-def change_in_place(on: TableStatements, images: Images) -> None:
+def change_in_place(statements: TableStatements, images: Images) -> None:
     """Set the columns that the log has of each row.
 
     Args:
-        on: the statements of the table.
+        statements: of the table.
         images: partial images that keep their keys.
 
     Raises:
         TargetDiffers: a row is missing, unless it may have been applied before.
     """
-    statements: list[str] = []
+    updates: list[str] = []
     bases: list[tuple[Value, ...]] = []
-    for values, absent, base in on.partial_rows(images):
-        present = [index for index in on.written if index not in absent and index not in on.key]
-        assigned = present or [index for index in on.key if index in on.written]
-        pairs = [(quoted(on.columns[index]), on.literal(index, values[index])) for index in assigned]
-        pairs += [(name, name) for name in (quoted(on.columns[index]) for index in on.kept(absent))]
+    for values, absent, base in statements.partial_rows(images):
+        present = [index for index in statements.written if index not in absent and index not in statements.key]
+        assigned = present or [index for index in statements.key if index in statements.written]
+        pairs = [(quoted(statements.columns[index]), statements.literal(index, values[index])) for index in assigned]
+        pairs += [(name, name) for name in (quoted(statements.columns[index]) for index in statements.kept(absent))]
         assignments = ", ".join(f"{name} = {value}" for name, value in pairs)
-        statements.append(f"UPDATE {on.name} SET {assignments} WHERE {on.matches(base)}")
+        updates.append(f"UPDATE {statements.name} SET {assignments} WHERE {statements.matches(base)}")
         bases.append(base)
-        if len(statements) == TOGETHER or sum(map(len, statements)) > on.limit:
-            _run(on, statements, bases)
-    _run(on, statements, bases)
+        if len(updates) == TOGETHER or sum(map(len, updates)) > statements.limit:
+            _run(statements, updates, bases)
+    _run(statements, updates, bases)
 
 
-def _run(on: TableStatements, statements: list[str], bases: list[tuple[Value, ...]]) -> None:
-    if not statements:
+def _run(statements: TableStatements, updates: list[str], bases: list[tuple[Value, ...]]) -> None:
+    if not updates:
         return
-    for count, base in zip(on.run_many(statements, "updated"), bases, strict=True):
-        if count != 1 and not on.again:
-            raise on.missing(base)
-    statements.clear()
+    for count, base in zip(statements.run_many(updates, "updated"), bases, strict=True):
+        if count != 1 and not statements.again:
+            raise statements.missing(base)
+    updates.clear()
     bases.clear()

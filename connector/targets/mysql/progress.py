@@ -19,8 +19,8 @@ def read_position(url: str, service: str) -> TargetRow | None:
         if not found:
             return None
         query = "SELECT because FROM thl.thl_inconsistent_because WHERE service = ? ORDER BY 1"
-        causes = session.run(query, (service,)) if session.has("thl_inconsistent_because") else []
-        return target_row(found[0], causes, applier=applier_number(session.session, service) is not None)
+        reasons = session.run(query, (service,)) if session.has("thl_inconsistent_because") else []
+        return target_row(found[0], reasons, applier=applier_number(session.session, service) is not None)
     finally:
         session.close()
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.targets.marks import Marks
+from connector.targets.mysql.catalog_checks import takes_upserts, unique_indexes
 from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.keyed_rows import KeyedRows
 from connector.targets.mysql.keyless_rows import delete_equal
-from connector.targets.mysql.marks import unique_indexes
 from connector.targets.mysql.older_rows import OlderRows
 from connector.targets.mysql.partial_rows import PartialRows
 from connector.targets.mysql.partial_updates import change_in_place
@@ -42,11 +42,11 @@ class RowWriter:
     def __init__(
         self, session: ServerSession, table: Table, net: NetChanges, marked: Marks | None, facts: TableFacts
     ) -> None:
-        self._on = TableStatements(session, table, net.layout, facts, again=net.again)
-        self._rows = KeyedRows(self._on)
+        self._statements = TableStatements(session, table, net.layout, facts, again=net.again)
+        self._rows = KeyedRows(self._statements)
         self._net = net
         self._marked = marked
-        self._older = None if marked is None else OlderRows(self._on, marked)
+        self._older = None if marked is None else OlderRows(self._statements, marked)
 
     def write(self) -> None:
         """Apply deletes, then updates, then inserts.
@@ -57,14 +57,14 @@ class RowWriter:
             PreflightError: a row is larger than the server's max_allowed_packet.
         """
         net = self._net
-        self._on.session.query(f"SAVEPOINT {SAVEPOINT}")
+        self._statements.session.query(f"SAVEPOINT {SAVEPOINT}")
         moved, changed = self._copies(net.partial)
         if moved is not None:
-            moved.take(must_exist=True)
+            moved.move_out(must_exist=True)
         if changed is not None:
-            changed.take(must_exist=not net.again)
+            changed.move_out(must_exist=not net.again)
         self._delete()
-        upserts = (net.replaces or len(net.updates) > FEW) and self._rows.takes_upserts()
+        upserts = (net.replaces or len(net.updates) > FEW) and self._takes_upserts()
         if not upserts:
             self._rows.delete(net.updates, "updated", must_exist=True)
             if net.replaces:
@@ -74,13 +74,19 @@ class RowWriter:
         if self._older is not None:
             self._older.delete_holders((net.updates, net.inserts), [one for one in (moved, changed) if one is not None])
         if changed is None and net.partial is not None:
-            change_in_place(self._on, net.partial.changed)
+            change_in_place(self._statements, net.partial.changed)
         self._insert(upserts=upserts)
         if moved is not None:
-            moved.put_back()
+            moved.insert_back()
             moved.mark()
         if changed is not None:
-            changed.put_back()  # not marked: an older row of which the log has some columns stays older
+            changed.insert_back()  # not marked: an older row of which the log has some columns stays older
+
+    def _takes_upserts(self) -> bool:
+        statements = self._statements
+        return takes_upserts(
+            statements.session, statements.table.name, [statements.columns[index] for index in statements.key]
+        )
 
     def _copies(self, partial: Partial | None) -> tuple[PartialRows | None, PartialRows | None]:
         """The rows that move, and those that change and cannot be changed in place."""
@@ -88,17 +94,19 @@ class RowWriter:
             return None, None
         moved = changed = None
         if len(partial.moved):
-            moved = PartialRows(self._on, "thl_moved", partial.moved, self._marked)
-        if moved is not None or (len(partial.changed) and unique_indexes(self._on.session, self._on.table.name)):
-            changed = PartialRows(self._on, "thl_changed", partial.changed, self._marked)
+            moved = PartialRows(self._statements, "thl_moved", partial.moved, self._marked)
+        if moved is not None or (
+            len(partial.changed) and unique_indexes(self._statements.session, self._statements.table.name)
+        ):
+            changed = PartialRows(self._statements, "thl_changed", partial.changed, self._marked)
         return moved, changed
 
     def _delete(self) -> None:
         deletes: Images = self._net.deletes
-        if self._on.key:
+        if self._statements.key:
             self._rows.delete(deletes, "deleted", must_exist=not self._net.again)
         elif len(deletes):
-            delete_equal(self._on, deletes)
+            delete_equal(self._statements, deletes)
 
     def _insert(self, *, upserts: bool) -> None:
         net = self._net

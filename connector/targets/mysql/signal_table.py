@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from connector.log.transaction.layout import TableName
 from connector.targets.mysql.connection import ServerSession, literal
 from connector.targets.mysql.errors import translated
-from connector.targets.mysql.names import text_literal
+from connector.targets.mysql.names import BOOKKEEPING, table_condition
 from connector.targets.operations import Value
 
 
@@ -34,7 +35,7 @@ class MySqlSession:
 
     def has(self, table: str) -> bool:
         """True if the table exists."""
-        where = f"table_schema = 'thl' AND table_name = {text_literal(table)}"
+        where = table_condition(TableName(BOOKKEEPING, table))
         return bool(self.run(f"SELECT 1 FROM information_schema.tables WHERE {where}", ()))
 
     def close(self) -> None:

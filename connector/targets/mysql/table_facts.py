@@ -9,7 +9,7 @@ from connector.errors import Unsupported
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.names import text_literal
+from connector.targets.mysql.names import table_condition
 from connector.targets.table import Table
 
 
@@ -31,7 +31,7 @@ NO_FACTS: Final = TableFacts()
 
 def facts_of(session: ServerSession, name: TableName) -> TableFacts:
     """Read what a table does by itself."""
-    where = f"table_schema = {text_literal(name.schema)} AND table_name = {text_literal(name.table)}"
+    where = table_condition(name)
     found = [
         (str(column), str(extra).upper())
         for column, extra in session.rows(f"SELECT column_name, extra FROM information_schema.columns WHERE {where}")

@@ -12,7 +12,7 @@ from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import TableLayout
 from connector.targets.ddl.loads import NOT_LOADED
 from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.errors import code_of
+from connector.targets.mysql.errors import DUPLICATES, code_of
 from connector.targets.mysql.literals import shown, value_literal
 from connector.targets.mysql.names import quoted, table_name
 from connector.targets.mysql.sql_values import NotALiteral, value_rows
@@ -23,12 +23,11 @@ from connector.targets.table import Table
 from connector.targets.target_schema import go_on_without
 from connector.targets.values import rows as decoded
 
-CHUNK_BYTES: Final = 1 << 19
-CHUNK_ROWS: Final = 2000
+STATEMENT_BYTES: Final = 1 << 19
+STATEMENT_ROWS: Final = 2000
 TOGETHER: Final = 200  # small statements in one round trip
 NAMED: Final = 5  # of the keys that a change does not find
 SAVEPOINT: Final = "thl"  # before the first statement about the table: an error names rows by the state there
-DUPLICATES: Final = (1062, 1169, 1586)
 
 
 class TableStatements:
@@ -61,10 +60,10 @@ class TableStatements:
         self.columns = [column.name for column in layout.columns]
         self.key = list(layout.key)
         self.written = [index for index, name in enumerate(self.columns) if name not in facts.computed]
-        self.limit = max(1024, min(CHUNK_BYTES, session.max_packet // 4))
+        self.limit = max(1024, min(STATEMENT_BYTES, session.max_packet // 4))
         self._kinds = literal_kinds(layout, mariadb=session.mariadb)
 
-    def chunks(self, images: Images, order: Sequence[int]) -> Iterator[tuple[bytes, int, int]]:
+    def value_lists(self, images: Images, order: Sequence[int]) -> Iterator[tuple[bytes, int, int]]:
         """Yield lists of literals of some images' values, with the first image and the one after the last.
 
         Args:
@@ -77,7 +76,9 @@ class TableStatements:
         done = 0
         while done < len(images):
             try:
-                text, end = value_rows(images.data, images.ends, done, self._kinds, list(order), self.limit, CHUNK_ROWS)
+                text, end = value_rows(
+                    images.data, images.ends, done, self._kinds, list(order), self.limit, STATEMENT_ROWS
+                )
             except NotALiteral as error:
                 raise self._no_literal(images, error) from error
             yield text, done, end
@@ -171,24 +172,24 @@ class TableStatements:
         what = f"a row of {self.table.name} to change is missing"
         return TargetDiffers(what, hint=hint, table=self.table.name, rows=shown(self.layout, base))
 
-    def missing_rows(self, images: Images, chunk: range, count: int, done: str) -> TargetDiffers:
+    def missing_rows(self, images: Images, rows: range, count: int, done: str) -> TargetDiffers:
         """The error of a wrong count, with some of the keys that the table lacks.
 
         Args:
-            images: the images of the statement.
-            chunk: the indexes of its rows.
+            images: whole images.
+            rows: the indexes of those of one statement.
             count: the number of rows that it found.
             done: its effect in words.
         """
-        keys = decoded(images.data, images.ends, len(self.columns), self.key)[chunk.start : chunk.stop]
+        keys = decoded(images.data, images.ends, len(self.columns), self.key)[rows.start : rows.stop]
         self.session.query(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
         absent: list[str] = []
         for key in keys:
             if not self.session.rows(f"SELECT 1 FROM {self.name} WHERE {self.matches(key)} LIMIT 1"):
                 absent.append(shown(self.layout, key))
-                if len(absent) == min(NAMED, len(chunk) - count):
+                if len(absent) == min(NAMED, len(rows) - count):
                     break
-        return self.miscounted(count, len(chunk), done, "; ".join(absent))
+        return self.miscounted(count, len(rows), done, "; ".join(absent))
 
     def miscounted(self, count: int, expected: int, done: str, rows: str = "") -> TargetDiffers:
         """The error of a wrong count."""

@@ -9,11 +9,11 @@ definition. Fencing is in `fence`; each commit also compares the token.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Final, Literal
 
 import pymysql
 from pymysql.constants import ER
@@ -38,12 +38,13 @@ from connector.targets.default_values import with_whole_inserts
 from connector.targets.histories import late_values
 from connector.targets.mysql.auxiliary_ddl import AuxiliaryDdl
 from connector.targets.mysql.bookkeeping import DIALECT
+from connector.targets.mysql.catalog_checks import check_deletes
 from connector.targets.mysql.claim import claim
 from connector.targets.mysql.connection import ServerSession, literal
 from connector.targets.mysql.dictionary import MySqlDictionary
 from connector.targets.mysql.errors import code_of, translated
-from connector.targets.mysql.fence import speaking
-from connector.targets.mysql.marks import check_deletes, marks_of, sweep
+from connector.targets.mysql.fence import translated_or_fenced
+from connector.targets.mysql.marks import marks_of, sweep
 from connector.targets.mysql.names import MySqlNames, quoted, table_name
 from connector.targets.mysql.once import DdlOnce
 from connector.targets.mysql.open_transaction import OpenTransaction
@@ -56,7 +57,7 @@ from connector.targets.operations import CreateTable, Operation, Sweep, Truncate
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 
 class MySqlTarget:
@@ -121,7 +122,7 @@ class MySqlTarget:
         self._service = service
         alive = self._db.is_alive()
         self._use(self._db if alive else ServerSession(self._url, "thl", binary_log=self._binary_log))
-        with self._speaking():
+        with self._translated_or_fenced():
             found = claim(self._db, service, previous_token, self._columns, self._history)
             self.token, self.identity = found.token, found.identity
             self._once = DdlOnce(self._db, service, self.identity)
@@ -135,7 +136,7 @@ class MySqlTarget:
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
         """Apply the changes in the open transaction, after the DDL of their event."""
         del last  # rows stay locked until the commit, as on a replica
-        with self._speaking():
+        with self._translated_or_fenced():
             self._run_ddl()
             rows, self._statement_rows = self._statement_rows, []
             applied = [net for net in (*rows, *changes) if not self._schema.leaves_out(net)]
@@ -182,7 +183,7 @@ class MySqlTarget:
 
     def load(self, event: LoadEvent, ddl: Ddl) -> None:
         """Plan the operations; those that change rows are applied in the open transaction."""
-        with self._speaking():
+        with self._translated_or_fenced():
             if event.part is Part.REPAIR:
                 self._schema.repair(event.table, partial(check_deletes, self._db, in_place=True))
                 return
@@ -217,7 +218,7 @@ class MySqlTarget:
             case Sweep(table, marks):
                 self._transaction.begin(self.token)
                 rows = self._db.query(sweep(table, marks))
-                log.info("a table is whole: it lost rows that the load did not bring", extra=swept(operation, rows))
+                LOG.info("a table is whole: it lost rows that the load did not bring", extra=swept(operation, rows))
             case _:
                 self._transaction.check_absent()
                 self._pending.add(seqno, [PlannedDdl((operation,), None, self._schema.tables)])
@@ -226,7 +227,7 @@ class MySqlTarget:
         """Update the rows that have the event's seqno; that reads the tables again."""
         if self._statement_rows:
             self.stage((), last=False)
-        with self._speaking():
+        with self._translated_or_fenced():
             for name, ((first, seqno), *rest) in late_values(
                 self._transaction.written, self._schema.tables, self._columns, values, event
             ):
@@ -245,7 +246,7 @@ class MySqlTarget:
         self._schema.add_counts()
         self._auxiliary.definitions_changed()
         self._facts.forget()
-        with self._speaking():
+        with self._translated_or_fenced():
             found = done_by_hand(ddl, self._schema.tables, MySqlDictionary(self._db, computed=self._of_source))
         histories, after = self._schema.create_histories(found.target_schema)
         check_names(self._names, after)
@@ -268,7 +269,7 @@ class MySqlTarget:
         """Execute what DDL is left, write the position under the token of `claim`, and commit."""
         if self._statement_rows:
             self.stage((), last=True)
-        with self._speaking():
+        with self._translated_or_fenced():
             self._run_ddl()
             self._auxiliary.create_marks(self._schema)
             once = self._claimed()
@@ -281,8 +282,17 @@ class MySqlTarget:
             shown = replace(position, consistent=self._schema.consistent(otherwise=position.consistent))
             if self._db.query(statements.position(shown).sql) != 1:
                 raise bookkeeping.fenced(self._service, self.token)
-            for sql in self._bookkeeping(statements, position, events):
-                self._write(sql)
+            written = statements.after_position(
+                self._position,
+                position,
+                self._schema,
+                table_name=table_name,
+                target_name=self._names.table,
+                left_out=self._left_out,
+                audited=events if self._audit else (),
+            )
+            for statement in written:
+                self._write(statement.sql)
             unused = self._auxiliary.unused(self._schema)
             for sql in [*unused, *([once.finish()] if once.unfinished else [])]:
                 self._write(sql)
@@ -295,20 +305,6 @@ class MySqlTarget:
             self._left_out.clear()
             self._auxiliary.after_commit(unused=bool(unused))
 
-    def _bookkeeping(
-        self, statements: CommitStatements, position: TargetPosition, events: Iterable[AppliedEvent]
-    ) -> Iterator[str]:
-        for found in (
-            statements.rewind(self._position, position),
-            statements.histories(self._position, position, self._schema.tables, table_name),
-            statements.tables(self._schema, self._names.table),
-            statements.loads(self._schema),
-            statements.exclusions(self._schema),
-            statements.left_out(self._left_out),
-            statements.audit(events if self._audit else ()),
-        ):
-            yield from (statement.sql for statement in found)
-
     def _write(self, sql: str) -> None:
         try:
             self._db.query(sql)
@@ -319,7 +315,7 @@ class MySqlTarget:
 
     def discard(self) -> None:
         """Roll the open transaction back. DDL that was executed for its event's first rows stays, and is known."""
-        with self._speaking():
+        with self._translated_or_fenced():
             self._transaction.rollback()
         self._schema.discard()
         self._pending.forget()
@@ -349,6 +345,6 @@ class MySqlTarget:
             raise RuntimeError("the target is not claimed")
         return self._once
 
-    def _speaking(self) -> AbstractContextManager[None]:
+    def _translated_or_fenced(self) -> AbstractContextManager[None]:
         """Raise MySQL's errors as the connector's; a session that a newer applier has ended is fenced."""
-        return speaking(self._url, self._service, self.token)
+        return translated_or_fenced(self._url, self._service, self.token)

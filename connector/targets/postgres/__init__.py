@@ -1,6 +1,6 @@
 """PostgreSQL as a target.
 
-- `kind`: opens and checks the target.
+- `entrance`: opens, checks and reads the target, for `targets.open`.
 - `connection`: sessions.
 - `target`: the target itself.
 - `pending`: the operations and staged rows of the next commit.
@@ -13,6 +13,8 @@
 - `copy_times`: dates and times in COPY's format; compiled.
 - `divided_commit`: commits of several writers, and the intent that makes them one.
 - `writer`: the sessions of these writers.
+- `writer_shares`: divides the changes of a table among them.
+- `divide`: divides row images by their keys; compiled.
 - `catalog_checks`: tables that cannot be divided, replaced by upserts, deleted from, or compared by key.
 - `snapshots`: exports snapshots for readers beside several writers.
 - `merge`: the statements from staging to a table.

@@ -21,7 +21,7 @@ from connector.targets.bookkeeping import BASE_VERSION, EXCLUDED, LOADING, exclu
 from connector.targets.table import Table, from_json
 from connector.targets.target_schema import Excluded, Loading
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 _NEEDED: Final = """
 CREATE TABLE thl.thl_position (
@@ -320,7 +320,7 @@ def _made(connection: psycopg.Connection, name: str, statement: LiteralString) -
             connection.execute(statement)
     except (errors.InsufficientPrivilege, errors.UndefinedTable):  # the latter for a view of what is missing
         fields = {"missing": name, "hint": "GRANT CREATE, USAGE ON SCHEMA thl TO …, or start once as the tables' owner"}
-        log.warning("the account may not create a part of the bookkeeping", extra=fields)
+        LOG.warning("the account may not create a part of the bookkeeping", extra=fields)
         return False
     return True
 

@@ -48,6 +48,13 @@ FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON
 JOIN unnest(%s::text[], %s::text[], %s::text[]) AS wanted (nspname, relname, attname) USING (nspname, relname, attname)
 JOIN pg_collation o ON o.oid = a.attcollation WHERE a.attcollation NOT IN (100, 950) ORDER BY 1, 2, 3
 """
+# The columns of each unique index but the key's. One on an expression is left out: an error names it.
+_UNIQUE_KEYS = """
+SELECT ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, nth)
+  JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number WHERE k.nth <= i.indnkeyatts ORDER BY k.nth)
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = %s AND i.indisunique AND NOT i.indisprimary AND 0 <> ALL (i.indkey::int2[])
+"""
 # An upsert takes an immediate unique index of exactly the key's columns, and no rules.
 _TAKES_UPSERTS = """
 SELECT NOT c.relhasrules AND coalesce((
@@ -67,6 +74,12 @@ WHERE t.tgrelid = to_regclass(%(name)s) AND NOT t.tgisinternal AND t.tgenabled <
 UNION SELECT 'rule ' || r.rulename FROM pg_rewrite r
 WHERE r.ev_class = to_regclass(%(name)s) AND r.ev_type = '4' AND r.ev_enabled <> 'D' ORDER BY 1
 """
+
+
+def unique_indexes(connection: psycopg.Connection, name: TableName) -> list[tuple[str, ...]]:
+    """The columns of each unique index of a table but its primary key; one on an expression is left out."""
+    found = connection.execute(_UNIQUE_KEYS, NAMES.table(name)).fetchall()
+    return [tuple(map(str, columns)) for (columns,) in found]
 
 
 def takes_upserts(connection: psycopg.Connection, table: Table) -> bool:

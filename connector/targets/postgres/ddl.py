@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from itertools import count
+from typing import Final
 
 import psycopg
 from psycopg import sql
@@ -46,7 +47,7 @@ from connector.targets.postgres.probes import condition
 from connector.targets.postgres.types import ENTRY_BYTES, by_bytes, entry_bytes, postgres_type
 from connector.targets.table import Table
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 _MOVING = "thl_passing"  # the temporary name of a table that moves to another schema
 _INDEXED = """
@@ -90,7 +91,7 @@ def run(connection: psycopg.Connection, operation: Operation) -> None:
         try:
             done = connection.execute(statement.encode())
             if isinstance(operation, Sweep):
-                log.info(
+                LOG.info(
                     "a table is whole: it lost rows that the load did not bring",
                     extra=swept(operation, done.rowcount),
                 )

@@ -26,13 +26,13 @@ from connector.log.ids import Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
-from connector.targets.division import HASH_VERSION, divisible
 from connector.targets.marks import Marks
 from connector.targets.postgres.catalog_checks import undivided_tables
 from connector.targets.postgres.commit_steps import CommitSteps
 from connector.targets.postgres.merge import LateValues, Step, run_steps
 from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.writer import Writers
+from connector.targets.postgres.writer_shares import HASH_VERSION, divisible
 
 DIVIDED_ROWS: Final = 4_000  # below, a commit of one connection takes less time than the further transactions
 _NEEDED: Final = frozenset({"thl.thl_intent", "thl.thl_channels", "thl.thl_position.schema_version"})

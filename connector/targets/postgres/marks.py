@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 import psycopg
 
 from connector.errors import PreflightError
-from connector.log.transaction.layout import TableName
 from connector.targets.marks import Marks
-from connector.targets.postgres.catalog_checks import takes_upserts
-from connector.targets.postgres.names import NAMES, column_name, quoted, table_name
+from connector.targets.postgres.catalog_checks import takes_upserts, unique_indexes
+from connector.targets.postgres.names import column_name, quoted, table_name
 from connector.targets.postgres.types import postgres_type
 from connector.targets.table import Table
-
-# The columns of each unique index but the key's. One on an expression is left out: an error names it.
-_UNIQUE_KEYS: Final = """
-SELECT ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(number, nth)
-  JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number WHERE k.nth <= i.indnkeyatts ORDER BY k.nth)
-FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %s AND c.relname = %s AND i.indisunique AND NOT i.indisprimary AND 0 <> ALL (i.indkey::int2[])
-"""
 
 
 def marks_name(marks: str) -> str:
@@ -56,7 +46,7 @@ def marks_of(session: psycopg.Connection, table: Table, name: str) -> Marks:
     index = {column_name(column.name): place for place, column in enumerate(table.columns)}
     unique_keys = tuple(
         tuple(index[quoted(name)] for name in one)
-        for one in _unique_keys(session, table.name)
+        for one in unique_indexes(session, table.name)
         if all(quoted(name) in index for name in one)
     )
     return Marks(name, table.layout.key, unique_keys, takes_upserts(session, table))
@@ -72,8 +62,3 @@ def sweep(table: Table, marks: str) -> str:
     """The statement that deletes the rows whose keys are not marked."""
     key = (f"t.{column_name(name)}" for name in table.key)
     return f"DELETE FROM {table_name(table.name)} t WHERE NOT {is_marked(marks, key)}"
-
-
-def _unique_keys(session: psycopg.Connection, name: TableName) -> list[tuple[str, ...]]:
-    found = session.execute(_UNIQUE_KEYS, NAMES.table(name)).fetchall()
-    return [tuple(map(str, columns)) for (columns,) in found]

@@ -67,8 +67,8 @@ def _with_writers(connection: psycopg.Connection, service: str, found: Any) -> T
     if not all(readable.values()):
         return target_row(found, [], unreadable=unreadable)
     run, of = connection.execute, (service,)
-    causes = run("SELECT because FROM thl.thl_inconsistent_because WHERE service = %s ORDER BY 1", of).fetchall()
+    reasons = run("SELECT because FROM thl.thl_inconsistent_because WHERE service = %s ORDER BY 1", of).fetchall()
     channels = run("SELECT channel, seqno FROM thl.thl_channels WHERE service = %s ORDER BY 1", of).fetchall()
     begun = run(intent_query("%s").encode(), of).fetchall()
     intent = intent_from(begun)[0] if begun else None
-    return target_row(found, causes, channels=tuple(seqno for _, seqno in channels), intent=intent)
+    return target_row(found, reasons, channels=tuple(seqno for _, seqno in channels), intent=intent)

@@ -12,7 +12,6 @@ its session after `connection.IDLE_SECONDS`; it exits as fenced when it continue
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -70,8 +69,6 @@ from connector.targets.postgres.types import postgres_type
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, is_refusal, of_table
-
-log = logging.getLogger(__name__)
 
 _NEEDED_BY_LOADS = frozenset({"thl.thl_loading", "thl.thl_position.schema_version"})
 

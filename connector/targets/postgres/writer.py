@@ -17,12 +17,12 @@ import psycopg
 from connector import failpoints as faults
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableLayout, TableName
-from connector.targets.division import divide
 from connector.targets.marks import Marks
 from connector.targets.postgres.direct_copy import DirectRows
 from connector.targets.postgres.errors import translated
 from connector.targets.postgres.merge import LateValues, Step, commit, run_steps
 from connector.targets.postgres.staging import Staged, Staging
+from connector.targets.postgres.writer_shares import divide
 from connector.targets.target_schema import of_table
 
 AWAKE_SECONDS: Final = 3.0  # between two statements of a writer that has merged and waits for others

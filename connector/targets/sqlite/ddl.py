@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from typing import Final
 
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
@@ -34,7 +35,7 @@ from connector.targets.sqlite.names import SqliteNames, names, quoted, table_nam
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 _NAMES = SqliteNames()
 # Names without a dot, which no table of the source has.
@@ -67,7 +68,7 @@ def run(connection: sqlite3.Connection, operation: Operation) -> None:
             connection.execute(f"DELETE FROM {table_name(table.name)}")
         case Sweep(table, marks):
             done = connection.execute(sweep(table, marks))
-            log.info(
+            LOG.info(
                 "a table is whole: it lost rows that the load did not bring", extra=swept(operation, done.rowcount)
             )
         case AlterTable():

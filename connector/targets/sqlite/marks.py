@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Final
 
-from connector.targets.ddl.loads import refuse_deletes
 from connector.targets.marks import Marks
-from connector.targets.sqlite.names import SqliteNames, quoted, table_name
+from connector.targets.sqlite.catalog_checks import unique_indexes
+from connector.targets.sqlite.names import quoted, table_name
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
-
-# The event of a trigger is in its statement alone, so each counts. Foreign keys act if the session has them on, which
-# SQLite by default has not.
-_ON_DELETE: Final = """
-SELECT 'trigger ' || name FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower(:name)
-UNION SELECT 'foreign key of ' || m.name FROM sqlite_master m, pragma_foreign_key_list(m.name) f
-WHERE m.type = 'table' AND lower(f."table") = lower(:name) AND (SELECT foreign_keys FROM pragma_foreign_keys)
-"""
 
 
 def create_marks(marks: str, table: Table) -> str:
@@ -32,35 +23,13 @@ def create_marks(marks: str, table: Table) -> str:
 def marks_of(connection: sqlite3.Connection, table: Table, name: str) -> Marks:
     """The marks of a table, with the unique indexes that it has at the moment; one on an expression is left out."""
     index = {column.name.lower(): place for place, column in enumerate(table.columns)}
-    unique_keys = []
-    query = "SELECT name FROM pragma_index_list(?) WHERE [unique] AND origin <> 'pk'"
-    for (index_name,) in connection.execute(query, SqliteNames().table(table.name)).fetchall():
-        found = connection.execute("SELECT name FROM pragma_index_info(?) ORDER BY seqno", (index_name,)).fetchall()
-        if all(column is not None and column.lower() in index for (column,) in found):
-            unique_keys.append(tuple(index[column.lower()] for (column,) in found))
-    return Marks(name, table.layout.key, tuple(unique_keys), takes_upserts(connection, table))
-
-
-def takes_upserts(connection: sqlite3.Connection, table: Table) -> bool:
-    """True if a table has no unique index but its key's: its rows can then be replaced without deletes."""
-    query = "SELECT 1 FROM pragma_index_list(?) WHERE [unique] AND origin <> 'pk'"
-    return connection.execute(query, SqliteNames().table(table.name)).fetchone() is None
-
-
-def check_deletes(connection: sqlite3.Connection, table: Table, in_place: bool = False) -> None:
-    """Check that no foreign key or trigger of others acts on deletes of a table's rows.
-
-    Args:
-        connection: to the file.
-        table: the table.
-        in_place: it is no error if rows can be replaced without deletes.
-
-    Raises:
-        TargetDiffers: one does.
-    """
-    if not (in_place and takes_upserts(connection, table)):
-        found = connection.execute(_ON_DELETE, {"name": SqliteNames().table(table.name)[0]}).fetchall()
-        refuse_deletes(table, [what for (what,) in found])
+    indexes = unique_indexes(connection, table)
+    unique_keys = tuple(
+        tuple(index[column] for column in columns if column is not None)
+        for columns in indexes
+        if all(column in index for column in columns)
+    )
+    return Marks(name, table.layout.key, unique_keys, not indexes)
 
 
 def sweep(table: Table, marks: str) -> str:

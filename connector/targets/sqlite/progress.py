@@ -5,20 +5,10 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Final
 
 from connector.errors import TargetUnavailable
 from connector.log.transaction.layout import TableName
-from connector.targets.position import COLUMNS, SAME_TABLE, TargetRow, target_row
-
-# The same reasons as in `thl_inconsistent_because` of other targets. SQLite has one writer.
-_CAUSES: Final = """
-SELECT 'rewind' FROM thl_rewound WHERE service = ?1
-UNION ALL SELECT 'load' FROM thl_position WHERE service = ?1 AND NOT consistent
-  AND NOT EXISTS (SELECT 1 FROM thl_rewound WHERE service = ?1)
-UNION ALL SELECT DISTINCT 'quarantine' FROM thl_excluded WHERE service = ?1
-UNION ALL SELECT DISTINCT 'skipped' FROM thl_inconsistent WHERE service = ?1
-"""
+from connector.targets.position import COLUMNS, REASONS, SAME_TABLE, TargetRow, target_row
 
 
 def read_position(path: Path, service: str) -> TargetRow | None:
@@ -35,7 +25,8 @@ def read_position(path: Path, service: str) -> TargetRow | None:
             if found is None:
                 return None
             known = {"thl_rewound", "thl_excluded", "thl_inconsistent"} <= names
-            return target_row(found, connection.execute(_CAUSES, (service,)).fetchall() if known else [])
+            reasons = connection.execute(REASONS.format("", "?1"), (service,)).fetchall() if known else []
+            return target_row(found, reasons)
     except sqlite3.Error as error:
         raise TargetUnavailable(f"the target cannot be read: {error}", file=path) from error
 

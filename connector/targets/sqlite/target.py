@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from connector import failpoints as faults
 from connector.clock import Clock
@@ -39,9 +40,10 @@ from connector.targets.default_values import with_whole_inserts
 from connector.targets.histories import late_values
 from connector.targets.names import check_names
 from connector.targets.sqlite.bookkeeping import DIALECT, STATEMENTS
+from connector.targets.sqlite.catalog_checks import check_deletes
 from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, run
 from connector.targets.sqlite.errors import translated
-from connector.targets.sqlite.marks import check_deletes, create_marks, marks_of
+from connector.targets.sqlite.marks import create_marks, marks_of
 from connector.targets.sqlite.names import SqliteNames, quoted, table_name
 from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
@@ -50,7 +52,7 @@ from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 from connector.targets.unique_key_index import UniqueKeyIndex
 
-log = logging.getLogger(__name__)
+LOG: Final = logging.getLogger(__name__)
 
 OLDEST = (3, 37, 0)  # STRICT tables
 WAIT_SECONDS = 30.0
@@ -275,14 +277,16 @@ class SqliteTarget:
             statements = self._statements()
             if self._db.execute(statements.position(shown).sql).rowcount != 1:
                 raise bookkeeping.fenced(self._service, self.token)
-            self._write(statements.rewind(self._position, position))
-            self._write(statements.histories(self._position, position, self._schema.tables, table_name))
-            self._write(statements.tables(self._schema, self._names.table))
-            self._write(statements.loads(self._schema))
-            self._write(statements.exclusions(self._schema))
+            written = statements.after_position(
+                self._position,
+                position,
+                self._schema,
+                table_name=table_name,
+                target_name=self._names.table,
+                audited=events if self._audit else (),
+            )
+            self._write(written)
             self._write_marks()
-            if self._audit:
-                self._write(statements.audit(events))
             faults.point("target.before_commit")
             self._db.execute("COMMIT")
             self._written.clear()
@@ -371,7 +375,7 @@ class SqliteTarget:
                         service=self._service or None,
                     ) from error
                 if pause > 0.1:
-                    log.info("waiting for another applier's transaction", extra={"service": self._service})
+                    LOG.info("waiting for another applier's transaction", extra={"service": self._service})
                 self._clock.sleep(pause)
                 pause = min(pause * 2, 0.5)
             else:

@@ -424,7 +424,7 @@ def test_lagging_target_is_compared_once_and_the_missing_process_is_named(
     assert not alone.equal
     assert alone.lags == "no producer reads the source's binary log: thl produce"
     (warning,) = caplog.records  # the comparison is not repeated
-    assert fields_of(warning)["reason"] == alone.lags
+    assert fields_of(warning)["why"] == alone.lags
     with closing(SourceReader(source)) as reader:
         position = reader.view().position
     with closing(open_stream(source, position)):

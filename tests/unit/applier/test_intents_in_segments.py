@@ -24,7 +24,7 @@ from connector.log.compact.net_changes import NetChanges
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import Intent
-from connector.targets.division import divide, divisible
+from connector.targets.postgres.writer_shares import divide, divisible
 from tests.support.compact_model import Counted, Keyed, Partly
 from tests.support.fragments import change, encoded, record, scanned
 from tests.support.memory_target import MemoryTarget

@@ -19,7 +19,7 @@ import yaml
 
 from connector.errors import ConfigError
 from connector.private_files import guarded
-from connector.serve.jobs import LEAVE
+from connector.serve.jobs import COMMAND_GRACE
 from tests.support.deployed import DOCKER, ROOT, SECRET, STOPS, Process
 from tests.support.servers.kubernetes_schemas import RELEASES, kubernetes_schema
 
@@ -171,7 +171,7 @@ def test_its_probes_ask_for_pages_that_there_are(manifest: Manifest) -> None:
 @deployments
 def test_it_has_the_time_to_stop_that_the_code_takes(manifest: Manifest) -> None:
     serves = process_of(manifest).command == "serve"
-    assert pod_of(manifest)["terminationGracePeriodSeconds"] >= (2 * LEAVE if serves else STOPS)
+    assert pod_of(manifest)["terminationGracePeriodSeconds"] >= (2 * COMMAND_GRACE if serves else STOPS)
 
 
 @deployments

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from connector.serve.jobs import LEAVE
+from connector.serve.jobs import COMMAND_GRACE
 from tests.support.deployed import DOCKER, SECRET, STOPS, Process, another_start_ends_alike
 
 FOLDER: Final = DOCKER / "systemd"
@@ -84,7 +84,7 @@ def test_it_starts_again_only_where_that_can_help(unit: Path) -> None:
 @units
 def test_it_has_the_time_to_stop_that_the_code_takes(unit: Path) -> None:
     assert value(unit, "KillMode") == "mixed"  # or Spark's JVM ended before the batch that it reads
-    assert int(value(unit, "TimeoutStopSec")) >= (2 * LEAVE if "serve" in unit.name else STOPS)
+    assert int(value(unit, "TimeoutStopSec")) >= (2 * COMMAND_GRACE if "serve" in unit.name else STOPS)
 
 
 @units

@@ -55,7 +55,7 @@ def test_no_field_becomes_an_option(value: str) -> None:
 
 @pytest.mark.parametrize("obeys", [True, False])
 def test_command_that_does_not_end_is_ended_and_another_may_begin(obeys: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs_module, "LEAVE", 0.5)
+    monkeypatch.setattr(jobs_module, "COMMAND_GRACE", 0.5)
     ignores = "" if obeys else "signal.signal(signal.SIGTERM, signal.SIG_IGN); "
     program = (sys.executable, "-c", f"import signal; {ignores}print('begun', flush=True); signal.pause()")
     jobs = Jobs((), SystemClock(), lambda *_: None, program, timeout=1.5)

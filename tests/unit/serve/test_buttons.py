@@ -356,7 +356,7 @@ def test_command_is_asked_to_end_with_the_server(tmp_path: Path) -> None:
 
 
 def test_command_that_does_not_end_is_killed_with_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connector.serve.jobs.LEAVE", 0.01)
+    monkeypatch.setattr("connector.serve.jobs.COMMAND_GRACE", 0.01)
     does = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
     )

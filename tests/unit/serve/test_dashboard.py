@@ -24,7 +24,7 @@ from connector.config.serve import Serve
 from connector.errors import SandboxError
 from connector.metrics import DECLARED
 from connector.serve import watcher as watcher_module
-from connector.serve.watcher import Comparison
+from connector.serve.history import Comparison
 from tests.support.producing import until
 from tests.support.servers.prometheus import prometheus
 from tests.support.serving import Readings, free_port, service, serving, troubled

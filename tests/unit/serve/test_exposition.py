@@ -12,7 +12,7 @@ from connector import metrics
 from connector.config.serve import Serve
 from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.serve.exposition import exposed, registry_of
-from connector.serve.watcher import Comparison
+from connector.serve.history import Comparison
 from connector.status.report import ServiceState
 from tests.support.clock import Slept
 from tests.support.serving import APPLIER, PRODUCER, ROW, Readings, observation, troubled, watcher

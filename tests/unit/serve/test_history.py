@@ -17,9 +17,9 @@ from connector.errors import ConfigError
 from connector.serve import server
 from connector.serve import watcher as watcher_module
 from connector.serve.charts import lag_chart
-from connector.serve.history import PRODUCER, HistoryFile, LagHistory, Point, target_key
+from connector.serve.history import PRODUCER, Comparison, HistoryFile, LagHistory, Point, target_key
 from connector.serve.server import history_file, serve, watched
-from connector.serve.watcher import Comparison, Watcher
+from connector.serve.watcher import Watcher
 from tests.support.clock import Slept
 from tests.support.producing import until
 from tests.support.serving import Readings, application, ask, config, free_port, service, serving

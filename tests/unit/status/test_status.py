@@ -256,7 +256,7 @@ def test_applier_states_without_consistent_target() -> None:
 )
 def test_tables_that_are_loaded_are_named(consistent: bool, state: LoadContent, shown: str) -> None:
     entry = Loading(load="l1", since=Seqno(7), at=NOW, state=state, consistent=consistent)
-    target = replace(TARGET, consistent=False, because=("load",))
+    target = replace(TARGET, consistent=False, reasons=("load",))
     found = applier_status(target, ENDS, NOW, known=True, loading={TableName("shop", "orders"): entry})
     assert found.state is (ServiceState.BEHIND if consistent else ServiceState.LOADING)
     assert found.loading_tables == (shown,)

@@ -19,9 +19,9 @@ from connector.errors import (
     ValueNotRepresentable,
 )
 from connector.log.transaction.layout import Column, TableName
+from connector.targets.duckdb.catalog_checks import _columns
 from connector.targets.duckdb.errors import connector_error
 from connector.targets.duckdb.literals import column_literal, literal
-from connector.targets.duckdb.marks import _columns
 from connector.targets.duckdb.names import DuckDbNames, table_name
 from connector.targets.duckdb.types import duckdb_type, logged
 from connector.targets.names import check_names

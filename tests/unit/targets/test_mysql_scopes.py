@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.targets.mysql.kind import NEEDED, REFERENCES, granted_by_scope, lacking
+from connector.targets.mysql.entrance import NEEDED, REFERENCES, granted_by_scope, lacking
 from tests.support.grants import granted
 
 ALL = (*NEEDED, REFERENCES)

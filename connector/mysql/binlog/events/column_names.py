@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from connector.errors import Unsupported
+from connector.log.rules import NEW_LOG
 from connector.log.transaction.definition import Redefined
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import SourcePosition
@@ -72,7 +73,7 @@ class RefusingResolver(_StaticResolver):
         raise Unsupported(
             f"the binary log does not name the columns of {table.name}",
             hint="SET GLOBAL binlog_row_metadata = FULL; (MySQL before 8.0 has no such variable) then start after the "
-            "rows written before, or begin a new log (another `service`), which reads the tables",
+            f"rows written before, or {NEW_LOG}, which reads the tables",
             table=table.name,
         )
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from connector import metrics
 from connector.errors import CorruptBinlog, Unsupported
+from connector.log.rules import NEW_LOG
 
 HEADER: Final = 19  # bytes of an event's header, since MySQL 4.0
 STOP, ROTATE, FORMAT_DESCRIPTION, XID = 3, 4, 15, 16
@@ -106,7 +107,7 @@ def refuse(code: int, ignorable: bool, body: bytes, service: str) -> None:
         said = body[3:].decode(errors="replace")
         raise CorruptBinlog(
             f"the source reports lost events: {said}",
-            hint="changes are missing here: begin a new log (another `service`)",
+            hint=f"changes are missing here: {NEW_LOG}",
             incident=int.from_bytes(body[:2], "little"),
         ).with_file_hint(LEAVE_OUT)
     what = f"an event of the unknown type {name(code)}"

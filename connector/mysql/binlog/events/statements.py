@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from connector.errors import CorruptBinlog, Unsupported
+from connector.log.rules import NEW_LOG
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.mysql.binlog.events import load_data
@@ -33,10 +34,7 @@ CHANGE: Final = "a change was logged as a statement"
 def way_out(filters: CaptureFilter) -> str:
     """The remedy for a change that was logged as a statement, which is in the log whatever later ones are."""
     if filters.has_rules:
-        this = (
-            "source.filters.tables can be applied to rows alone, so begin a new log (another `service`), whose initial "
-            "load has the change"
-        )
+        this = f"source.filters.tables can be applied to rows alone, so {NEW_LOG}, whose initial load has the change"
     else:
         this = (
             "source.statements=keep publishes it as a statement. An applier stops at its event: make the same change "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from connector.errors import ConnectorError, CorruptBinlog, PreflightError, SourceUnavailable
+from connector.log.rules import NEW_LOG
 from connector.mysql.fields import Fields
 
 END, FILE, OFFSET = 0, 1, 2  # fields of a heartbeat
@@ -73,7 +74,7 @@ def refusal(code: int, text: bytes) -> ConnectorError:
         return PreflightError(
             f"the source's binary log has a transaction without a GTID, written before gtid_mode was ON: {said}",
             hint="SET GLOBAL gtid_mode = ON_PERMISSIVE; until the producer has read past it, then ON. If the source is "
-            "another server than before, begin a new log (another `service`): without a GTID nothing "
+            f"another server than before, {NEW_LOG}: without a GTID nothing "
             "tells whether it has the transaction",
             code=code,
         )
@@ -81,7 +82,7 @@ def refusal(code: int, text: bytes) -> ConnectorError:
         return PreflightError(
             f"the source cannot send its binary log from this position: {said}",
             hint="SHOW BINARY LOGS lists the files that it still has; if the position is purged, or they were "
-            "reset, begin a new log (another `service`)",
+            f"reset, {NEW_LOG}",
             code=code,
         )
     if code in DENIED:

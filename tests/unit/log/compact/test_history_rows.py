@@ -13,7 +13,7 @@ from connector.log.compact.history import COLUMNS, history_layout, history_table
 from connector.log.compact.join import joined
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableName
-from connector.targets.division import divide
+from connector.targets.postgres.writer_shares import divide
 from connector.targets.values import rows
 from tests.support.fragments import change, column, encoded, record, scanned
 from tests.support.net import Row

@@ -1,4 +1,4 @@
-"""Opens and checks a MySQL or MariaDB target (`connector.targets.open.TargetKind`)."""
+"""The entrance of the folder (`TargetKind`): opens, checks and reads a MySQL or MariaDB target."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _ddl(session: ServerSession) -> str:
     once = DdlOnce(session, "", "")
     if once.gtids:
         return "GTIDs"
-    return "tables' numbers" if once.numbers else "tables' definitions (GRANT PROCESS for their numbers)"
+    return "tables' numbers" if once.reads_table_ids else "tables' definitions (GRANT PROCESS for their numbers)"
 
 
 def _triggers(session: MySqlSession) -> list[str]:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.log.compact.net_changes import Images, NetChanges
-from connector.targets.divide import divided
-from connector.targets.division import HASH_VERSION, divide, divisible
+from connector.targets.postgres.divide import divided
+from connector.targets.postgres.writer_shares import HASH_VERSION, divide, divisible
 from connector.targets.values import rows
 from tests.support.net import Row, images, layout, net
 

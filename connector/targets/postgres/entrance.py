@@ -1,4 +1,4 @@
-"""Opens and checks a PostgreSQL target (`connector.targets.open.TargetKind`)."""
+"""The entrance of the folder (`TargetKind`): opens, checks and reads a PostgreSQL target."""
 
 from __future__ import annotations
 

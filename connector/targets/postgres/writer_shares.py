@@ -10,7 +10,7 @@ from zlib import crc32
 from connector.ddl.syntax.type_names import FLOATS
 from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.log.transaction.layout import TableLayout
-from connector.targets.divide import HASH_VERSION, divided
+from connector.targets.postgres.divide import HASH_VERSION, divided
 from connector.targets.types import parse
 
 __all__ = ["HASH_VERSION", "divide", "divisible"]

@@ -1,4 +1,4 @@
-"""Opens and checks a DuckDB target (`connector.targets.open.TargetKind`)."""
+"""The entrance of the folder (`TargetKind`): opens, checks and reads a DuckDB target."""
 
 from __future__ import annotations
 
