@@ -36,6 +36,7 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
         history=history_tables(options.history),
         binary_log=options.binary_log,
         definitions=options.definitions,
+        statements=options.executes_statements,
     )
 
 

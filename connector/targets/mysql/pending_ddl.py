@@ -24,11 +24,13 @@ class PendingDdl:
     Args:
         session: the applier's.
         of_source: statements are executed as the source executed them.
+        executes: as of `source_steps`.
     """
 
-    def __init__(self, session: ServerSession, *, of_source: bool) -> None:
+    def __init__(self, session: ServerSession, *, of_source: bool, executes: bool = False) -> None:
         self._session = session
         self._of_source = of_source
+        self._executes = executes
         self._planned: list[PlannedDdl] = []
         self._seqno = 0
 
@@ -53,7 +55,7 @@ class PendingDdl:
         existed = partial(once.existed, self._seqno)
         for planned in self._planned:
             if self._of_source:
-                found = source_steps(planned, self._session, existed)
+                found = source_steps(planned, self._session, existed, executes=self._executes)
             else:
                 found = steps_of(planned.operations, self._session, existed)
             steps += found
