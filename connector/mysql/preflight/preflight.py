@@ -378,8 +378,8 @@ def _fired_triggers(connection: Connection, filter: Filter) -> Iterator[str]:
     if names:
         shown = ", ".join(names[:NAMED_CASCADES]) + (", …" if len(names) > NAMED_CASCADES else "")
         yield (
-            f"changes logged as statements fire triggers of captured tables: {shown}. A target that executes statements "
-            "needs the same ones, and gets only those that are created while the log is read: create the others there"
+            f"changes logged as statements fire triggers of captured tables: {shown}. A target that executes "
+            "statements needs the same ones, and gets only those whose creation is in the log: create the others there"
         )
 
 
