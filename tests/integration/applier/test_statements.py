@@ -44,6 +44,7 @@ from connector.targets.target_schema import Excluded
 from tests.integration.applier.test_row_images import ended, messages
 from tests.support.binlog import read_from
 from tests.support.fragments import batch
+from tests.support.grants import statements
 from tests.support.loading import a_database, a_user
 from tests.support.mysql import connect
 from tests.support.servers.environment import SqlServer
@@ -284,6 +285,7 @@ def test_temporary_table_that_hides_a_table_is_refused(log: Log) -> None:
     log.said("CREATE TEMPORARY TABLE a (i INT)", "DROP TEMPORARY TABLE a")
     error = log.stops(log.read(), "CREATE TEMPORARY TABLE a")
     assert f"has the name of the table {log.name}.a" in error.message
+    assert "--done-seqno 1 " in error.hint
 
 
 def test_triggers_follow_the_source(log: Log) -> None:
@@ -370,6 +372,31 @@ def test_user_who_may_not_ask_for_locks_is_refused(log: Log) -> None:
             target.claim(SERVICE)
         target.close()
     assert "GRANT SELECT ON performance_schema.*" in caught.value.hint
+
+
+def test_rights_that_the_documents_name_are_enough(log: Log, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("7\tfrom a file\n")
+    log.run("CREATE USER 'thl_other'@'%'", f"GRANT ALL ON {log.name}.* TO 'thl_other'@'%'", TABLE)
+    log.said(
+        "CREATE DEFINER = 'thl_other'@'%' TRIGGER one BEFORE INSERT ON a FOR EACH ROW SET NEW.v = CONCAT(NEW.v, '!')",
+        "SET collation_connection = utf8mb4_bin, time_zone = '+05:30', lc_time_names = 'de_DE', @v = 'x'",
+        "SET default_collation_for_utf8mb4 = utf8mb4_general_ci, auto_increment_increment = 5",
+        "INSERT INTO a (v) VALUES (@v), (RAND())",
+        LOAD.format(file=tmp_path / "file", how="", charset=""),
+    )
+    expected = tables(log.server, log.name)
+    pieces = log.read()
+    user = "'thl_least'@'%'"
+    made = statements(
+        "mysql-target.sql", "user", "tables", "ddl once", "session", "statements", user=user, schema=log.name
+    )
+    log.run(*made)
+    try:
+        log.options = log.options.model_copy(update={"url": SecretStr(url_of(log.server, "thl_least", "change me"))})
+        log.apply(pieces)
+    finally:
+        log.run(f"DROP USER {user}, 'thl_other'@'%'")
+    compare(log, expected)
 
 
 def test_server_without_performance_schema_is_refused(mysql_server: SqlServer) -> None:

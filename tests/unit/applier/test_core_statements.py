@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from connector.applier import open_commit
+from connector.applier.replay_check import ReplayCheck, SecondPass
 from connector.errors import LogDamaged, Unsupported
+from connector.log.compact.scan import Messages
+from connector.log.format.message import Message
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
+from connector.log.reading.event_sequencer import EventSequencer
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
 from connector.targets.target_schema import LoadContent, Loading, TargetSchema
@@ -158,3 +163,17 @@ def test_damaged_event_with_a_statement_is_an_error_of_the_log() -> None:
         Rig(MemoryTarget(), history([0], 0), statements=True).accept(
             table(log(event(0, statement(UPDATE), insert(1), rows=7)))
         )
+
+
+@pytest.mark.parametrize("command", SecondPass)
+def test_statement_is_neither_applied_again_nor_undone(command: SecondPass) -> None:
+    position = TargetPosition(service="shop", log_id=LogId(LOG_ID), seqno=Seqno(0), epoch=Epoch(1), offsets={0: 2})
+    sequencer = EventSequencer[Message, Messages](
+        topic="thl.shop", partitions=1, position=position, history=history([0], 1)
+    )
+    check = ReplayCheck("thl.shop", sequencer, position, Seqno(1), TargetSchema(), command=command)
+    events = log(record(0, [insert(1)]), event(1, insert(2), statement(UPDATE)))
+    with pytest.raises(Unsupported, match=f"logged as a statement cannot be {command.value}") as refused:
+        check.accept(pa.Table.from_batches(table(events[2:], offset=2)))
+    assert (refused.value.where["seqno"], refused.value.where["sql"]) == (1, UPDATE)
+    assert "nothing was changed" in refused.value.hint
