@@ -406,7 +406,7 @@ class TestQuarantine:
 class TestStatements:
     def test_change_that_was_logged_as_a_statement_is_refused(self, place: Place) -> None:
         applier = Applier(place.open())
-        with pytest.raises(Unsupported, match="logged as a statement, which a .* target does not execute") as caught:
+        with pytest.raises(Unsupported, match=r"logged as a statement, which a .* target does not execute") as caught:
             applier.target.execute(Statement("shop", "DELETE FROM users", {}), Seqno(0))
         assert caught.value.where["sql"] == "DELETE FROM users"
         applier.target.close()

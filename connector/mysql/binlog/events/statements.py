@@ -40,8 +40,8 @@ def way_out(filters: CaptureFilter) -> str:
     else:
         this = (
             "source.statements=keep publishes it as a statement. A MySQL target executes it with "
-            "target.statements=execute. Another applier stops at its event: make the same change on the target by hand, "
-            "none if it is about no captured table, then thl apply --skip-seqno"
+            "target.statements=execute. Another applier stops at its event: make the same change on the target by "
+            "hand, none if it is about no captured table, then thl apply --skip-seqno"
         )
     return f"for later changes {ROW_FORMAT}; this one is in the log: {this}"
 
