@@ -113,6 +113,8 @@ def _of_text(statement: Statement) -> Sequence[str]:
             found.append("it is about a temporary table, or the number of its session")
         if first not in _CHANGES:
             found.append(_REASONS.get(first, "it is a definition among changes"))
+        if any(token.kind is Lexeme.SIGN and token.text == ";" for token in tokens[:-2]):  # END is the last
+            found.append("its text has several statements")
         found += (f"{name} has another value on the target" for name in _unsafe(tokens))
     return found
 

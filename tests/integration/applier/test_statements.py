@@ -38,7 +38,7 @@ from connector.mysql.transforms.filters import Filter
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
 from connector.targets.mysql.connection import ServerSession
-from connector.targets.open import open_target
+from connector.targets.open import check_target, open_target
 from connector.targets.target import TargetDatabase
 from connector.targets.target_schema import Excluded
 from tests.integration.applier.test_row_images import ended, messages
@@ -401,10 +401,13 @@ def test_rights_that_the_documents_name_are_enough(log: Log, tmp_path: Path) -> 
 
 def test_server_without_performance_schema_is_refused(mysql_server: SqlServer) -> None:
     url = SecretStr(url_of(mysql_server, mysql_server.user, mysql_server.password))
-    target = open_target(Target(url=url, statements="execute"), SystemClock())
+    options = Target(url=url, statements="execute")
+    target = open_target(options, SystemClock())
     with pytest.raises(PreflightError, match="performance_schema is OFF"):
         target.claim(SERVICE)
     target.close()
+    with pytest.raises(PreflightError, match="performance_schema is OFF"):
+        check_target(options)
 
 
 def test_server_gets_no_other_file_than_that_of_the_statement(log: Log, tmp_path: Path) -> None:

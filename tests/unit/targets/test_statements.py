@@ -44,6 +44,7 @@ def said(sql: str, **more: str) -> Statement:
         "DELETE a FROM a JOIN b USING (id)",
         "WITH w AS (SELECT 1) UPDATE t JOIN w SET a = 2",
         "/*!50000 INSERT */ INTO t VALUES (1)",
+        "DELETE FROM t WHERE a = ';' ;",
     ],
 )
 def test_statement_whose_effect_the_log_decides_is_executed(sql: str) -> None:
@@ -63,6 +64,7 @@ def test_statement_whose_effect_the_log_decides_is_executed(sql: str) -> None:
         ("CREATE TEMPORARY TABLE t (a INT)", "a definition among changes"),
         ("ROLLBACK TO SAVEPOINT a", "rolled back"),
         ("INSERT INTO t VALUES ('a", "not understood"),
+        ("DELETE FROM t; DROP TABLE t", "several statements"),
     ],
 )
 def test_statement_whose_text_does_not_decide_is_refused(sql: str, reason: str) -> None:
