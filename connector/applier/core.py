@@ -59,7 +59,8 @@ class ApplyCore:
         position: the target's position, which the claim returned. Where it has an intent, the core finishes that
             commit, and is done.
         sequencer: the sequencer for that position.
-        buffers: the buffers of the messages that were read, which know the target's ID.
+        buffers: the buffers of the messages that were read, which know the target's ID, and whether it executes
+            statements.
         log_id: the ID of the log.
         gtid_set: the transactions applied at that position; None if the source has no GTIDs.
         topic: the event topic, for errors.
@@ -108,7 +109,7 @@ class ApplyCore:
         self._buffers = buffers
         self._feed = SequencerFeed(sequencer, buffers, self._needed_one_by_one)
         self._full: frozenset[int] = frozenset()
-        self._open = OpenCommit(target, position, topic, columns, history)
+        self._open = OpenCommit(target, position, topic, columns, history, statements=buffers.statements)
         self._applied_events = metrics.applied_events.labels(position.service)
         self._applied_rows = metrics.applied_rows.labels(position.service)
         self._applied_seqno = metrics.applied_seqno.labels(position.service)
@@ -257,7 +258,7 @@ class ApplyCore:
         own_commit = header.kind is Kind.DDL or _begins_snapshot(header) or edge is not None
         if own_commit and header.seqno <= self._intent_last:
             raise self._changed(header.kind.name)
-        if release.first and (own_commit or not release.complete):
+        if release.first and (own_commit or not release.complete or self._open.separates_statements):
             self._commit()
         self._open.unfinished = header.seqno
         if release.complete and header.outcome is Outcome.VOID:

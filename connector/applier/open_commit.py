@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from connector import failpoints as faults
 from connector.applier.commit_batch import CommitBatch
 from connector.applier.quarantine import RefusedCommit
 from connector.applier.segment_changes import SegmentChanges
-from connector.errors import ConnectorError, TargetDiffers, ValueNotRepresentable
+from connector.errors import ConnectorError, TargetDiffers, Unsupported, ValueNotRepresentable
 from connector.log.compact.compact import Compactor
 from connector.log.compact.history import EVENT, HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns, Value
@@ -20,7 +21,7 @@ from connector.log.compact.segment import COMMIT_BYTES, COMMIT_ROWS, COMMIT_TABL
 from connector.log.format.header import FragmentHeader
 from connector.log.format.message import Message
 from connector.log.format.row_parts import RowParts
-from connector.log.ids import NO_SEQNO, Kind, Seqno
+from connector.log.ids import NO_SEQNO, Kind, Outcome, Seqno
 from connector.log.reading.event_sequencer import Release
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
@@ -30,6 +31,7 @@ from connector.targets.target import TargetDatabase
 
 STAGE_BYTES: Final = 4 << 20  # bytes of an unfinished event from which on it is staged instead of kept in memory
 FINISHED_BYTES: Final = 128 << 20  # the same while a commit is finished; as many as a task compacts at once
+COMMIT_STATEMENTS: Final = 500  # executed statements after which a commit gets no further event
 
 
 class OpenCommit:
@@ -41,6 +43,7 @@ class OpenCommit:
         topic: the event topic, for errors.
         columns: the metadata columns that the target was opened with.
         history: the tables that have a history on the target.
+        statements: true if the target executes changes that were logged as statements; else they are refused.
 
     Attributes:
         events: the whole events.
@@ -57,8 +60,11 @@ class OpenCommit:
         topic: str,
         columns: MetadataColumns | None,
         history: HistoryTables | None = None,
+        *,
+        statements: bool = False,
     ) -> None:
         self._target = target
+        self._executes = statements
         self._topic = topic
         # Of the staged rows of an unfinished event: those of its metadata columns, and of histories.
         self._late = (columns, None if history is None else EVENT)
@@ -78,6 +84,7 @@ class OpenCommit:
         self.staged = False
         self.edge: LoadEvent | None = None
         self._rows = 0  # of the unfinished event
+        self._executed = self._executed_before = 0  # statements: all, and those before the unfinished event
         self._statements: list[Statement] = []  # of the unfinished event, which the target does not have yet
         self._values: list[list[Value]] | None = None  # of these columns, in the staged rows of the unfinished event
 
@@ -86,7 +93,17 @@ class OpenCommit:
         """True if it has enough rows, bytes or tables."""
         rows, size = self._compactor.rows + self._segments.rows, self._compactor.size + self._segments.size
         tables = self._compactor.table_count + self._segments.table_count
-        return rows >= COMMIT_ROWS or size >= COMMIT_BYTES or tables >= COMMIT_TABLES
+        return (
+            rows >= COMMIT_ROWS
+            or size >= COMMIT_BYTES
+            or tables >= COMMIT_TABLES
+            or self._executed >= COMMIT_STATEMENTS
+        )
+
+    @property
+    def separates_statements(self) -> bool:
+        """True if an event with statements needs a commit of its own: the target then knows what they are about."""
+        return self._executes and bool(self._target.target_schema.loading)
 
     def add_range(self, messages: Messages, first: int, end: int) -> int:
         """Add messages, each a whole event, until the commit is full.
@@ -107,6 +124,8 @@ class OpenCommit:
     def collect(self, release: Release[Message]) -> None:
         """Collect the changes of an event's fragments; the target gets its statements at its end."""
         header, edge = release.header, self.edge
+        if release.first:
+            self._executed_before = self._executed
         if edge is not None and edge.precedes_rows and release.first:
             self._add_edge(edge, header)
         ddl = header.kind is Kind.DDL
@@ -121,11 +140,39 @@ class OpenCommit:
                 self._collect_statements(whole)
             elif edge is not None:
                 self._statements += whole.statements(self._topic)
-            self._rows = self._compactor.add(whole, self._rows)
+            execute = partial(self._execute, header.seqno) if self._executes else None
+            self._rows = self._compactor.add(whole, self._rows, execute)
+        if release.complete and header.outcome is Outcome.ROLLBACK and self._executed > self._executed_before:
+            with self._of_statement(header.seqno):
+                raise Unsupported("a transaction with statements was rolled back at the source, not all of it")
         if ddl and release.complete:
             self._define(header)
         elif edge is not None and not edge.precedes_rows and release.complete:
             self._add_edge(edge, header)
+
+    def _execute(self, seqno: Seqno, statement: Statement) -> None:
+        """Have the target execute a change that was logged as a statement, after the changes before it."""
+        self.stage(last=False)
+        with self._of_statement(seqno, sql=statement.sql[:200]):
+            if self._position.rewound_from != NO_SEQNO:
+                raise Unsupported("a change that was logged as a statement cannot be executed again")
+            self._target.execute(statement, seqno)
+        self._executed += 1
+        self.staged = True
+
+    @contextmanager
+    def _of_statement(self, seqno: Seqno, **where: object) -> Iterator[None]:
+        """Add event, statement and ways out to a refusal of a statement."""
+        with self.located():
+            try:
+                yield
+            except ConnectorError as error:
+                error.where = {**error.where, "seqno": seqno, **where}
+                if isinstance(error, Unsupported):
+                    way = "make the event's changes on the target by hand, none if they are about no table of it, then "
+                    way += f"thl apply --skip-seqno {seqno} --reason …"
+                    error.hint = f"{error.hint}; or {way}" if error.hint else way
+                raise
 
     def _add_edge(self, edge: LoadEvent, header: FragmentHeader) -> None:
         """Add an event of a load that is more than rows to the target's next commit."""

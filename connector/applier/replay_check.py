@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from connector.log.format.row_parts import RowParts
 from connector.log.ids import Kind, Outcome, Seqno
 from connector.log.reading.event_range import EDGES
 from connector.log.reading.event_sequencer import EventSequencer, Release
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.position import TargetPosition
 from connector.targets.ddl.plan import plan
 from connector.targets.target_schema import TargetSchema
@@ -130,10 +132,13 @@ class ReplayCheck:
             for message in filter(None, map(self._row_parts.whole, release.bodies)):
                 if header.kind is Kind.DDL:
                     self._check_ddl(message, header)
-                self._rows = self._compactor.add(message, self._rows)
+                self._rows = self._compactor.add(message, self._rows, partial(self._refuse_statement, header.seqno))
         if release.complete:
             self._rows = 0
             self._done = header.seqno
+
+    def _refuse_statement(self, seqno: Seqno, statement: Statement) -> None:
+        raise self._refusal("a change that was logged as a statement cannot be", seqno, sql=statement.sql[:200])
 
     def _check_ddl(self, message: Message, header: FragmentHeader) -> None:
         for statement in message.statements(self._topic):

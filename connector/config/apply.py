@@ -135,6 +135,14 @@ class Target(Section):
         "version lacks stops the applier. plain: they have the columns, their types and the primary key, and text in a "
         "binary collation; for a source of the other product. Change it only for an empty target.",
     )
+    statements: Literal["refuse", "execute"] = Field(
+        "refuse",
+        description="Changes that the source logged as statements (source.statements: keep): refuse: the applier "
+        "stops. execute: a MySQL target executes them as a replica does, in the order of the log, with the options of "
+        "their sessions; what cannot have the same effect is refused by name: docs/types.md. For a MySQL source, with "
+        "target.definitions: source, without target.metadata_columns and target.history; the target's server needs "
+        "performance_schema=ON.",
+    )
     indexes: Literal["none", "unique", "all"] = Field(
         "none",
         description="PostgreSQL: which of the source's secondary indexes the target's tables get: none; unique: its "
@@ -193,6 +201,25 @@ class Target(Section):
         if self.writers > 1 and scheme in SINGLE_WRITER_TARGETS:
             name = SINGLE_WRITER_TARGETS[scheme]
             raise ValueError(f"target.writers > 1 is for PostgreSQL only; a {name} target has one writer")
+        return self
+
+    @property
+    def executes_statements(self) -> bool:
+        """True if changes that were logged as statements are executed."""
+        return self.statements == "execute"
+
+    @model_validator(mode="after")
+    def _statements_need_mysql(self) -> Target:
+        if not self.executes_statements:
+            return self
+        if self._scheme != "mysql":
+            raise ValueError("target.statements: execute is for a MySQL target only (mysql://)")
+        if self.definitions != "source":
+            raise ValueError("target.statements: execute needs target.definitions: source")
+        if self.metadata_columns or self.history:
+            raise ValueError(
+                "target.statements: execute knows no rows for target.metadata_columns and target.history: remove these"
+            )
         return self
 
     @property

@@ -112,7 +112,8 @@ class Source(Section):
     statements: Literal["refuse", "keep"] = Field(
         "refuse",
         description="Changes that the source logged as statements: refuse: stop with an error. keep: publish the "
-        "statement, for consumers that can execute it; an applier stops there.",
+        "statement, for consumers that can execute it: an applier does with target.statements: execute, else it stops "
+        "there.",
     )
     rows_query_bytes: int = Field(
         0,

@@ -8,6 +8,7 @@
 - `target_schema`: all these tables, and those that are excluded or being loaded.
 - `staged_schema`: these tables as the last commit left them, and after the staged changes.
 - `types`: MySQL's types.
+- `statements`: which changes that were logged as statements can be executed.
 - `histories`: the histories of tables: their creation, and their rows of statements.
 - `widening`: changes of type that keep every value.
 - `narrowing`: the values that stay equal when a type changes.

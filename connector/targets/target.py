@@ -7,6 +7,8 @@ from typing import Protocol
 
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
+from connector.log.ids import Seqno
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.position import TargetPosition
@@ -79,6 +81,21 @@ class TargetDatabase(Protocol):
             changes: in the order in which to apply them.
             last: true if `commit` follows at once. If not, a target that other sessions write to must not keep locks
                 on its tables until then.
+        """
+
+    def execute(self, statement: Statement, seqno: Seqno) -> None:
+        """Add a change that the source logged as a statement to the next commit, after what was staged before it.
+
+        A target executes it in the transaction of the commit, with the options of its session, or refuses it. It
+        refuses what it cannot know to have the same effect as at the source, or cannot roll back; and any, unless it
+        was opened to execute them.
+
+        Args:
+            statement: the text and its options; or a block of a file that a later statement of the event reads.
+            seqno: the event.
+
+        Raises:
+            Unsupported: it refuses the statement.
         """
 
     def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:

@@ -18,3 +18,9 @@ GRANT PROCESS ON *.* TO 'thl'@'%';
 -- sql_generate_invisible_primary_key is ON, or explicit_defaults_for_timestamp or default_collation_for_utf8mb4 are not those of the
 -- source's statements.
 GRANT SESSION_VARIABLES_ADMIN ON *.* TO 'thl'@'%';
+
+-- [statements] Only with target.statements: execute. The second is for triggers whose definer is another user (before MySQL 8.2:
+-- SET_USER_ID; a definer with SYSTEM_USER needs it, too); with a binary log the server also needs
+-- log_bin_trust_function_creators=ON for them.
+GRANT SELECT ON `performance_schema`.* TO 'thl'@'%';
+GRANT SET_ANY_DEFINER ON *.* TO 'thl'@'%';

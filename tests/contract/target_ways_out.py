@@ -401,3 +401,12 @@ class TestQuarantine:
         with pytest.raises(Unsupported):
             applied(place, [ddl(0, *CREATED), ddl(1, "CREATE OR REPLACE DATABASE shop", after=0)])
         assert excluded_since(place) == {}
+
+
+class TestStatements:
+    def test_change_that_was_logged_as_a_statement_is_refused(self, place: Place) -> None:
+        applier = Applier(place.open())
+        with pytest.raises(Unsupported, match=r"logged as a statement, which a .* target does not execute") as caught:
+            applier.target.execute(Statement("shop", "DELETE FROM users", {}), Seqno(0))
+        assert caught.value.where["sql"] == "DELETE FROM users"
+        applier.target.close()

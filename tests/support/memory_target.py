@@ -8,6 +8,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from connector.errors import Fenced
 from connector.log.compact.metadata_columns import Value
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
+from connector.log.ids import Seqno
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
@@ -31,7 +33,7 @@ class MemoryTarget:
         self.stamped: list[list[Value]] = []
         self.failing: dict[str, Exception] = {}
         self.trapped: Container[int] = ()  # the events that do not come
-        self._staged: list[Sequence[NetChanges] | Ddl | TableName | None] = []
+        self._staged: list[Sequence[NetChanges] | Ddl | Statement | TableName | None] = []
         self.loads: list[Ddl] = []
 
     @property
@@ -48,6 +50,10 @@ class MemoryTarget:
     def stage(self, changes: Sequence[NetChanges], *, last: bool) -> None:
         self._say("stage" if last else "part")
         self._staged.append(changes)
+
+    def execute(self, statement: Statement, seqno: Seqno) -> None:
+        self._say(f"execute {statement.sql}")
+        self._staged.append(statement)
 
     def set_metadata(self, values: Sequence[Value], event: Sequence[Value] = ()) -> None:
         self._say("set metadata")
@@ -93,6 +99,8 @@ class MemoryTarget:
                 tables.pop(str(staged), None)
             elif isinstance(staged, Ddl):
                 self.statements += [one.sql for one in staged.statements]
+            elif isinstance(staged, Statement):
+                self.statements.append(staged.sql)
             else:
                 for net in staged:
                     made = Keyed(net.layout.key) if net.layout.key else Counted()

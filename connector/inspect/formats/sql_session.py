@@ -27,7 +27,10 @@ _PLAIN: Final = frozenset(
 )  # fmt: skip
 # Facts about a statement, and what BEGIN, COMMIT, USE and the statement itself express.
 _NOT_SET: Final = frozenset(
-    {"autocommit", "catalog", "invoker", "suppress_use", replay.CHARSET_ID, replay.TEXT, replay.DIALECT}
+    {
+        *("autocommit", "catalog", "invoker", "suppress_use"),
+        *(replay.CHARSET_ID, replay.TEXT, replay.DIALECT, replay.SYSTEM_ZONE),
+    }
 )
 # What a statement that does not name it had by default.
 _DEFAULTS: Final = {

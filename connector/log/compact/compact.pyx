@@ -29,6 +29,7 @@ from connector.log.format.avro_reader cimport (
     read_block,
     read_byte,
     read_index,
+    read_map,
     read_text,
     skip_map,
     skip_text,
@@ -42,6 +43,7 @@ from connector.log.compact.scan cimport Messages, ScannedMessage
 from connector.log.compact.table_changes cimport TableChanges, add_rows, new_table
 from connector.log.compact.table_images cimport drained
 from connector.log.compact.metadata_values cimport MetadataValues, MetadataValuesOf
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.log.ids import Kind
 from connector.log.rules import BrokenRule, Rule, damaged
@@ -100,12 +102,14 @@ cdef class Compactor:
         self.rows = 0
         self.size = 0
 
-    def add(self, Message message, long long before=0):
+    def add(self, Message message, long long before=0, execute=None):
         """Add one fragment's row changes; the statements that a DDL event's fragment begins with are left out.
 
         Args:
             message: the fragment.
             before: rows that the event had in earlier fragments.
+            execute: called with each statement among row changes, once the changes before it are added; it may drain
+                them. None: such a statement is refused.
 
         Returns:
             The rows that the event has now.
@@ -123,7 +127,9 @@ cdef class Compactor:
             kind = message.header.kind
             if self.history is not None:
                 self.event = self.event_values.of(message.header)  # also for rows of earlier fragments
-            before += self.changes(r, self.block_of(message), kind is DDL or kind is LOAD, kind is LOAD, before)
+            before += self.changes(
+                r, self.block_of(message), kind is DDL or kind is LOAD, kind is LOAD, before, execute
+            )
             counted(before, message.header.rows)
         except (ValueError, IndexError, Unsupported) as error:
             self.failed(error, message)
@@ -161,7 +167,7 @@ cdef class Compactor:
             if self.metadata_values is not None:
                 block = self.block_of(messages.one(first))
             try:
-                counted(self.changes(r, block, False, message.header.kind == LOAD_INDEX, 0), message.header.rows)
+                counted(self.changes(r, block, False, message.header.kind == LOAD_INDEX, 0, None), message.header.rows)
             except (ValueError, IndexError, Unsupported) as error:
                 self.failed(error, messages.one(first))
             first += 1
@@ -199,7 +205,9 @@ cdef class Compactor:
         block.metadata = self.metadata_values.of(message.header)
         return block
 
-    cdef long long changes(self, Reader r, Block block, bint ddl, bint load, long long before) except -1:
+    cdef long long changes(
+        self, Reader r, Block block, bint ddl, bint load, long long before, object execute
+    ) except -1:
         """Add a fragment's changes, before which the event has so many rows; return their number of rows."""
         cdef Py_ssize_t start = r.at
         cdef long long count, item, rows = 0
@@ -216,7 +224,7 @@ cdef class Compactor:
                     skip_map(r)
                     continue
                 if branch == 0:
-                    other_statement(r)
+                    other_statement(r, execute)
                     continue
                 if branch != 2:
                     raise ValueError("a change of a kind that the schema does not have")
@@ -339,16 +347,20 @@ cdef class Compactor:
         return table
 
 
-cdef int other_statement(Reader r) except -1:
-    """Refuse a statement among row changes, except SAVEPOINT and its release, which change nothing."""
-    skip_text(r)
+cdef int other_statement(Reader r, object execute) except -1:
+    """Execute or refuse a statement among row changes, except SAVEPOINT and its release, which change nothing."""
+    schema = read_text(r)
     sql = read_text(r)
     if sql.startswith(SAVEPOINTS):
         return skip_map(r)
+    if execute is not None:
+        execute(Statement(schema, sql, read_map(r)))
+        return 0
     raise Unsupported(
-        "a statement among row changes, which no target can apply",
-        hint="make its event's changes on the target by hand, then thl apply --skip-seqno N --reason …; against others the "
-        "source needs binlog_format=ROW, and its producer source.statements=refuse",
+        "a change that was logged as a statement: it is not applied as rows are",
+        hint="target.statements: execute, for a MySQL target of a MySQL source; or make its event's changes on the target "
+        "by hand, then thl apply --skip-seqno N --reason …; against others the source needs binlog_format=ROW, and its "
+        "producer source.statements=refuse",
         sql=sql[:200],
     )
 

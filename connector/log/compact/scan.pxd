@@ -38,6 +38,7 @@ cdef class Scanner:
     cdef long long interval
     cdef HeaderDecoder headers
     cdef object target  # its ID, or None
+    cdef bint statements
     cdef bytes metadata  # the bytes of the last map
     cdef bint rows_only  # that map allows a plain event
     cdef bint of_others  # that map is of a load for other targets

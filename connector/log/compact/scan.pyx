@@ -14,7 +14,8 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp
 
 from connector.errors import LogDamaged
-from connector.log.format.avro_reader cimport Reader
+from connector.log.format.avro_reader cimport Reader, read_block, read_byte
+from connector.log.format.change_header cimport skip_change
 from connector.log.format.header_reader cimport HeaderDecoder, RawHeader, Span, read_header, text_of
 from connector.log.format.message cimport Block, Message
 from connector.log.format import framing
@@ -41,6 +42,7 @@ cdef enum:
     DDL = 1
     LOAD = 4
     VOID = 2  # connector.log.ids.Outcome
+    STATEMENT = 0  # branch of a change
 
 
 cdef class ScannedBatch:
@@ -212,12 +214,14 @@ cdef class Scanner:
         topic: named in errors.
         interval: 0: messages stay together where they directly follow each other; else see `event_range.joins`.
         target: the ID of the target that they are applied to, as that of `load.for_others`.
+        statements: true: an event with a change that was logged as a statement stays alone.
     """
 
-    def __init__(self, topic, interval=0, target=None):
+    def __init__(self, topic, interval=0, target=None, *, statements=False):
         self.topic = topic
         self.interval = interval
         self.target = target
+        self.statements = statements
         self.headers = HeaderDecoder()
         self.metadata = b"\0"
         self.rows_only = True
@@ -294,6 +298,8 @@ cdef class Scanner:
             and (header.kind == TRANSACTION or header.kind == LOAD)
             and header.outcome != VOID
         )
+        if self.statements and message.plain and message.barrier and has_statement(r):
+            message.plain = False  # such an event is a barrier: the log does not tell its tables
         return 0
 
     cdef bint of_load(self, const unsigned char[::1] data, Py_ssize_t start) except -1:
@@ -314,6 +320,20 @@ cdef class Scanner:
             self.load_schema = found.get(SCHEMA) == LOAD_FINGERPRINT
             self.metadata = PyBytes_FromStringAndSize(<const char *>&data[header.metadata.start], size)
         return 0
+
+
+cdef bint has_statement(Reader changes) except -1:
+    """Return whether there is a statement among the changes of a message."""
+    cdef Reader r = Reader.__new__(Reader)
+    cdef long long count
+    r.data, r.at, r.end = changes.data, changes.at, changes.end
+    while count := read_block(r):
+        for _ in range(count):
+            if read_byte(r) == STATEMENT:
+                return True
+            r.at -= 1
+            skip_change(r)
+    return False
 
 
 cdef Messages part(ScannedBatch scanned, Py_ssize_t first, Py_ssize_t end):

@@ -32,7 +32,8 @@ LOAD_DUPLICATES: Final = "load_data_duplicates"  # error | ignore | replace
 LOAD_NOT_LOGGED: Final = "load_data_not_logged"  # "1": the log does not hold the file (MySQL 3.23, and NEW_LOAD)
 BINLOG_FORMAT: Final = "binlog_format_description"  # of a BINLOG statement: the one to execute before it, in base64
 TEXT: Final = "text_base64"  # the text's bytes, where its character set does not define some of them
-DIALECT: Final = "dialect"  # the dialect of a definition, if it is not MySQL's
+DIALECT: Final = "dialect"  # the dialect of a text, if it is not MySQL's
+SYSTEM_ZONE: Final = "system_time_zone"  # the source's, of a change whose time_zone is SYSTEM
 MARIADB_DIALECT: Final = "mariadb"
 
 # Statements that mark a place in a transaction and change nothing, as MySQL logs them.

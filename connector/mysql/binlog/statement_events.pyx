@@ -15,7 +15,7 @@ from connector.mysql.memory cimport Cursor, damaged, left, little, little4, take
 from connector.ddl.mariadb import brings_virtual
 from connector.errors import Unsupported
 from connector.log.ids import Outcome
-from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
+from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT, SYSTEM_ZONE
 from connector.mysql.binlog.events.query import may_capture, query as read_query, with_shown_bytes
 from connector.mysql.binlog.events.statements import way_out
 
@@ -86,6 +86,8 @@ cdef int _statement(Decoder decoder, Event* event, uint32_t thread_id, object qu
     cdef bint definition = not query.control
     cdef object statement
     cdef object parts
+    if query.control == "change":
+        _mark_change(decoder, query.statement.options)
     if alone:
         decoder.buffer.begin(decoder._event_start(), event.server_id, thread_id)
     if decoder.buffer.ignored:
@@ -109,6 +111,15 @@ cdef int _statement(Decoder decoder, Event* event, uint32_t thread_id, object qu
         if part is not None:
             _add(decoder, part, definition)
     return decoder._finish(event.timestamp, COMMIT) if alone else 0
+
+
+cdef int _mark_change(Decoder decoder, dict options) except -1:
+    """Adds what a target must know of a change, and the log does not have."""
+    if decoder.mariadb:
+        options[DIALECT] = MARIADB_DIALECT
+    if options.get("time_zone") == "SYSTEM" and decoder.filters.system_time_zone:
+        options[SYSTEM_ZONE] = decoder.filters.system_time_zone
+    return 0
 
 
 cdef int next_block(Decoder decoder) except -1:

@@ -75,6 +75,7 @@ def preflight(
         warnings = (
             *_warnings(facts, privileges, left_out, snapshot=snapshot, completes=source.records.dir is not None),
             *(semi_sync_warnings(connection, facts, snapshot=snapshot) if source.semi_sync else ()),
+            *(_fired_triggers(connection, filter) if source.statements == "keep" else ()),
             *(locking_loads(facts) if source.semi_sync else ()),
             *stopped_replication(connection, source),
             *unmatched_patterns(connection, source.filters, filter.fold),
@@ -362,7 +363,24 @@ def _content_warnings(facts: SourceFacts, *, completes: bool) -> Iterator[str]:
     if facts.binlog_format != "ROW":
         yield (
             f"binlog_format is {facts.binlog_format}: changes logged as statements are published as statements, "
-            f"which no target can apply: {facts.set_variable} binlog_format = 'ROW';"
+            "which a MySQL target alone applies, with target.statements: execute: "
+            f"{facts.set_variable} binlog_format = 'ROW';"
+        )
+
+
+def _fired_triggers(connection: Connection, filter: Filter) -> Iterator[str]:
+    """The triggers that statements fire, as far as the user may see them."""
+    found = query(
+        connection,
+        "SELECT EVENT_OBJECT_SCHEMA AS s, EVENT_OBJECT_TABLE AS t, TRIGGER_NAME AS n FROM information_schema.TRIGGERS "
+        "ORDER BY 1, 2, 3",
+    )
+    names = [f"{row['s']}.{row['t']}.{row['n']}" for row in found if filter.captures(str(row["s"]), str(row["t"]))]
+    if names:
+        shown = ", ".join(names[:NAMED_CASCADES]) + (", …" if len(names) > NAMED_CASCADES else "")
+        yield (
+            f"changes logged as statements fire triggers of captured tables: {shown}. A target that executes "
+            "statements needs the same ones, and gets only those whose creation is in the log: create the others there"
         )
 
 

@@ -45,6 +45,7 @@ VARIABLES = (
     "server_uuid",
     "sql_log_bin",
     "sync_binlog",
+    "system_time_zone",
     "version",
     "wsrep_on",
 )
@@ -72,6 +73,7 @@ class SourceFacts:
         utf8_is_utf8mb3: true if `utf8` in a definition is utf8mb3: in MariaDB by `old_mode` (10.6).
         cascades_logged: true if the binary log has changes by foreign keys' actions (since MySQL 9.6, unless
             `innodb_native_foreign_keys` is ON).
+        system_time_zone: its name for the time zone that sessions have with SYSTEM.
         warnings: settings that are allowed but weaken a promise; each a sentence with the SQL that fixes it.
     """
 
@@ -99,6 +101,7 @@ class SourceFacts:
     stops_without_log: bool = True
     gtid_strict_mode: bool = True
     utf8_is_utf8mb3: bool = True
+    system_time_zone: str = ""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -196,6 +199,7 @@ def read_facts(connection: Connection) -> SourceFacts:
         logs_sessions=_on(value.get("sql_log_bin", "ON")),
         stops_without_log=value.get("binlog_error_action", "ABORT_SERVER").upper() == "ABORT_SERVER",
         gtid_strict_mode=not mariadb or _on(value["gtid_strict_mode"]),
+        system_time_zone=value.get("system_time_zone", ""),
         utf8_is_utf8mb3=not mariadb
         or release < OLD_MODE_UTF8
         or "UTF8_IS_UTF8MB3" in value.get("old_mode", "").upper(),

@@ -69,6 +69,7 @@ class Filter:
         largest_event: the most bytes of an expanded compressed event.
         ignored_servers: server ids whose transactions are not captured.
         unlogged_options: options of definitions that a MySQL before 8.0 does not log, with its values.
+        system_time_zone: the server's, which changes logged as statements then name; "": they do not.
         system_schemas: true if patterns may match MySQL's own schemas.
         replays: true if what is read is to be executed again: rows become BINLOG statements, texts keep their bytes.
 
@@ -87,6 +88,7 @@ class Filter:
         largest_event: int = LARGEST_EVENT,
         ignored_servers: frozenset[int] = frozenset(),
         unlogged_options: Mapping[str, str] = MappingProxyType({}),
+        system_time_zone: str = "",
         system_schemas: bool = False,
         replays: bool = False,
     ) -> None:
@@ -97,6 +99,7 @@ class Filter:
         self.largest_event = largest_event
         self.ignored_servers = ignored_servers
         self.unlogged_options = unlogged_options
+        self.system_time_zone = system_time_zone
         self.always_read: Finished | None = None
         self.fold: Callable[[str], str] = str.lower if lower_case_table_names else str
         self._do = tuple(self._compile(pattern, "filters.do") for pattern in filters.do)
@@ -116,7 +119,11 @@ class Filter:
 
     @classmethod
     def of(
-        cls, source: Source, lower_case_table_names: int = 0, unlogged_options: Mapping[str, str] = MappingProxyType({})
+        cls,
+        source: Source,
+        lower_case_table_names: int = 0,
+        unlogged_options: Mapping[str, str] = MappingProxyType({}),
+        system_time_zone: str = "",
     ) -> Filter:
         """The filter of a producer of this source; it also ignores the producer's own server id."""
         return cls(
@@ -128,6 +135,7 @@ class Filter:
             largest_event=source.largest_event_bytes,
             ignored_servers=frozenset((*source.ignore_server_ids, source.server_id)),
             unlogged_options=unlogged_options,
+            system_time_zone=system_time_zone,
         )
 
     @property

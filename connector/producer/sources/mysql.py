@@ -74,7 +74,9 @@ class MySqlSource:
                 snapshot=load,
                 replica_uuid=replica_uuid(self._config.service, self._source),
             )
-        self._filter = Filter.of(self._source, facts.lower_case_table_names, facts.unlogged_options)
+        self._filter = Filter.of(
+            self._source, facts.lower_case_table_names, facts.unlogged_options, facts.system_time_zone
+        )
         self._server = facts
         if facts.warnings != self._warned:
             self._warned = facts.warnings

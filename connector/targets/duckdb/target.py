@@ -28,6 +28,7 @@ from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import Seqno
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
@@ -52,6 +53,7 @@ from connector.targets.duckdb.types import duckdb_type
 from connector.targets.histories import late_values
 from connector.targets.names import check_names
 from connector.targets.staged_schema import StagedSchema
+from connector.targets.statements import not_executed
 from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 
@@ -187,6 +189,11 @@ class DuckDbTarget:
                 for operation in (*found.operations, *histories):
                     run(session, operation)
         self._schema.tables = after
+
+    def execute(self, statement: Statement, seqno: Seqno) -> None:
+        """Refuse the statement."""
+        del seqno
+        raise not_executed(statement, "DuckDB")
 
     def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
         """Update the rows that have the event's seqno; that reads the tables again."""

@@ -9,6 +9,9 @@
 - `once`: executes DDL exactly once.
 - `ddl`: DDL operations as statements.
 - `source_ddl`: the statements of the source as it executed them.
+- `statements`: executes changes that were logged as statements.
+- `statement_session`: the session of such a change: its options, variables and text.
+- `other_statement`: statements about triggers and temporary tables.
 - `table_facts`: columns that the server itself computes or updates.
 - `rows`: applies the row changes of a table.
 - `keyed_rows`: whole rows of tables with a key.
@@ -31,5 +34,6 @@
 - `sql_values`: row images as literals; compiled.
 - `json_exact`: JSON documents whose numbers stay as they are.
 - `connection`: sessions with the server.
+- `file_connection`: a connection that sends the file of LOAD DATA LOCAL.
 - `errors`: MySQL's errors as the connector's.
 """

@@ -6,15 +6,16 @@ import re
 import socket
 import ssl
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import pymysql
-from pymysql.constants import CLIENT, CR, ER
+from pymysql.constants import CLIENT, CR, ER, SERVER_STATUS
 
 from connector.addresses import on_this_machine
 from connector.config.target_url import mysql_address, tls_attempts
 from connector.errors import PreflightError, Unsupported
 from connector.targets.mysql.errors import code_of, translated
+from connector.targets.mysql.file_connection import FileConnection
 from connector.targets.mysql.names import BOOKKEEPING, text_literal
 from connector.targets.operations import Value
 
@@ -41,6 +42,7 @@ _SESSION: Final = (
 )
 # The server's words on the rows of a statement, in the language that `_SESSION` asks for.
 _MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
+_SKIPPED: Final = re.compile(rb"Records: \d+  Deleted: \d+  Skipped: (\d+)")
 _DUPLICATES: Final = re.compile(rb"Records: \d+  Duplicates: (\d+)")
 _OF_KEYS: Final = "'sql_require_primary_key', 'sql_generate_invisible_primary_key'"
 _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
@@ -70,14 +72,18 @@ class ServerSession:
         name: for the server's list of sessions.
         patience: seconds for the server to answer.
         binary_log: false: what the session does is not written to the server's binary log.
+        files: true if `load` may be called.
 
     Raises:
         PreflightError: the server refuses the user, or lacks what a target needs.
         TargetUnavailable: it does not answer.
     """
 
-    def __init__(self, url: str, name: str, patience: int = 10, *, binary_log: bool = True) -> None:
+    def __init__(
+        self, url: str, name: str, patience: int = 10, *, binary_log: bool = True, files: bool = False
+    ) -> None:
         self._address = mysql_address(url)
+        self._flags = CLIENT.MULTI_STATEMENTS | (CLIENT.LOCAL_FILES if files else 0)
         with translated():
             self._db = self._connect(name, patience)
             try:
@@ -87,7 +93,7 @@ class ServerSession:
                 self._db.close()
                 raise
 
-    def _connect(self, name: str, patience: int) -> pymysql.Connection[Any]:
+    def _connect(self, name: str, patience: int) -> FileConnection:
         first, *others = tls_attempts(self._address)
         try:
             return self._attempt(name, patience, first)
@@ -96,9 +102,9 @@ class ServerSession:
                 raise
             return self._attempt(name, patience, others[0])  # the server offers no TLS
 
-    def _attempt(self, name: str, patience: int, tls: ssl.SSLContext | None) -> pymysql.Connection[Any]:
+    def _attempt(self, name: str, patience: int, tls: ssl.SSLContext | None) -> FileConnection:
         address = self._address
-        connection = pymysql.connect(
+        connection = FileConnection(
             host=address.host,
             port=address.port,
             user=address.user,
@@ -107,7 +113,7 @@ class ServerSession:
             autocommit=True,
             connect_timeout=patience,
             read_timeout=patience,
-            client_flag=CLIENT.MULTI_STATEMENTS,
+            client_flag=self._flags,
             program_name=name,
             ssl=tls,
             ssl_disabled=tls is None,
@@ -192,7 +198,7 @@ class ServerSession:
     def rows(self, sql: str | bytes) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows."""
         self._db.query(sql)
-        result = self._db._result  # type: ignore[attr-defined]
+        result = self._db._result
         return list(result.rows or ()) if result is not None else []
 
     def many(self, statements: Sequence[str | bytes]) -> list[int]:
@@ -202,7 +208,7 @@ class ServerSession:
         """
         joined = b";".join(one.encode() if isinstance(one, str) else one for one in statements)
         counts = [self._matched(self._db.query(joined))]
-        while self._db._result is not None and self._db._result.has_next:  # type: ignore[attr-defined]
+        while self._db._result is not None and self._db._result.has_next:
             counts.append(self._matched(self._db.next_result()))
         return counts
 
@@ -213,8 +219,25 @@ class ServerSession:
 
     def _message(self) -> bytes:
         """What the server says of the last statement beside its count."""
-        result = self._db._result  # type: ignore[attr-defined]
+        result = self._db._result
         return (result.message if result is not None else None) or b""
+
+    def load(self, sql: bytes, file: BinaryIO) -> int:
+        """Run a LOAD DATA LOCAL statement that reads a file; return the number of its rows that were left out."""
+        self._db.file = file
+        try:
+            self._db.query(sql)
+        finally:
+            self._db.file = None
+        found = _SKIPPED.search(self._message())
+        if found is None:
+            raise RuntimeError("LOAD DATA without the counts of its rows")
+        return int(found[1])
+
+    @property
+    def in_transaction(self) -> bool:
+        """True if a transaction was open when the server answered last."""
+        return bool(self._db.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
     def enter(self, settings: Sequence[str], database: str) -> None:
         """Make the session that of a statement of the source.

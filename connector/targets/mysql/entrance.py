@@ -15,6 +15,7 @@ from connector.targets.mysql.connection import ServerSession, unverified
 from connector.targets.mysql.once import DdlOnce
 from connector.targets.mysql.progress import read_heartbeat, read_position
 from connector.targets.mysql.signal_table import MySqlSession
+from connector.targets.mysql.statements import StatementExecutor
 from connector.targets.mysql.target import MySqlTarget
 
 __all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_position", "unverified"]
@@ -36,6 +37,7 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
         history=history_tables(options.history),
         binary_log=options.binary_log,
         definitions=options.definitions,
+        statements=options.executes_statements,
     )
 
 
@@ -58,6 +60,8 @@ def check(options: Options) -> str:
         granted = granted_by_scope([str(line) for (line,) in session.run("SHOW GRANTS", ())])
         product, mariadb = session.session.product, session.session.mariadb
         ddl, triggers = _ddl(session.session), _triggers(session)
+        if options.executes_statements:
+            StatementExecutor(session.session).check_server()
     finally:
         session.close()
     foreign_keys = options.definitions == "source" and not mariadb

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import pymysql
 
 from connector.errors import ConnectorError, TargetUnavailable
 from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
 from connector.targets.ddl.plan import located
 from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.ddl import DdlStep, steps_of
@@ -24,11 +25,13 @@ class PendingDdl:
     Args:
         session: the applier's.
         of_source: statements are executed as the source executed them.
+        executes: as of `source_steps`.
     """
 
-    def __init__(self, session: ServerSession, *, of_source: bool) -> None:
+    def __init__(self, session: ServerSession, *, of_source: bool, executes: bool = False) -> None:
         self._session = session
         self._of_source = of_source
+        self._executes = executes
         self._planned: list[PlannedDdl] = []
         self._seqno = 0
 
@@ -53,7 +56,7 @@ class PendingDdl:
         existed = partial(once.existed, self._seqno)
         for planned in self._planned:
             if self._of_source:
-                found = source_steps(planned, self._session, existed)
+                found = self._source_steps(planned, existed)
             else:
                 found = steps_of(planned.operations, self._session, existed)
             steps += found
@@ -68,6 +71,14 @@ class PendingDdl:
                 raise
             raise located(error, self._seqno, statement, before) from failure
         self._planned.clear()
+
+    def _source_steps(self, planned: PlannedDdl, existed: Callable[[TableName], bool]) -> list[DdlStep]:
+        try:
+            return source_steps(planned, self._session, existed, executes=self._executes)
+        except ConnectorError as error:
+            if planned.statement is None:
+                raise
+            raise located(error, self._seqno, planned.statement, planned.before) from error
 
     def forget(self) -> None:
         """Forget what is planned."""

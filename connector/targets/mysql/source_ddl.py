@@ -18,6 +18,7 @@ from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_table import LikeTable
 from connector.ddl.syntax.parse import parse
 from connector.ddl.syntax.tokens import Lexeme, Token
+from connector.errors import Unsupported
 from connector.log.compact.net_changes import Ddl
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
@@ -38,12 +39,14 @@ from connector.targets.mysql.ddl import (
     steps_of,
 )
 from connector.targets.mysql.names import quoted, table_name, text_literal
+from connector.targets.mysql.other_statement import TriggerStatement, temporary_table_of, trigger_of
 from connector.targets.mysql.types import mysql_type
 from connector.targets.operations import AlterTable, CreateTable, DropTable, Operation, RenameTable
 from connector.targets.target_schema import TargetSchema
 
-# Modes that change what a text means, or what a definition may have. Servers refuse the names of modes that are gone.
-_MODES: Final = frozenset(
+# Modes that change what a text means, what a definition may have, or what a change does. Servers refuse the names of
+# modes that are gone.
+MODES: Final = frozenset(
     (
         *("REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "NO_UNSIGNED_SUBTRACTION"),
         *("NO_BACKSLASH_ESCAPES", "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "NO_ZERO_IN_DATE", "NO_ZERO_DATE"),
@@ -95,9 +98,24 @@ def definition(name: TableName, ddl: Ddl, schema: TargetSchema) -> Iterator[Plan
 
 
 def source_steps(
-    planned: PlannedDdl, session: ServerSession, existed: Callable[[TableName], bool] | None = None
+    planned: PlannedDdl,
+    session: ServerSession,
+    existed: Callable[[TableName], bool] | None = None,
+    *,
+    executes: bool = False,
 ) -> list[DdlStep]:
-    """The statements to execute for a statement of the source; `existed` as of `steps_of`."""
+    """The statements to execute for a statement of the source.
+
+    Args:
+        planned: the statement, and its plan.
+        session: the applier's.
+        existed: as of `steps_of`.
+        executes: true: the target executes changes that were logged as statements, and so needs the source's triggers.
+
+    Raises:
+        Unsupported: a temporary table of the source hides a table, so changes of the one cannot be told from those of
+            the other.
+    """
     statement = planned.statement
     if statement is None:
         return steps_of(planned.operations, session, existed)
@@ -115,8 +133,39 @@ def source_steps(
         case ast.AlterSchemaStatement(schema, ast.SchemaOptions(charset)) if charset:
             altered = statement.schema if schema is None else schema.text
             return [_of_schema(parsed.tokens, planned, statement, session, lambda server: has_schema(server, altered))]
+        case ast.OtherStatement() if executes:
+            return _other(parsed.tokens, planned, statement, session)
         case _:
             return steps_of(planned.operations, session, existed)
+
+
+def _other(tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, session: ServerSession) -> list[DdlStep]:
+    hidden = temporary_table_of(tokens, statement.schema)
+    if hidden is not None and planned.before.find(hidden) is not None:
+        raise Unsupported(
+            f"a temporary table of the source has the name of the table {hidden}: which of them changes is not known",
+            hint="give it another name, or SET binlog_format = 'ROW' in the sessions that create it",
+        )
+    found = trigger_of(tokens, statement.schema)
+    return [] if found is None else [_of_trigger(found, planned, statement, session)]
+
+
+def _of_trigger(found: TriggerStatement, planned: PlannedDdl, statement: Statement, session: ServerSession) -> DdlStep:
+    name = found.name
+    where = f"trigger_schema = {text_literal(name.schema)} AND trigger_name = {text_literal(name.table)}"
+
+    def needed(server: ServerSession) -> bool:
+        exists = bool(server.rows(f"SELECT 1 FROM information_schema.triggers WHERE {where}"))
+        known = found.on is None or planned.before.find(found.on) is not None
+        return known and exists is not found.creates
+
+    return DdlStep(
+        _text(statement, ()),
+        Effect.REPEATABLE,
+        needed=needed,
+        settings=_settings(statement, planned.commit_time, session),
+        database=statement.schema,
+    )
 
 
 def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSession) -> list[DdlStep]:
@@ -209,7 +258,7 @@ def _settings(statement: Statement, commit_time: int, session: ServerSession) ->
     options = statement.options
     logged = options.get("sql_mode", "")
     named = sql_mode_names(int(logged)) if logged.isdecimal() else logged.upper()
-    modes = [mode for mode in named.split(",") if mode in _MODES]
+    modes = [mode for mode in named.split(",") if mode in MODES]
     found = [f"sql_mode = {text_literal(','.join(['NO_ENGINE_SUBSTITUTION', *modes]))}"]
     zone = options.get("time_zone", "")
     if zone_of(zone) is not None:

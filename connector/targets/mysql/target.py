@@ -26,6 +26,8 @@ from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import Seqno
+from connector.log.transaction import statement_options as replay
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
@@ -51,10 +53,12 @@ from connector.targets.mysql.open_transaction import OpenTransaction
 from connector.targets.mysql.pending_ddl import PendingDdl
 from connector.targets.mysql.rows import RowWriter
 from connector.targets.mysql.source_ddl import PlannedDdl, definition
+from connector.targets.mysql.statements import StatementExecutor
 from connector.targets.mysql.table_facts import KnownFacts
 from connector.targets.names import check_names
 from connector.targets.operations import CreateTable, Operation, Sweep, Truncate, swept
 from connector.targets.staged_schema import StagedSchema
+from connector.targets.statements import not_executed
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 
 LOG: Final = logging.getLogger(__name__)
@@ -71,6 +75,7 @@ class MySqlTarget:
         history: the tables that have a history; None: there are none.
         binary_log: false: the server does not log what the applier does.
         definitions: source: DDL is executed as the source executed it; plain: tables have columns and a key alone.
+        statements: true if changes that were logged as statements are executed; else they are refused.
     """
 
     def __init__(
@@ -83,6 +88,7 @@ class MySqlTarget:
         history: HistoryTables | None = None,
         binary_log: bool = True,
         definitions: Literal["source", "plain"] = "source",
+        statements: bool = False,
     ) -> None:
         self._url = url
         self._clock = clock
@@ -90,6 +96,7 @@ class MySqlTarget:
         self._columns = columns.columns if columns else ()
         self._binary_log = binary_log
         self._of_source = definitions == "source"
+        self._executes = statements
         self._service = ""
         self.token = 0
         self.identity = ""
@@ -99,14 +106,18 @@ class MySqlTarget:
         self._left_out: list[LeftOut] = []
         self._statement_rows: list[NetChanges] = []  # of histories; staged once the statements are executed
         self._once: DdlOnce | None = None
-        self._use(ServerSession(url, "thl", binary_log=binary_log))
+        self._use(self._session())
+
+    def _session(self) -> ServerSession:
+        return ServerSession(self._url, "thl", binary_log=self._binary_log, files=self._executes)
 
     def _use(self, session: ServerSession) -> None:
         """Use a session, in which nothing is staged."""
         self._db = session
         self._names = MySqlNames(folds=session.folds)
         self._transaction = OpenTransaction(session, self._service)
-        self._pending = PendingDdl(session, of_source=self._of_source)
+        self._statements = StatementExecutor(session) if self._executes else None
+        self._pending = PendingDdl(session, of_source=self._of_source, executes=self._executes)
         self._facts = KnownFacts(session, of_source=self._of_source)
         self._auxiliary = AuxiliaryDdl(session, self._service)
         self._left_out.clear()
@@ -121,8 +132,10 @@ class MySqlTarget:
         """Claim the target: ends the session of an older applier."""
         self._service = service
         alive = self._db.is_alive()
-        self._use(self._db if alive else ServerSession(self._url, "thl", binary_log=self._binary_log))
+        self._use(self._db if alive else self._session())
         with self._translated_or_fenced():
+            if self._statements is not None:
+                self._statements.check_server()
             found = claim(self._db, service, previous_token, self._columns, self._history)
             self.token, self.identity = found.token, found.identity
             self._once = DdlOnce(self._db, service, self.identity)
@@ -153,6 +166,8 @@ class MySqlTarget:
 
     def _apply(self, net: NetChanges) -> None:
         table = self._schema.tables.get(net.layout.name)
+        if self._statements is not None:
+            self._statements.check_rows(table.name)
         marks = self._schema.marks(table.name)
         marked = None if marks is None else marks_of(self._db, table, marks)
         if marked is not None and not marked.in_place:
@@ -162,6 +177,20 @@ class MySqlTarget:
         whole = tolerant(with_whole_inserts(net, table), table, self._schema.tables, marked)
         RowWriter(self._db, table, whole, marked, self._facts.of(net, table)).write()
         self._transaction.written.add(table.name)
+
+    def execute(self, statement: Statement, seqno: Seqno) -> None:
+        """Execute a statement in the open transaction."""
+        del seqno
+        if self._statements is None:
+            raise not_executed(statement, self._db.product)
+        if replay.LOAD_BLOCK in statement.options:
+            self._statements.add_block(statement)
+            return
+        with self._translated_or_fenced():
+            self._run_ddl()
+            self._transaction.begin(self.token)
+            self._statements.execute(statement, self._schema.tables)
+        faults.point("target.mid_stage")
 
     def ddl(self, ddl: Ddl) -> None:
         """Plan the statements' operations; the first rows, or the commit, execute them."""
@@ -321,6 +350,8 @@ class MySqlTarget:
         self._pending.forget()
         self._facts.forget()
         self._auxiliary.forget()
+        if self._statements is not None:
+            self._statements.forget()
         self._left_out.clear()
         self._statement_rows.clear()
 
@@ -338,6 +369,8 @@ class MySqlTarget:
         """Execute the DDL that is not executed yet."""
         if self._pending:
             self._facts.forget()
+            if self._statements is not None:
+                self._statements.definitions_changed()
             self._pending.run(self._claimed())
 
     def _claimed(self) -> DdlOnce:

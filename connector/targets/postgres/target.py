@@ -67,6 +67,7 @@ from connector.targets.postgres.snapshots import SnapshotExporter, check_snapsho
 from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.types import postgres_type
 from connector.targets.staged_schema import StagedSchema
+from connector.targets.statements import not_executed
 from connector.targets.table import Table, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, is_refusal, of_table
 
@@ -283,6 +284,11 @@ class PostgresTarget:
             self._pending.add(operation, partial(_named, event.table))
         self._schema.tables = after
         self._pending.definitions_changed()
+
+    def execute(self, statement: Statement, seqno: Seqno) -> None:
+        """Refuse the statement."""
+        del seqno
+        raise not_executed(statement, "PostgreSQL")
 
     def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
         """Keep the values; the commit writes them into the staged rows."""

@@ -27,6 +27,7 @@ from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.compact.metadata_columns import Value as TransactionValue
 from connector.log.compact.net_changes import AppliedEvent, Ddl, LeftOut, NetChanges
 from connector.log.ids import Seqno
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import TargetPosition
@@ -48,6 +49,7 @@ from connector.targets.sqlite.names import SqliteNames, quoted, table_name
 from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.staged_schema import StagedSchema
+from connector.targets.statements import not_executed
 from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 from connector.targets.unique_key_index import UniqueKeyIndex
@@ -224,6 +226,11 @@ class SqliteTarget:
                 for operation in (*found.operations, *histories):
                     run(self._db, operation)
         self._schema.tables = after
+
+    def execute(self, statement: Statement, seqno: Seqno) -> None:
+        """Refuse the statement."""
+        del seqno
+        raise not_executed(statement, "SQLite")
 
     def set_metadata(self, values: Sequence[TransactionValue], event: Sequence[TransactionValue] = ()) -> None:
         """Update the rows that have the event's seqno; that reads the tables again."""

@@ -127,6 +127,7 @@ class Rig:
         relay: RelayWriter | None = None,
         quarantine: Quarantine | None = None,
         target_id: str = "",
+        statements: bool = False,
     ) -> None:
         position = target.claim("shop")
         gtid_set = known.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
@@ -152,7 +153,7 @@ class Rig:
             EventSequencer[Message, Messages | Segment](
                 topic=TOPIC, partitions=partitions, position=position, history=known
             ),
-            PartitionBuffers(TOPIC, LargeMessages(large), self._ranges, target_id),
+            PartitionBuffers(TOPIC, LargeMessages(large), self._ranges, target_id, statements=statements),
             log_id=known.log_id,
             gtid_set=gtid_set,
             topic=TOPIC,

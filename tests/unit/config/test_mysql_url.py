@@ -79,3 +79,24 @@ def test_password_to_an_unverified_server_is_told() -> None:
     assert "ssl_mode is preferred" in unverified("mysql://u:p@db.example")
     assert unverified("mysql://u:p@db.example?ssl_mode=verify_identity") == ""
     assert unverified("mysql://u:p@localhost") == ""
+
+
+def test_statements_are_executed_by_a_mysql_with_the_sources_definitions() -> None:
+    assert Target(url=SecretStr("mysql://u@db"), statements="execute").executes_statements
+    assert not Target(url=SecretStr("mysql://u@db")).executes_statements
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"url": "mariadb://u@db"}, "for a MySQL target only"),
+        ({"url": "postgresql://u@db/d"}, "for a MySQL target only"),
+        ({"url": "sqlite:///f"}, "for a MySQL target only"),
+        ({"definitions": "plain"}, "needs target.definitions: source"),
+        ({"metadata_columns": {"seqno": "s"}}, "knows no rows for target.metadata_columns and target.history"),
+        ({"history": ["shop"]}, "knows no rows for target.metadata_columns and target.history"),
+    ],
+)
+def test_options_that_statements_cannot_be_executed_with_are_refused(options: dict[str, object], text: str) -> None:
+    with pytest.raises(ValidationError, match=text):
+        Target.model_validate({"url": "mysql://u@db", "statements": "execute"} | options)

@@ -85,6 +85,10 @@ class CaptureFilter(Protocol):
         """Options of definitions that the server does not log, with its values."""
 
     @property
+    def system_time_zone(self) -> str:
+        """The server's time zone, which changes logged as statements name where theirs is SYSTEM; "": not known."""
+
+    @property
     def ignored_servers(self) -> frozenset[int]:
         """Server ids whose transactions are not captured."""
 

@@ -37,8 +37,9 @@ def way_out(filters: CaptureFilter) -> str:
         this = f"source.filters.tables can be applied to rows alone, so {NEW_LOG}, whose initial load has the change"
     else:
         this = (
-            "source.statements=keep publishes it as a statement. An applier stops at its event: make the same change "
-            "on the target by hand, none if it is about no captured table, then thl apply --skip-seqno"
+            "source.statements=keep publishes it as a statement. A MySQL target executes it with "
+            "target.statements=execute. Another applier stops at its event: make the same change on the target by "
+            "hand, none if it is about no captured table, then thl apply --skip-seqno"
         )
     return f"for later changes {ROW_FORMAT}; this one is in the log: {this}"
 

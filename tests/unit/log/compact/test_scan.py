@@ -195,6 +195,19 @@ def neighbours(draw: st.DrawFn) -> list[dict[str, Any]]:
     return made
 
 
+def test_event_with_a_statement_stays_alone_if_statements_are_executed() -> None:
+    rows = change("insert", [(None, [1, "two"])])
+    events = [
+        record(0, [rows]),
+        record(1, [rows, statement("UPDATE t")], shard="#UNKNOWN"),
+        record(2, [rows], shard="#UNKNOWN", last_barrier=1),
+        record(3, [rows], last_barrier=2),
+    ]
+    values = batch([encoded(one) for one in events])
+    assert [len(found) for found in Scanner("t").scan(values)] == [4]
+    assert [len(found) for found in Scanner("t", statements=True).scan(values)] == [1, 1, 2]
+
+
 @given(neighbours(), st.sampled_from([0, 0, 1, 4, 1 << 20]), st.sampled_from([None, "", "lake", "shelf"]))
 def test_scanned_messages_are_grouped_by_the_rule_of_event_ranges(
     records: list[dict[str, Any]], interval: int, target: str | None

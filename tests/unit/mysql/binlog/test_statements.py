@@ -144,6 +144,29 @@ def test_statements_and_rows_of_a_transaction_stay_in_order(tmp_path: Path) -> N
     assert piece.ending.outcome is Outcome.ROLLBACK
 
 
+@pytest.mark.parametrize(
+    ("zone", "known", "named"), [("SYSTEM", "CET", "CET"), ("+01:00", "CET", None), ("SYSTEM", "", None)]
+)
+def test_change_in_the_system_time_zone_names_it(tmp_path: Path, zone: str, known: str, named: str | None) -> None:
+    log = LogWriter()
+    log.begin()
+    log.query(b"INSERT INTO t VALUES (NOW())", state=b"\x05" + bytes([len(zone)]) + zone.encode())
+    log.commit()
+    found = read(log, tmp_path, Filter(Filters(), keeps_statements=True, system_time_zone=known))
+    (change,) = changes(found)
+    assert isinstance(change, Statement)
+    assert change.options["time_zone"] == zone
+    assert change.options.get("system_time_zone") == named
+
+
+def test_change_of_a_mariadb_names_its_dialect(tmp_path: Path) -> None:
+    log = LogWriter(server=b"10.11.5-MariaDB-log")
+    log.query(b"INSERT INTO t VALUES (1)")
+    (change,) = changes(read(log, tmp_path))
+    assert isinstance(change, Statement)
+    assert change.options["dialect"] == "mariadb"
+
+
 @pytest.mark.parametrize("sql", ["INSERT INTO t VALUES (1)", "ROLLBACK TO `s`", "CREATE TEMPORARY TABLE x (a INT)"])
 def test_refused_statement_is_named_with_file_position_and_text(tmp_path: Path, sql: str) -> None:
     log = LogWriter()

@@ -70,6 +70,7 @@ def test_newer_servers_report_names_and_seconds() -> None:
     assert (old.flush_privilege, new.flush_privilege, new.expire_seconds) == ("RELOAD", "FLUSH_TABLES", 60)
     assert new.unlogged_options == {}
     assert facts("8.0.43", **more | {"binlog_expire_logs_seconds": "0"}).expire_seconds == 0
+    assert facts("8.0.43", **more, system_time_zone="CET").system_time_zone == "CET"
 
 
 def test_unlogged_changes_of_a_server_are_recognised() -> None:
