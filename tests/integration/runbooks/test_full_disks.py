@@ -1,0 +1,164 @@
+"""docs/runbooks.md, "A disk is full": real disks that are full, room that is made, and nothing lost or doubled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+import yaml
+
+from connector.kafka.log_reader import LogReader
+from connector.sandbox.kafka import KafkaBroker
+from tests.support.apply_process import THL, Scene
+from tests.support.producing import Bench, check, finished, fragments, table_of, until
+from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
+
+pytestmark = [pytest.mark.servers, pytest.mark.long]
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """A file system of its own, of a size."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no file system can be mounted here, so no disk was filled: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path, left: int) -> Path:
+    """Fill a disk but for some bytes; return the file to delete."""
+    filler = folder / "filler"
+    room = os.statvfs(folder)
+    with filler.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, room.f_bavail * room.f_frsize - left)
+    return filler
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", 64) as folder:
+        folder.chmod(0o700)
+        yield folder
+
+
+@pytest.fixture
+def scene(kafka_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path, kafka_broker.bootstrap)
+    yield made
+    for process in made.processes:
+        process.end()
+
+
+def set_fields(scene: Scene, **sections: dict[str, object]) -> None:
+    document = yaml.safe_load(scene.file.read_text())
+    for name, fields in sections.items():
+        document[name] = {**document.get(name, {}), **fields}
+    scene.file.write_text(yaml.safe_dump(document))
+
+
+def apply(scene: Scene, seqno: int) -> int:
+    return scene.start(THL, "apply", "--to-seqno", str(seqno)).wait()
+
+
+def test_a_full_disk_of_the_relay_ends_the_applier_before_the_target_commits(scene: Scene, disk: Path) -> None:
+    set_fields(scene, relay={"dir": str(disk / "relay"), "retention": 1e6})
+    before = scene.insert(5)
+    assert apply(scene, before) == 0, scene.log_tail()
+    filler = fill(disk, 20_000)
+    last = scene.insert(20, size=4000)
+    assert apply(scene, last) == 4
+    assert "cannot be stored in the relay: No space left on device" in scene.log_tail()
+    assert scene.applied()[-1] < last
+    filler.unlink()
+    assert apply(scene, last) == 0, scene.log_tail()
+    scene.reaches(last)
+
+
+def test_a_full_disk_of_a_sqlite_target_ends_the_applier_after_its_retries(scene: Scene, disk: Path) -> None:
+    scene.target = disk / "target.db"
+    set_fields(scene, target={"url": f"sqlite:///{scene.target}", "retries": 2})
+    before = scene.insert(5)
+    assert apply(scene, before) == 0, scene.log_tail()
+    filler = fill(disk, 20_000)
+    last = scene.insert(20, size=40_000)
+    assert apply(scene, last) == 4
+    assert "the disk of target.url is full or fails" in scene.log_tail()
+    filler.unlink()
+    assert apply(scene, last) == 0, scene.log_tail()
+    scene.reaches(last)
+
+
+def test_a_full_disk_of_postgresql_ends_the_applier_after_its_retries(
+    scene: Scene, disk: Path, postgres_server: DatabaseServer
+) -> None:
+    """A tablespace on a disk of its own: were the disk of the WAL full, the server would end."""
+    name, server = f"f{uuid.uuid4().hex[:8]}", postgres_server
+    space = disk / "space"
+    space.mkdir()
+    owner = Path(f"/proc/{_process(server)}").stat()
+    for folder in (disk, space):
+        os.chown(folder, owner.st_uid, owner.st_gid)
+    for parent in disk.parents:  # which pytest keeps for its own user
+        parent.chmod(parent.stat().st_mode | 0o111)
+    with psycopg.connect(server.dsn, autocommit=True) as admin:
+        admin.execute(f"CREATE TABLESPACE {name} LOCATION '{space}'".encode())
+        admin.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0 TABLESPACE {name}".encode())
+        url = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
+        try:
+            set_fields(scene, target={"url": url, "retries": 2})
+            before = scene.insert(5)
+            assert apply(scene, before) == 0, scene.log_tail()
+            filler = fill(disk, 50_000)
+            last = scene.insert(40, size=40_000)
+            assert apply(scene, last) == 4
+            assert "No space left on device" in scene.log_tail()
+            filler.unlink()
+            assert apply(scene, last) == 0, scene.log_tail()
+            with psycopg.connect(url) as reader:
+                ids = [row[0] for row in reader.execute("SELECT id FROM shop.orders ORDER BY id")]
+            assert ids == list(range(1, last + 1))
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+            admin.execute(f"DROP TABLESPACE {name}".encode())
+
+
+def _process(server: DatabaseServer) -> int:
+    with psycopg.connect(server.dsn) as session:
+        return session.info.backend_pid
+
+
+def test_a_full_disk_of_the_broker_loses_no_transaction(mysql_server: SqlServer, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "broker", 200) as disk:
+        broker = KafkaBroker(disk, die_with_parent=True)
+        with broker:
+            bench = Bench(mysql_server, broker, tmp_path, settings={"THL_KAFKA__RETRIES": "2"})
+            bench.make_table()
+            with bench.start() as running:
+                running.loaded()
+                filler = fill(disk, 50_000)  # the rows compress well
+                for _ in range(4):
+                    bench.insert_many(20_000)
+                assert running.ended() == 4
+            broker.kill()
+            filler.unlink()
+        with broker, bench.start() as running:
+            running.online()
+            bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('last')")
+            rows = bench.rows()
+            until(lambda: len(table_of(finished(fragments(bench.config)))) == len(rows))
+            assert len(rows) == 80_003
+            check(bench)
+            with LogReader(bench.config) as reader:
+                assert reader.control().epochs[-1].epoch >= 2
+            assert running.stop() == 0
