@@ -92,12 +92,13 @@ class StagedSchema:
         """The operations that create the histories that tables lack, and the schema after; see `histories`."""
         return create_histories(tables, self._history)
 
-    def note_statement(self, sql: str, tables: Iterable[TableName]) -> None:
-        """Note a statement for the histories of the tables that it changes, by all their names."""
+    def note_statements(self, statements: Iterable[tuple[str, Iterable[TableName]]]) -> None:
+        """Note statements for the histories of the tables that each changes, by all their names."""
         if self._history is None:
             return
-        for name in filter(self._history.finds, dict.fromkeys(tables)):
-            self._statements.setdefault(name, []).append(sql)
+        for sql, tables in statements:
+            for name in filter(self._history.finds, dict.fromkeys(tables)):
+                self._statements.setdefault(name, []).append(sql)
 
     def statement_rows(self, ddl: Ddl) -> list[NetChanges]:
         """Drain the rows that an event's statements have in histories, after the last one."""

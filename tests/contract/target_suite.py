@@ -51,7 +51,7 @@ class Place(Protocol):
         indexes: whether tables have indexes: of their primary key, and of a unique key by which the log finds rows.
         computed: what follows GENERATED ALWAYS AS (…) in a statement that creates a column computed by the target.
         early: whether others may see the table of CREATE TABLE … SELECT before its rows.
-        kills: points of `connector.failpoints`, with how often each is reached, at which commits of rows are killed.
+        kills: points of `connector.failpoints` at which an applier of rows is killed, each with its passage.
     """
 
     schemaless: bool

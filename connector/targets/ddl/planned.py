@@ -43,4 +43,4 @@ def planned(service: str, ddl: Ddl, statement: Statement, schema: StagedSchema, 
     except ConnectorError as error:
         raise located(error, ddl.seqno, statement, before) from error
     schema.tables = found.target_schema
-    schema.note_statement(statement.sql, tables_of(found.operations))
+    schema.note_statements([(statement.sql, tables_of(found.operations))])

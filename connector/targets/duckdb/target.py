@@ -222,8 +222,7 @@ class DuckDbTarget:
             session = self._begin()
             found = done_by_hand(ddl, self._schema.tables, DuckDbDictionary(session))
             self._create_histories(session, found.target_schema)
-            for sql, tables in found.statements:
-                self._schema.note_statement(sql, tables)
+            self._schema.note_statements(found.statements)
         self.stage(self._schema.statement_rows(ddl), last=False)
         return found.tables
 

@@ -281,8 +281,7 @@ class MySqlTarget:
         check_names(self._names, after)
         self._add_histories(ddl, histories)
         self._schema.tables = after
-        for sql, tables in found.statements:
-            self._schema.note_statement(sql, tables)
+        self._schema.note_statements(found.statements)
         self._statement_rows += self._schema.statement_rows(ddl)
         return found.tables
 

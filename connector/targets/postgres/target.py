@@ -314,8 +314,7 @@ class PostgresTarget:
         for operation in histories:
             self._pending.add(operation)
         self._schema.tables = after
-        for sql, tables in found.statements:
-            self._schema.note_statement(sql, tables)
+        self._schema.note_statements(found.statements)
         self._pending.definitions_changed()
         self._stage_statements(ddl)
         return found.tables

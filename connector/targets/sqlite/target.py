@@ -259,8 +259,7 @@ class SqliteTarget:
             self._begin()
             found = done_by_hand(ddl, self._schema.tables, SqliteDictionary(self._db))
             self._create_histories(found.target_schema)
-            for sql, tables in found.statements:
-                self._schema.note_statement(sql, tables)
+            self._schema.note_statements(found.statements)
         self.stage(self._schema.statement_rows(ddl), last=False)
         return found.tables
 
