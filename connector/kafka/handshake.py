@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.errors import (
     BrokerUnavailable,
@@ -17,6 +18,7 @@ from connector.errors import (
     PreflightError,
 )
 from connector.kafka.log_reader import LogReader
+from connector.kafka.tails import AGAIN
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import REFUSED, History, check_before, check_offsets
 from connector.log.epochs.loads import loaded_after
@@ -60,6 +62,8 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
     before the position that finished it. The control topic is read before the position topic, so that an epoch that
     begins in between is missing in the control topic, which does no harm, and not ahead of the position.
 
+    What refuses the target is read twice, some time apart: the second reading decides.
+
     Args:
         config: the service and its brokers.
         position: the target's.
@@ -72,6 +76,16 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
         BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
         PreflightError: the brokers refuse access.
     """
+    try:
+        return _prove(config, position, chosen)
+    except (HistoriesDiffer, LogDamaged) as error:
+        # Seen after kill -9 of a broker: for a moment it did not show a topic's last records, as if they were lost.
+        LOG.info("the log seems to be damaged or another; it is read again", extra={"why": error.message})
+        SystemClock().sleep(AGAIN)
+        return _prove(config, position, chosen)
+
+
+def _prove(config: Config, position: TargetPosition, chosen: Collection[int] | None) -> Agreement:
     with LogReader(config, high_watermark=True) as log:
         control = _control(config, log, position)
         record = log.position()

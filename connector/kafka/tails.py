@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from connector.clock import Clock
+from connector.clock import Clock, SystemClock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka.consumer import PATIENCE
@@ -21,6 +21,7 @@ from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound, lost_tails
 
 EVERY: Final = 10.0  # seconds without progress between two checks
+AGAIN: Final = 1.0  # seconds until a log that seems to be damaged is read again
 CHECK_PATIENCE: Final = 5.0  # seconds to wait for an answer, so that a waiting reader continues
 
 
@@ -43,7 +44,7 @@ def read_tails(config: Config, partitions: Collection[int] | None = None, patien
     """Compare the ends of partitions with the producer's position.
 
     A Kafka transaction becomes visible in one partition before another, so an apparent loss is checked again up to the
-    high watermark.
+    high watermark; and again a moment later, as a broker that has just come back may not show the last records at once.
 
     Args:
         config: the service and its brokers.
@@ -55,10 +56,13 @@ def read_tails(config: Config, partitions: Collection[int] | None = None, patien
     """
     with LogReader(config, patience=patience) as log:
         tails = _compare(log, config, partitions)
-    if tails.lost is None:
-        return tails
-    with LogReader(config, high_watermark=True, patience=patience) as log:
-        return _compare(log, config, partitions)
+    for pause in (0.0, AGAIN):
+        if tails.lost is None:
+            break
+        SystemClock().sleep(pause)
+        with LogReader(config, high_watermark=True, patience=patience) as log:
+            tails = _compare(log, config, partitions)
+    return tails
 
 
 def check_tails(config: Config, partitions: Collection[int] | None = None, patience: float = PATIENCE) -> None:

@@ -27,6 +27,7 @@ from connector.kafka.log_reader import LogReader
 from connector.kafka.trapped import trapped_events
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import SourcePosition, TargetPosition
+from connector.log.writing.tail import TailFound
 from connector.spark.source.ends import Ends
 from connector.status.collect import collect
 from connector.status.report import LagLimits
@@ -231,6 +232,32 @@ def _trapped(log: LogWriter) -> object:
 def test_every_reader_of_the_log_notices_the_lost_end(log: LogWriter, look: Callable[[LogWriter], object]) -> None:
     with lost_end(log):
         look(log)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        pytest.param(lambda log: handshake(log.config, _of_target(log, 0)), id="handshake"),
+        pytest.param(lambda log: tails.check_tails(log.config), id="tails"),
+    ],
+)
+def test_an_end_that_the_broker_shows_a_moment_later_is_not_lost(
+    kafka_broker: Broker, monkeypatch: pytest.MonkeyPatch, look: Callable[[LogWriter], object]
+) -> None:
+    log = a_log(kafka_broker, whole=True)
+    log.events([event(1, -1, shard=SHARD)], 1)
+    read = LogReader.tail
+
+    def late(self: LogReader, partition: int, **bounds: Any) -> TailFound:
+        found = read(self, partition, **bounds)
+        return found if partition == 0 else TailFound(start=found.start, end=found.start)
+
+    monkeypatch.setattr(LogReader, "tail", late)
+    monkeypatch.setattr(
+        SystemClock, "sleep", lambda _, seconds: seconds and monkeypatch.setattr(LogReader, "tail", read)
+    )
+    look(log)
+    assert LogReader.tail is read
 
 
 def test_status_reports_the_lost_end(log: LogWriter, tmp_path: Path) -> None:
