@@ -45,7 +45,7 @@ test: check fetch ## What CI runs: the checks, then every test that is not long 
 		{ test $$? -eq 1 && $(BIN)/python -m tests.races $(ARGS); }
 
 test-all: test ## Everything: the long tests, mutants, damaged logs and messages, more of the model (two hours and more)
-	$(BIN)/python -m pytest -m long -n 2 --dist loadfile --durations=20 $(ARGS)
+	$(BIN)/python -m pytest -m long -n 3 --dist loadfile --durations=20 $(ARGS)
 	$(BIN)/python -m tests.mutants
 	$(BIN)/python -m tests.unit.log.model.scenarios --scenarios 20000
 	$(MAKE) fuzz FUZZ_SECONDS=120

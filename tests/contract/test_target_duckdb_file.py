@@ -254,7 +254,6 @@ class TestCrash:
                 counts = f"SELECT count(*), count(DISTINCT id), count(*) FILTER (v = '{reached}') FROM shop.{table}"
                 own = ROWS * min(reached, 2)
                 assert place.query(counts) == [(ROWS * reached, ROWS * reached, own)]
-        assert reached > 12
 
     @pytest.mark.parametrize("point", ["target.before_commit", "target.after_commit"])
     def test_commit_is_whole_or_absent_after_a_kill(self, tmp_path: Path, point: str) -> None:

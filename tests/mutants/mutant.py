@@ -141,7 +141,8 @@ def _build(copy: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _pytest(tests: list[str], copy: Path) -> subprocess.CompletedProcess[str]:
-    return _run([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests], copy)
+    """Run those that `make test` runs: what only a long test detects is detected too late."""
+    return _run([sys.executable, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *tests], copy)
 
 
 def _run(command: list[str], copy: Path) -> subprocess.CompletedProcess[str]:
