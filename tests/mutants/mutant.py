@@ -17,6 +17,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 LIST: Final = Path(__file__).with_name("mutants.toml")
 SECONDS: Final = 900  # for the tests of one mutant; a mutant that makes a test hang is noticed, too
+ALL_SECONDS: Final = 3600  # for the tests of all mutants, on a busy machine
 _SUFFIXES: Final = (".py", ".pyx", ".pxd")
 _LEFT_OUT: Final = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__", "bench-results", ".*_cache")
 _TESTS_FAILED: Final = 1  # pytest's exit code; all others but 0 say that it could not run them
@@ -117,7 +118,7 @@ def judge(mutant: Mutant, copy: Path) -> tuple[Verdict, str]:
 
 def unmutated(mutants: Iterable[Mutant], copy: Path) -> subprocess.CompletedProcess[str]:
     """Run the tests of all given mutants on the unchanged code: a test that fails there detects nothing."""
-    return _pytest(sorted({test for mutant in mutants for test in mutant.selection(copy)}), copy)
+    return _pytest(sorted({test for mutant in mutants for test in mutant.selection(copy)}), copy, ALL_SECONDS)
 
 
 def _verdict(path: Path, tests: list[str], copy: Path) -> tuple[Verdict, str]:
@@ -140,15 +141,16 @@ def _build(copy: Path) -> subprocess.CompletedProcess[str]:
     return _run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], copy)
 
 
-def _pytest(tests: list[str], copy: Path) -> subprocess.CompletedProcess[str]:
+def _pytest(tests: list[str], copy: Path, seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
     """Run those that `make test` runs: what only a long test detects is detected too late."""
-    return _run([sys.executable, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *tests], copy)
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not long", "-p", "no:cacheprovider", *tests]
+    return _run(command, copy, seconds)
 
 
-def _run(command: list[str], copy: Path) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], copy: Path, seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
-        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=seconds, check=False
     )
 
 
