@@ -15,9 +15,12 @@ import yaml
 
 from connector.kafka.log_reader import LogReader
 from connector.sandbox.kafka import KafkaBroker
+from tests.integration.applier.test_apply_process import scene
 from tests.support.apply_process import THL, Scene
 from tests.support.producing import Bench, check, finished, fragments, table_of, until
-from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
+from tests.support.servers.environment import DatabaseServer, SqlServer
+
+__all__ = ["scene"]  # a fixture
 
 pytestmark = [pytest.mark.servers, pytest.mark.long]
 
@@ -52,14 +55,6 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture
-def scene(kafka_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(tmp_path, kafka_broker.bootstrap)
-    yield made
-    for process in made.processes:
-        process.end()
-
-
 def set_fields(scene: Scene, **sections: dict[str, object]) -> None:
     document = yaml.safe_load(scene.file.read_text())
     for name, fields in sections.items():
@@ -71,31 +66,41 @@ def apply(scene: Scene, seqno: int) -> int:
     return scene.start(THL, "apply", "--to-seqno", str(seqno)).wait()
 
 
-def test_a_full_disk_of_the_relay_ends_the_applier_before_the_target_commits(scene: Scene, disk: Path) -> None:
-    set_fields(scene, relay={"dir": str(disk / "relay"), "retention": 1e6})
-    before = scene.insert(5)
-    assert apply(scene, before) == 0, scene.log_tail()
-    filler = fill(disk, 20_000)
-    last = scene.insert(20, size=4000)
+@contextmanager
+def full(
+    scene: Scene, disk: Path, error: str, *, rows: int = 20, size: int = 40_000, left: int = 20_000
+) -> Iterator[int]:
+    """The last event while its disk is full and the applier has ended with an error; with room it is applied.
+
+    Args:
+        scene: the applier and its log.
+        disk: the disk.
+        error: a part of the error.
+        rows, size: the events that have no room, and the bytes of each.
+        left: bytes of the disk that are left to them.
+    """
+    assert apply(scene, scene.insert(5)) == 0, scene.log_tail()
+    filler = fill(disk, left)
+    last = scene.insert(rows, size=size)
     assert apply(scene, last) == 4
-    assert "cannot be stored in the relay: No space left on device" in scene.log_tail()
-    assert scene.applied()[-1] < last
+    assert error in scene.log_tail()
+    yield last
     filler.unlink()
     assert apply(scene, last) == 0, scene.log_tail()
+
+
+def test_a_full_disk_of_the_relay_ends_the_applier_before_the_target_commits(scene: Scene, disk: Path) -> None:
+    set_fields(scene, relay={"dir": str(disk / "relay"), "retention": 1e6})
+    with full(scene, disk, "cannot be stored in the relay: No space left on device", size=4000) as last:
+        assert scene.applied()[-1] < last
     scene.reaches(last)
 
 
 def test_a_full_disk_of_a_sqlite_target_ends_the_applier_after_its_retries(scene: Scene, disk: Path) -> None:
     scene.target = disk / "target.db"
     set_fields(scene, target={"url": f"sqlite:///{scene.target}", "retries": 2})
-    before = scene.insert(5)
-    assert apply(scene, before) == 0, scene.log_tail()
-    filler = fill(disk, 20_000)
-    last = scene.insert(20, size=40_000)
-    assert apply(scene, last) == 4
-    assert "the disk of target.url is full or fails" in scene.log_tail()
-    filler.unlink()
-    assert apply(scene, last) == 0, scene.log_tail()
+    with full(scene, disk, "the disk of target.url is full or fails") as last:
+        pass
     scene.reaches(last)
 
 
@@ -117,14 +122,8 @@ def test_a_full_disk_of_postgresql_ends_the_applier_after_its_retries(
         url = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
         try:
             set_fields(scene, target={"url": url, "retries": 2})
-            before = scene.insert(5)
-            assert apply(scene, before) == 0, scene.log_tail()
-            filler = fill(disk, 50_000)
-            last = scene.insert(40, size=40_000)
-            assert apply(scene, last) == 4
-            assert "No space left on device" in scene.log_tail()
-            filler.unlink()
-            assert apply(scene, last) == 0, scene.log_tail()
+            with full(scene, disk, "No space left on device", rows=40, left=50_000) as last:
+                pass
             with psycopg.connect(url) as reader:
                 ids = [row[0] for row in reader.execute("SELECT id FROM shop.orders ORDER BY id")]
             assert ids == list(range(1, last + 1))
