@@ -358,6 +358,8 @@ def test_rows_of_a_load_complete_later_images(mysql_server: SqlServer, kafka_bro
                 bench.sql(f"UPDATE {table} SET v = CONCAT(v, '+') WHERE id % 100 = {number}")
             process.loaded()
             until(lambda: " loaded a table " in process.text)
+            bench.sql(f"CREATE TABLE {bench.service}.the_end (id INT PRIMARY KEY)")  # of the load, and of those updates
+            until(lambda: _ended(bench) or process.process.poll() is not None)
             after = last_seqno(bench)
             bench.sql(f"UPDATE {table} SET v = 'late' WHERE id % 500 = 3; DELETE FROM {table} WHERE id % 500 = 4")
             bench.sql(f"ALTER TABLE {table} ADD COLUMN w INT NOT NULL DEFAULT 4; UPDATE {table} SET w = 5 WHERE id < 9")
