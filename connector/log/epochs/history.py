@@ -88,6 +88,16 @@ class History:
             )
         return self.epochs[bisect_right(self.epochs, seqno, key=lambda record: record.first_seqno) - 1]
 
+    def epoch_without_trapped(self, seqno: Seqno) -> Epoch:
+        """The epoch of a state after `seqno` without trapped events: from the first one on, that of the fork.
+
+        Args:
+            seqno: not above the last finished event.
+        """
+        found = self.covering(seqno).epoch
+        forks = (one for one in self.epochs if one.forked and one.forked.events and one.forked.events[0].first <= seqno)
+        return max([found, *(one.epoch for one in forks)])
+
     def beginning(self, first: Seqno) -> Seqno:
         """Return the seqno from which to read an event and all after it: its own, or that of a trapped event before it.
 

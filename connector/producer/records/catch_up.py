@@ -22,13 +22,14 @@ from connector.log.epochs.history import History
 from connector.log.format import avro
 from connector.log.format.decoded_parts import Change, DecodedParts
 from connector.log.format.header import FragmentHeader
-from connector.log.ids import NO_EPOCH, Action, LogId, Outcome, Seqno
+from connector.log.ids import NO_EPOCH, Action, Epoch, LogId, Outcome, Seqno
 from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.producer.records.completion import EventCompleter
+from connector.records.versions import Versions
 from connector.schema import read_change, read_fragment
 
 LOG: Final = logging.getLogger(__name__)
@@ -44,7 +45,10 @@ def first_event(config: Config, history: History) -> Seqno:
 
 
 def read_events(config: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> int:
-    """Read the events after the store's last one.
+    """Read the events after the store's last one, but for the trapped ones.
+
+    From the first trapped event on, the store has the epoch of the fork: if that epoch is never written, the store goes
+    back to before it.
 
     Args:
         config: the service and its brokers.
@@ -60,11 +64,12 @@ def read_events(config: Config, control: ControlState, completion: EventComplete
         BrokerUnavailable: the brokers do not answer.
     """
     history = History.of(control, last)
-    state = completion.versions.state
-    first = Seqno(state.seqno + 1)
+    versions = completion.versions
     count, follower = 0, _Follower(completion, config.topic)
-    for release in _releases(config, history, first, last):
-        follower.follow(release)
+    for release in _releases(config, history, Seqno(versions.state.seqno + 1), last):
+        if release.first:
+            _pass_trapped(versions, history, Seqno(release.seqno - 1))
+        follower.follow(release, history.epoch_without_trapped(release.seqno))
         if release.complete:
             count += 1
             if count % LOG_EVERY_EVENTS == 0:
@@ -72,8 +77,15 @@ def read_events(config: Config, control: ControlState, completion: EventComplete
                     "the record store reads the log",
                     extra={"service": config.service, "seqno": release.seqno, "last": last},
                 )
-    completion.versions.flush()
+    _pass_trapped(versions, history, last)
+    versions.flush()
     return count
+
+
+def _pass_trapped(versions: Versions, history: History, upto: Seqno) -> None:
+    """End the events that are not released before the next one, or the log's end: trapped ones."""
+    for seqno in range(versions.state.seqno + 1, upto + 1):
+        versions.finish(Seqno(seqno), history.epoch_without_trapped(Seqno(seqno)))
 
 
 def _releases(config: Config, history: History, first: Seqno, last: Seqno) -> Iterator[Release[bytes]]:
@@ -101,10 +113,10 @@ def _releases(config: Config, history: History, first: Seqno, last: Seqno) -> It
             for release in sequencer.release():
                 if isinstance(release, Voided):
                     raise LogDamaged("an event that is finished was given up", seqno=release.seqno)
-                if isinstance(release, Release):
+                if isinstance(release, Release) and release.seqno <= last:
                     yield release
-                    if release.complete and release.seqno >= last:
-                        return
+            if sequencer.released >= last:
+                return
     raise LogDamaged("the log ends before its last event", seqno=last)
 
 
@@ -122,8 +134,8 @@ class _Follower:
         self._parts = DecodedParts(partial(read_change, at=at), at)
         self._layouts: dict[TableName, TableLayout] = {}
 
-    def follow(self, release: Release[bytes]) -> None:
-        """Give it the next part of an event."""
+    def follow(self, release: Release[bytes], epoch: Epoch) -> None:
+        """Give it the next part of an event, as one of an epoch."""
         header = release.header
         changes: list[Rows | Statement] = []
         for number, body in enumerate(release.bodies, header.fragno - len(release.bodies) + 1):
@@ -135,7 +147,7 @@ class _Follower:
             event = EventId.parse(header.event_id or "")
             end = SourcePosition(event.file, event.end)
             ending = TransactionEnd(end, header.commit_time or 0, header.outcome or Outcome.COMMIT)
-        self._completion.follow(TransactionBatch(begin, changes, ending), release.seqno, release.epoch)
+        self._completion.follow(TransactionBatch(begin, changes, ending), release.seqno, epoch)
 
     def _layout(self, change: Change) -> TableLayout:
         """The layout of a row change; equal ones are the same object."""

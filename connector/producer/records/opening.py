@@ -86,7 +86,10 @@ def _go_to(config: Config, completion: EventCompleter, history: History) -> None
         RecordsDamaged: the store is of another log, has to go back beyond its horizon, or lacks events that the log no
             longer has.
     """
-    shared = last_shared(completion.versions.state, history)
+    state = completion.versions.state
+    planned = history.epochs[-1].epoch  # a store has events of it if it was planned before, as another fork, in vain
+    unwritten = (Seqno(first - 1) for first, epoch in state.epochs if epoch >= planned)
+    shared = min([last_shared(state, history), *unwritten])
     completion.go_back(shared)
     if shared < history.last_finished and (oldest := first_event(config, history)) > shared + 1:
         raise RecordsDamaged(
@@ -125,15 +128,12 @@ def last_shared(state: StoreState, history: History) -> Seqno:
             "the record store is of another log", log_id=history.log_id, found=state.log_id, seqno=state.seqno
         )
     seqno = min(state.seqno, history.last_finished)
-    for one in history.trapped:
-        if one.first <= seqno:
-            first = next(epoch for epoch in history.epochs if epoch.forked and one in epoch.forked.events)
-            if state.epoch_of(seqno) < first.epoch:
-                seqno = min(seqno, Seqno(one.first - 1))
-    begins = [*(one.first_seqno for one in history.epochs), *(first for first, _ in state.epochs)]
+    trapped = (one.first for one in history.trapped)
+    begins = {*trapped, *(one.first_seqno for one in history.epochs), *(first for first, _ in state.epochs)}
     known = state.epochs[0][0] if state.epochs else Seqno(0)
-    for begun in sorted({at for at in begins if known <= at <= seqno and at >= 0}):
-        if state.epoch_of(begun) != history.covering(begun).epoch:  # from there on it was given up, and written again
+    for begun in sorted(at for at in begins if known <= at <= seqno and at >= 0):
+        # From there on it was given up and written again, or the log goes on without it.
+        if state.epoch_of(begun) != history.epoch_without_trapped(begun):
             return Seqno(begun - 1)
     return seqno
 
@@ -149,7 +149,7 @@ def _again(config: Config, history: History, why: RecordsDamaged | None) -> Even
     if settings.dir is not None and settings.dir.exists():
         remove(settings.dir)
     first = first_event(config, history) if history.last_finished > NO_SEQNO else Seqno(0)
-    epoch = history.covering(Seqno(first - 1)).epoch if first else NO_EPOCH
+    epoch = history.epoch_without_trapped(Seqno(first - 1)) if first else NO_EPOCH
     completion = open_store(settings, history.log_id)
     if first:
         completion.versions.begin_at(first, epoch)

@@ -244,3 +244,49 @@ def test_log_continues_without_trapped_transactions(
             assert apply(bench, spark, target)
             assert rows_of(target) == bench.rows()
             assert verify(at(bench, target)).equal
+
+
+def test_a_record_store_goes_on_without_trapped_transactions(
+    pair: tuple[MySqlServer, MySqlServer], kafka_broker: Broker, tmp_path: Path
+) -> None:
+    """It had their rows: what completes later images is the row before them."""
+    first, second = pair
+    bench = Bench(first, kafka_broker, tmp_path, settings={"THL_SOURCE__RECORDS__DIR": str(tmp_path / "records")})
+    bench.make_table()
+    table = f"{bench.service}.t"
+    bench.sql(f"ALTER TABLE {table} ADD COLUMN w INT NOT NULL DEFAULT 1")
+    for server in pair:
+        server.run_sql("SET GLOBAL binlog_row_image = 'MINIMAL'")
+    with bench.start() as producer:
+        producer.loaded()
+        bench.sql(f"UPDATE {table} SET w = 2 WHERE id = 1")
+        executed = bench.sql("SELECT @@GLOBAL.gtid_executed").splitlines()[1]
+        second.run_sql(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60); STOP REPLICA IO_THREAD")
+        until(lambda: values(bench)[-1:] == [[1, "first", 2]])
+        before = last_seqno(bench)
+        bench.sql(f"UPDATE {table} SET v = 'lost' WHERE id = 1")
+        until(lambda: last_seqno(bench) == before + 1)
+        assert producer.stop() == 0
+    first.kill()
+    second.run_sql("STOP REPLICA; RESET REPLICA ALL")
+    bench.mysql = second
+    with bench.start("--accept-trapped", THL_CRASH_POINT="produce.before_epoch_commit:1") as killed:  # the fork is not written
+        assert killed.ended() != 0
+    with bench.start("--accept-trapped") as accepting:
+        accepting.online()
+        bench.sql(f"UPDATE {table} SET w = 3 WHERE id = 1")
+        until(lambda: last_seqno(bench) == before + 2)
+        assert accepting.stop() == 0
+    with bench.start() as again:
+        again.online()
+        bench.sql(f"UPDATE {table} SET w = 4 WHERE id = 1")
+        until(lambda: last_seqno(bench) == before + 3)
+        assert again.stop() == 0
+        assert "the record store has read" not in again.text
+    assert values(bench) == [[1, "first", 2], [1, "lost", 2], [1, "first", 3], [1, "first", 4]]
+
+
+def values(bench: Bench) -> list[object]:
+    """The after images of the updates in the log, trapped ones included."""
+    changes = [change for event in finished(fragments(bench.config)) for one in event for change in one["changes"]]
+    return [row["after"] for change in changes if change.get("action") == "update" for row in change["rows"]]

@@ -54,7 +54,10 @@ def test_a_store_with_trapped_events_goes_back_to_before_them() -> None:
     log = History(LOG, (first, second), Seqno(30))
     assert last_shared(state(19, (0, 1)), log) == 14
     assert last_shared(state(14, (0, 1)), log) == 14
-    assert last_shared(state(25, (0, 1), (20, 2)), log) == 25  # it has followed the log beyond the fork
+    assert last_shared(state(25, (0, 1), (20, 2)), log) == 14
+    assert last_shared(state(25, (0, 1), (15, 2)), log) == 25  # it has read the log without them
+    unforked = History(LOG, (first,), Seqno(19))
+    assert last_shared(state(19, (0, 1), (15, 2)), unforked) == 14  # the fork was never written
 
 
 def test_a_store_of_another_log_is_not_used() -> None:
