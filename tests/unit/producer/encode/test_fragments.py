@@ -126,6 +126,13 @@ def test_batches_are_encoded_up_to_another_item_or_a_number_of_bytes(
     assert by.encode_on([advance], 0, limit, fragments) == (0, 0)
 
 
+def test_a_batch_that_ends_at_the_number_of_bytes_is_the_last() -> None:
+    [batch] = making.whole([])
+    size = sum(len(one.value) for one in encode([batch], encoder()))
+    assert encoder().encode_on([batch, batch], 0, size, []) == (1, size)
+    assert encoder().encode_on([batch, batch], 0, size + 1, [])[0] == 2
+
+
 @given(making.events.flatmap(lambda event: st.tuples(st.just(event), making.pieces(event))), st.integers(1, 600))
 def test_any_fragment_size_keeps_each_row_with_its_statement(
     case: tuple[list[making.Change | Statement], list[TransactionBatch]], limit: int

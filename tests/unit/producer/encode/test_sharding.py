@@ -85,6 +85,16 @@ def test_an_event_of_one_shard_has_it_and_any_other_is_unknown(
     assert not any("is_metadata" in record["metadata"] for record in found)
 
 
+@pytest.mark.parametrize("limits", [SMALL, WHOLE])
+def test_each_event_names_the_server_that_executed_it_first(limits: Limits) -> None:
+    by = encoder(limits=limits)
+    [rows] = transaction(TABLES[0])
+    events = [replace(rows, begin=replace(making.BEGIN, server_id=server)) for server in (7, 8, 8, 7)]
+    found = [take(by, [event])[-1] for event in events]
+    assert [record["server_id"] for record in found] == [7, 8, 8, 7]
+    assert [record["metadata"]["mysql_server_id"] for record in found] == ["7", "8", "8", "7"]
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_statements_and_ddl_are_unknown(rule: ShardRule) -> None:
     by = encoder(sharding=Sharding(rule=rule))
