@@ -44,13 +44,12 @@ test: check fetch ## What CI runs: the checks, then every test that is not long 
 	$(BIN)/python -m pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder --cache-clear --durations=20 $(ARGS) || \
 		{ test $$? -eq 1 && $(BIN)/python -m tests.races $(ARGS); }
 
-test-all: test ## Everything: the long tests, mutants, damaged logs and messages, more of the model (two hours and more)
+test-all: test ## Everything: the long tests, damaged logs and messages, more of the model
 	$(BIN)/python -m pytest -m long -n 3 --dist loadfile --durations=20 $(ARGS)
-	$(BIN)/python -m tests.mutants
 	$(BIN)/python -m tests.unit.log.model.scenarios --scenarios 20000
 	$(MAKE) fuzz FUZZ_SECONDS=120
 
-mutants: fetch ## Puts faults into the code one by one: each must make a test fail (15 minutes; ARGS='--no-servers')
+mutants: fetch ## Puts faults into the code one by one: each must make a test fail (an hour; ARGS='--no-servers')
 	$(BIN)/python -m tests.mutants $(ARGS)
 
 unit: build ## The tests that need no server
