@@ -259,10 +259,13 @@ def test_a_newer_claim_ends_the_older_applier_s_snapshots(place: SnapshotsPlace,
 
 def test_an_initial_load_has_no_snapshot_and_holds_none(place: SnapshotsPlace, orders: Applier) -> None:
     snapshot_of(place, orders.position.seqno)
+    sessions = "SELECT pid FROM pg_stat_activity WHERE application_name = 'thl shop snapshot' ORDER BY pid"
+    before = place.query(sessions)
     orders.commit(consistent=False)
     until(lambda: snapshot(place) is None, "the end of the last snapshot")
     held = "SELECT count(*)::int FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND application_name ~ 'snapshot'"
     until(lambda: place.query(held) == [(0,)], "no session that holds vacuum back")
+    assert place.query(sessions) == before  # it was the exporter that let go, not the server, for idle sessions
     orders.commit()
     snapshot_of(place, orders.position.seqno)
 

@@ -240,6 +240,10 @@ def test_trapped_events_are_no_lag(seqno: int, state: ServiceState, behind: int)
 
 def test_applier_states_without_consistent_target() -> None:
     assert applier_status(replace(TARGET, consistent=False), ENDS, NOW, known=True).state is ServiceState.LOADING
+    channels = replace(TARGET, consistent=False, reasons=("channels",))
+    assert applier_status(channels, ENDS, NOW, known=True).state is ServiceState.BEHIND
+    both = replace(channels, reasons=("channels", "load"))
+    assert applier_status(both, ENDS, NOW, known=True).state is ServiceState.LOADING
     claimed = applier_status(replace(TARGET, seqno=-1), ENDS, NOW, known=True)
     assert (claimed.state, claimed.consistent) == (ServiceState.LOADING, False)
     assert applier_status(None, ENDS, NOW, known=True).state is ServiceState.NONE
