@@ -20,6 +20,10 @@ from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 NOT_LOGGED: Final = (
     "a MariaDB leaves VIRTUAL columns out of row images that are not FULL, so their new values are unknown"
 )
+HALF_LOGGED: Final = (
+    "a MariaDB logged an update whose before image lacks columns: with binlog_row_image MINIMAL or NOBLOB a REPLACE "
+    "looks like one and lacks the columns that it resets; with FULL_NODUP VIRTUAL columns are lacking"
+)
 
 
 @dataclass(frozen=True, slots=True)

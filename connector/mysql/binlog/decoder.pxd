@@ -60,6 +60,7 @@ cdef class Decoder:
     cdef dict unlogged_options  # options of definitions that the server does not log
 
     # Reading files
+    cdef bint shows  # what is read is only shown
     cdef bint replays  # rows become BINLOG statements, and texts keep their bytes
     cdef dict table_maps  # table id → body of its TABLE_MAP event, for these statements
     cdef public object leave_out  # called with the error of an event that alone is left out; None: no event is

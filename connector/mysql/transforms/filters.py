@@ -72,6 +72,7 @@ class Filter:
         system_time_zone: the server's, which changes logged as statements then name; "": they do not.
         system_schemas: true if patterns may match MySQL's own schemas.
         replays: true if what is read is to be executed again: rows become BINLOG statements, texts keep their bytes.
+        shows: true if what is read is only shown.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -91,10 +92,12 @@ class Filter:
         system_time_zone: str = "",
         system_schemas: bool = False,
         replays: bool = False,
+        shows: bool = False,
     ) -> None:
         self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
         self.keeps_statements = keeps_statements
         self.replays = replays
+        self.shows = shows
         self.rows_query_bytes = rows_query_bytes
         self.largest_event = largest_event
         self.ignored_servers = ignored_servers
