@@ -193,6 +193,9 @@ class EventCompleter:
                 f"rows of the record store cannot be read: {error}", hint=REBUILD, seqno=seqno, table=layout.name
             ) from error
         versions.grew(grown, seqno)
+        if completer.lost:
+            completer.lost = False
+            self.tables.lose(layout.name, seqno)
         return completed
 
     def _deleted(self, keys: Sequence[bytes], seqno: Seqno) -> None:

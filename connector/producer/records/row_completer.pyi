@@ -18,6 +18,7 @@ class RowCompleter:
     prefix: bytes
     definition: int
     defaults: list[bytes | None]
+    lost: bool
     def __init__(self, layout: TableLayout, prefix: bytes, definition: int, defaults: list[bytes | None]) -> None: ...
     def keys(self, rows: Rows) -> list[bytes]: ...
     def complete(

@@ -8,7 +8,7 @@ after image is completed by its before image, which must have all columns.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
@@ -86,12 +86,16 @@ cdef class RowCompleter:
         prefix: the first bytes of its rows' keys in the store.
         definition: the number of its definition.
         defaults: for each column its default in Avro; None if it is not known.
+
+    Attributes:
+        lost: a row that had no version, and stayed partial, has got another key: under that key it is not known either.
     """
 
     cdef readonly object layout
     cdef readonly bytes prefix
     cdef readonly int definition
     cdef readonly list defaults
+    cdef public bint lost
     cdef int width
     cdef list key
     cdef Span* old
@@ -200,6 +204,8 @@ cdef class RowCompleter:
                     open[old_key] = None
                     if has and self.covers(self.new):
                         grown += self.record(self.new, seqno, open, old_key)
+                    elif has and self.moves():
+                        self.lost = True
                     continue
                 if lacks:
                     self.put(&out, self.old, had)
@@ -274,6 +280,17 @@ cdef class RowCompleter:
             if spans[column].data == NULL:
                 return False
         return True
+
+    cdef bint moves(self):
+        """True if the new image has another value of a column of the key."""
+        cdef int column
+        for column in self.key:
+            if self.new[column].data != NULL and (
+                self.new[column].size != self.old[column].size
+                or memcmp(self.new[column].data, self.old[column].data, self.new[column].size)
+            ):
+                return True
+        return False
 
     cdef bytes current(self, bytes version, convert):
         """The version with this definition; None if there is none."""

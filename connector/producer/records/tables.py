@@ -35,6 +35,7 @@ TABLE: Final = b"d"
 DEFINITION: Final = b"e"
 NUMBERS: Final = b"c"
 NO_DEFINITION: Final = 0  # of what is no row
+LOST: Final = "a partial image changed the key of a row that was not known"
 SWEEP_KEYS: Final = 1000  # rows that are deleted at once at the end of a load
 
 
@@ -49,6 +50,7 @@ class TableEntry:
         reason: why the store may lack rows of it; "": it has all of them.
         since: the event since which it is being loaded; NO_SEQNO: it is not.
         load: the ID of that load.
+        lost: why the store will lack rows also after that load.
         keyed: the indexes of the columns that are its rows' keys, as its rows in the log say; None: none has come. They
             may be those of a unique key.
     """
@@ -60,6 +62,7 @@ class TableEntry:
     since: Seqno = NO_SEQNO
     load: str = ""
     keyed: tuple[int, ...] | None = None
+    lost: str = ""
 
     @property
     def loading(self) -> bool:
@@ -83,6 +86,7 @@ class TableEntry:
                 "since": self.since,
                 "load": self.load,
                 "keyed": self.keyed,
+                "lost": self.lost,
             }
         ).encode()
 
@@ -94,7 +98,7 @@ class TableEntry:
         since = Seqno(int(stored["since"]))
         numbers = int(stored["number"]), int(stored["definition"])
         keyed = None if stored["keyed"] is None else tuple(map(int, stored["keyed"]))
-        return cls(*numbers, table, stored["why"], since, stored["load"], keyed)
+        return cls(*numbers, table, stored["why"], since, stored["load"], keyed, stored.get("lost", ""))
 
 
 @dataclass(slots=True)
@@ -223,7 +227,7 @@ class PublishedTables:
             self._begin_load(event, statements, seqno, commit_time)
         elif event.part is Part.END and entry is not None and entry.load == event.load:
             self._sweep(entry, seqno)
-            self._put(replace(entry, reason="", since=NO_SEQNO, load=""), seqno)
+            self._put(replace(entry, reason=entry.lost, since=NO_SEQNO, load="", lost=""), seqno)
 
     def _begin_load(self, event: LoadEvent, statements: Sequence[Statement], seqno: Seqno, commit_time: int) -> None:
         name = event.table
@@ -243,7 +247,7 @@ class PublishedTables:
             entry = self._begin(made, seqno, "it is being loaded")
         elif made is not None:
             entry = replace(entry, table=made)
-        self._put(replace(entry, since=seqno, load=event.load), seqno)
+        self._put(replace(entry, since=seqno, load=event.load, lost=""), seqno)
 
     def _sweep(self, entry: TableEntry, seqno: Seqno) -> None:
         """Delete the rows that were not written since the load began: the source does not have them."""
@@ -271,6 +275,18 @@ class PublishedTables:
             names = [name for name in self._known.entries if name in touched or about.schema == name.schema]
         for name in names:
             self.forget(name, why)
+
+    def lose(self, name: TableName, seqno: Seqno) -> None:
+        """Note that a row is under a key that a load may have passed already, so that it will not bring the row."""
+        entry = self._known.entries[name]
+        if entry.loading and not entry.lost:
+            LOG.warning(
+                "the record store will lack rows after the load of a table: load it again",
+                extra={"table": name, "seqno": seqno, "why": LOST},
+            )
+            self._put(replace(entry, lost=LOST), seqno)
+        elif not entry.loading and not entry.reason:
+            self._put(replace(entry, reason=LOST), seqno)
 
     def forget(self, name: TableName, why: str) -> None:
         """Forget a table and its rows, until it is loaded."""

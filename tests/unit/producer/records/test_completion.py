@@ -301,6 +301,24 @@ def test_a_load_brings_rows_and_its_end_deletes_what_it_has_not_brought(log: Log
         log.event(delete({0: 2}))
 
 
+def test_a_row_whose_key_changes_before_its_load_brings_it_is_told_as_the_reason(log: Log) -> None:
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}))
+    log.load(Part.ROWS, rows(Action.READ, (None, {0: 1, 1: 10, 2: "one"})))
+    log.event(update(({0: 9}, {1: 1})))
+    assert log.completion.tables.entry(NAME).lost == ""
+    log.event(update(({0: 9}, {0: 0})))  # the load has passed 0
+    log.completion.close()
+    log.open()
+    log.load(Part.END)
+    with pytest.raises(Unsupported, match="changed the key of a row that was not known"):
+        log.event(update(({0: 0}, {1: 1})))
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}), load="l2")
+    log.event(update(({0: 9}, {0: 0})))
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}), load="l3")
+    log.load(Part.END, load="l3")
+    assert log.completion.tables.entry(NAME).reason == ""
+
+
 def test_a_change_that_is_logged_as_a_statement_stops(log: Log) -> None:
     with pytest.raises(Unsupported, match="logged as a statement") as caught:
         log.event(Statement("shop", "UPDATE t SET a = 1", {}))
