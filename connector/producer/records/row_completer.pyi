@@ -28,5 +28,5 @@ class RowCompleter:
         open: dict[bytes, bytes | None],
         known: dict[bytes, bytes | None],
         convert: Callable[[bytes], bytes | None],
-        partial: bool,
+        unknown: int,
     ) -> tuple[list[Rows], int]: ...

@@ -41,6 +41,12 @@ cdef object DELETE = Action.DELETE
 cdef enum:
     ARRAY = 2  # an image: the union's second branch
 
+cdef enum Unknown:  # as in `connector.producer.records.table_entry`
+    REFUSED = 0
+    STAYS = 1
+    DELETED = 2
+    FOLLOWED = 3
+
 cdef extern from "Python.h":
     char* PyBytes_AsString(object text) except NULL
 
@@ -88,7 +94,7 @@ cdef class RowCompleter:
         defaults: for each column its default in Avro; None if it is not known.
 
     Attributes:
-        lost: a row that had no version, and stayed partial, has got another key: under that key it is not known either.
+        lost: a row without a version has got another key, under which a load may not bring it; set to False by others.
     """
 
     cdef readonly object layout
@@ -140,7 +146,7 @@ cdef class RowCompleter:
                 found.append(self.key_of(self.new))
         return found
 
-    def complete(self, Rows rows not None, int64_t seqno, dict open not None, dict known not None, convert, bint partial):
+    def complete(self, Rows rows not None, int64_t seqno, dict open not None, dict known not None, convert, int unknown):
         """Complete rows, and give each its version.
 
         Args:
@@ -150,7 +156,7 @@ cdef class RowCompleter:
             known: the newest versions before the event, those of `keys` among them.
             convert: returns the content of a version of another definition as of this one; None: its values are not
                 known.
-            partial: rows without a version stay partial.
+            unknown: what becomes of partial images of rows without a version.
 
         Returns:
             The rows with all columns, in order, those that stay partial apart; and the bytes of their versions.
@@ -162,11 +168,11 @@ cdef class RowCompleter:
         cdef Reader r = reader_of(rows)
         cdef bint lacks = len(rows.before) > 0 or len(rows.after) > 0
         cdef Out out, ends
-        cdef Py_ssize_t row, start, written
+        cdef Py_ssize_t row, start, middle
         cdef Py_ssize_t grown = 0
         cdef uint64_t end
         cdef bytes version, old_key, new_key
-        cdef bint had, has, whole
+        cdef bint had, has, whole, moved
         cdef list pieces = []
         memset(&out, 0, sizeof(Out))
         memset(&ends, 0, sizeof(Out))
@@ -174,6 +180,7 @@ cdef class RowCompleter:
             for row in range(rows.count):
                 start = r.at
                 had = self.image(r, self.old, rows.before)
+                middle = r.at
                 has = self.image(r, self.new, rows.after)
                 whole = True
                 old_key = new_key = None
@@ -188,7 +195,7 @@ cdef class RowCompleter:
                         version = open[old_key] if old_key in open else known.get(old_key)
                         version = self.current(version, convert)
                         if version is None:
-                            if not partial:
+                            if unknown == REFUSED:
                                 raise UnknownRow(old_key[len(self.prefix):])
                             whole = False
                         else:
@@ -200,12 +207,15 @@ cdef class RowCompleter:
                     self.fill_defaults()
                 if not whole:
                     self.flush(rows, &out, &ends, pieces)
-                    pieces.append(self.alone(rows, r, start))
                     open[old_key] = None
+                    moved = has and not self.covers(self.new) and self.moves()
+                    self.lost = self.lost or moved or (unknown == FOLLOWED and not has)
+                    if moved and unknown == DELETED:
+                        pieces.append(self.alone(rows, DELETE, bytes(r.data[start:middle]) + b"\0", b""))
+                    else:
+                        pieces.append(self.alone(rows, rows.action, bytes(r.data[start : r.at]), rows.after))
                     if has and self.covers(self.new):
                         grown += self.record(self.new, seqno, open, old_key)
-                    elif has and self.moves():
-                        self.lost = True
                     continue
                 if lacks:
                     self.put(&out, self.old, had)
@@ -367,13 +377,11 @@ cdef class RowCompleter:
             out.size = ends.size = 0
         return 0
 
-    cdef Rows alone(self, Rows rows, Reader r, Py_ssize_t start):
+    cdef Rows alone(self, Rows rows, action, bytes row, bytes after):
         """A row that stays partial."""
-        cdef Py_ssize_t size = r.at - start
-        cdef uint64_t end = <uint64_t>size
+        cdef uint64_t end = <uint64_t>len(row)
         cdef Rows made = rows_of(
-            self.layout, rows.action, PyBytes_FromStringAndSize(<const char*>&r.data[start], size),
-            PyBytes_FromStringAndSize(<const char*>&end, 8), rows.before, rows.after,
+            self.layout, action, row, PyBytes_FromStringAndSize(<const char*>&end, 8), rows.before, after
         )
         made.query = rows.query
         return made
