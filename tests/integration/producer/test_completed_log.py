@@ -54,6 +54,7 @@ TRANSACTIONS = [  # each leaves the table in another state
     ["INSERT INTO t (id, a) VALUES (4, 0) ON DUPLICATE KEY UPDATE v = 'there'", "DELETE FROM t WHERE id = 6"],
 ]
 ALL = len(TRANSACTIONS)
+BEGUN, ENDED = "the load of a table begins", "loaded a table"
 ROUND, LOAD_ENDED = "published a round of loads", " loaded service="
 CHUNKS = {
     "THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "100",
@@ -161,15 +162,19 @@ def write(logs: Logs, cursor: Any) -> None:
 
 def load(logs: Logs, cursor: Any, producing: dict[str, Producing]) -> None:
     """Load the table in both logs, and change keys meanwhile, from the one that is read last on."""
-    ends = {name: one.text.count("loaded a table") for name, one in producing.items()}
+    before = {name: {text: one.text.count(text) for text in (BEGUN, ENDED)} for name, one in producing.items()}
+
+    def more(text: str) -> bool:
+        return all(one.text.count(text) > before[name][text] for name, one in producing.items())
+
     for bench in (logs.whole, logs.partial):
         assert asked(bench, f"{logs.database}.t") == 0
-    until(lambda: all("the load of a table begins" in one.text for one in producing.values()))
+    until(lambda: more(BEGUN))
     for key in range(LOADED, LOADED // 2, -1):
-        if all(one.text.count("loaded a table") > ends[name] for name, one in producing.items()):
+        if more(ENDED):
             break
         cursor.execute(f"UPDATE t SET id = id + {MOVED} WHERE id = {key}")
-    until(lambda: all(one.text.count("loaded a table") > ends[name] for name, one in producing.items()))
+    until(lambda: more(ENDED))
     cursor.execute("INSERT INTO t (id) VALUES (-100)")
     until(lambda: all(-100 in inserted(bench) for bench in (logs.whole, logs.partial)))
     logs.last |= {bench.service: last_seqno(bench) for bench in (logs.whole, logs.partial)}
