@@ -40,6 +40,9 @@ from tests.support.servers.environment import Broker, SqlServer
 from tests.support.spark import session
 from tests.support.written_tables import asked
 
+pytestmark = pytest.mark.long
+
+BUFFER = "spark.sql.execution.pandas.udf.buffer.size"
 COLUMNS = ["id", "a", "v", "b"]
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL DEFAULT 5, v VARCHAR(20) DEFAULT 'd', b TEXT)"
 LOADED = 2000  # rows of the initial load
@@ -275,6 +278,7 @@ def envelopes(logs: Logs, bench: Bench, spark: SparkRun, folder: Path) -> list[d
     """The messages of the table's topic, written by a run of the row topics."""
     config = logs.config(bench, folder)
     wanted = RowsOptions(f"rows.{bench.service}", tombstones=False, until_now=True)
+    spark.spark.conf.set(BUFFER, "65536")  # rows.py has a session of its own, with Spark's settings
     EventRows(spark.spark, config, wanted, folder=folder, clock=SystemClock(), stop=Event()).run()
     consumer = Consumer({"bootstrap.servers": bench.kafka.bootstrap, "group.id": "look", "enable.partition.eof": True,
                          "isolation.level": "read_committed", "enable.auto.commit": False})  # fmt: skip
