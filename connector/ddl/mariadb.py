@@ -22,7 +22,11 @@ NOT_LOGGED: Final = (
 )
 HALF_LOGGED: Final = (
     "a MariaDB logged an update whose before image lacks columns: with binlog_row_image MINIMAL or NOBLOB a REPLACE "
-    "looks like one and lacks the columns that it resets; with FULL_NODUP VIRTUAL columns are lacking"
+    "looks like one and lacks the columns that it resets"
+)
+FULL_AGAIN: Final = (
+    "SET GLOBAL binlog_row_image = FULL, also in open sessions; what is logged already is passed with the table in "
+    "source.filters.ignore: captured again afterwards, it is loaded"
 )
 
 
