@@ -143,6 +143,22 @@ load_paused_since = _gauge(
     "stream catches up, as after each round under many writes); 0: it is not that",
     "cause",
 )
+records_size = _gauge(_P, "thl_records_size_bytes", "With source.records.dir: bytes of the record store's files")
+records_lookups = _counter(
+    _P,
+    "thl_records_lookups",
+    "Rows looked up in the record store, by where they were found: memory, disk (or the store's cache of its blocks), "
+    "nowhere",
+    "found",
+)
+records_lag = _gauge(
+    _P,
+    "thl_records_lag_events",
+    "Events of the log that the record store has still to read before the producer is online; 0 afterwards",
+)
+records_oldest = _gauge(
+    _P, "thl_records_oldest_seqno", "Seqno of the oldest event to which the record store can go back; -1: to its start"
+)
 restarts = _counter(f"{_P}, {_A}", "thl_restarts", "Restarts of a stage after a transient failure", "stage")
 applied_events = _counter(_A, "thl_applied_events", "Events committed on the target")
 applied_rows = _counter(_A, "thl_applied_rows", "Row changes of events committed on the target")

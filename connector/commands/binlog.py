@@ -223,6 +223,7 @@ def binlog(
         largest_event=largest_event,
         system_schemas=True,
         replays=layout == "sql",
+        shows=True,
     )
     found = _between(log_files(files), chosen.from_position, chosen.to_position)
     out = output()

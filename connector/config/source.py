@@ -160,10 +160,11 @@ class Source(Section):
             raise ValueError("records complete rows: with statements=keep the changed rows are unknown")
         if self.records.dir is not None and self.ignore_server_ids:
             raise ValueError("records: with ignore_server_ids rows change that the record store does not see")
-        rows = {"insert", "update", "delete"}
-        if self.records.dir is not None and any(not rows.issubset(rule.actions) for rule in self.filters.tables):
+        every = {"insert", "update", "delete", "ddl"}
+        if self.records.dir is not None and any(not every.issubset(rule.actions) for rule in self.filters.tables):
             raise ValueError(
-                "records: with a rule whose actions leave out rows the record store does not see all changes"
+                "records: with a rule whose actions leave out rows or DDL the record store does not see all changes, "
+                "nor the defaults of columns"
             )
         if self.rows_query_bytes and any(rule.drop or rule.mask for rule in self.filters.tables):
             raise ValueError("rows_query_bytes: texts of statements hold the values that rules drop or mask")

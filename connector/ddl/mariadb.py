@@ -20,6 +20,14 @@ from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 NOT_LOGGED: Final = (
     "a MariaDB leaves VIRTUAL columns out of row images that are not FULL, so their new values are unknown"
 )
+HALF_LOGGED: Final = (
+    "a MariaDB logged an update whose before image lacks columns: with binlog_row_image MINIMAL or NOBLOB a REPLACE "
+    "looks like one and lacks the columns that it resets"
+)
+FULL_AGAIN: Final = (
+    "SET GLOBAL binlog_row_image = FULL, also in open sessions; what is logged already is passed with the table in "
+    "source.filters.ignore: captured again afterwards, it is loaded"
+)
 
 
 @dataclass(frozen=True, slots=True)

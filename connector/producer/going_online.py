@@ -31,6 +31,7 @@ from connector.log.epochs.loads import LoadRequest
 from connector.log.format.shard_rule import ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.online import OnlinePlan, SourceFound, TailFound, decide
 from connector.producer.compared_stream import ComparedStream
@@ -87,6 +88,10 @@ class Online:
         if self.completion is not None:
             self.completion.go_back(position.last_finished)
         _number(self.encoder, position, self.control.epochs[-1])
+
+    def read_again(self, table: TableName) -> bool:
+        """True if a load that has read all of a table has to read it once more, because the record store lacks rows."""
+        return self.completion is not None and self.completion.tables.find_again(table, self.encoder.next_seqno)
 
     def put(self, work: Work) -> None:
         """Queue work of the encoder, with the counts of its tables; see `Publisher.put`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -104,8 +104,12 @@ class Database:
             self._db.delete_range(start, end)
 
     def size(self) -> int:
-        """Bytes on disk."""
-        return sum(path.stat().st_size for path in self.folder.iterdir() if path.is_file())
+        """Bytes on disk; may be asked for by any thread."""
+        found = 0
+        for path in self.folder.iterdir():
+            with suppress(FileNotFoundError):  # threads of the library delete files at any time
+                found += path.stat().st_size
+        return found
 
     def close(self) -> None:
         """Close it."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -125,6 +125,7 @@ class Versions:
         self._parts = 0  # of the open event that are written
         self._closed = False
         self.forgot = 0  # how often `known` was emptied
+        self.count_lookups: Callable[[int, int, int], None] | None = None  # found in memory, in the database, nowhere
         stored = database.get(STATE)
         self._state = StoreState(log_id) if stored is None else StoreState.from_json(stored)
         self._seqno = self._state.seqno  # newer than the state's after events of its last epoch
@@ -153,15 +154,31 @@ class Versions:
         """
         self.state = replace(self.state, seqno=Seqno(seqno - 1), epochs=((Seqno(seqno - 1), epoch),), oldest=seqno)
 
-    def fetch(self, keys: Iterable[bytes]) -> None:
+    @property
+    def seqno(self) -> Seqno:
+        """The last event whose versions it has; may be asked for by any thread, unlike `state`."""
+        return self._seqno
+
+    @property
+    def oldest(self) -> Seqno:
+        """The first event whose replaced versions it has; may be asked for by any thread."""
+        return self._state.oldest
+
+    def fetch(self, keys: Collection[bytes]) -> None:
         """Read the newest versions of keys into `known`, in one call."""
         known, opened = self.known, self.open
         lacking = [key for key in keys if key not in known and key not in opened]
-        if not lacking:
-            return
-        for key, found in zip(lacking, self._database.get_many(lacking), strict=True):
-            known[key] = found
-            self._known_bytes += len(key) + (len(found) if found else 0)
+        nowhere = 0
+        if lacking:
+            for key, found in zip(lacking, self._database.get_many(lacking), strict=True):
+                known[key] = found
+                self._known_bytes += len(key)
+                if found:
+                    self._known_bytes += len(found)
+                else:
+                    nowhere += 1
+        if self.count_lookups is not None:
+            self.count_lookups(len(keys) - len(lacking), len(lacking) - nowhere, nowhere)
 
     def newest(self, key: bytes) -> Version:
         """The newest version of a key, that of the open event included."""
@@ -259,6 +276,7 @@ class Versions:
         try:
             self._write(sync=True)
         finally:
+            self.known.clear()
             self._database.close()
 
     def _replace(self, seqno: Seqno) -> None:

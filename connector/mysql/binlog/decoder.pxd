@@ -49,6 +49,7 @@ cdef class Decoder:
     cdef bint without_begin  # rows of one statement, without BEGIN and COMMIT
     cdef bint redefined  # a definition of the transaction has changed tables
     cdef Tables tables
+    cdef object virtual_tables  # MariaDB: tables that had a virtual column when the producer began
     cdef object virtual_definition  # MariaDB: a definition with a virtual column, which partial row images leave out
     cdef dict uuids
     cdef object statements
@@ -60,6 +61,7 @@ cdef class Decoder:
     cdef dict unlogged_options  # options of definitions that the server does not log
 
     # Reading files
+    cdef bint shows  # what is read is only shown
     cdef bint replays  # rows become BINLOG statements, and texts keep their bytes
     cdef dict table_maps  # table id → body of its TABLE_MAP event, for these statements
     cdef public object leave_out  # called with the error of an event that alone is left out; None: no event is

@@ -56,7 +56,7 @@ from connector.mysql.binlog.events.gtid_tagged import tagged_gtid
 from connector.mysql.binlog.events.payload import payload as open_payload
 from connector.mysql.binlog.events.query import rows_query
 from connector.mysql.binlog.events.statements import OLD_LOADS, PARTS, Statements
-from connector.ddl.mariadb import NOT_LOGGED
+from connector.ddl.mariadb import FULL_AGAIN, HALF_LOGGED, NOT_LOGGED
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
 
@@ -105,6 +105,8 @@ cdef class Decoder:
         self.largest = filters.largest_event
         self.unlogged_options = dict(filters.unlogged_options)
         self.replays = filters.replays
+        self.shows = filters.shows
+        self.virtual_tables = filters.virtual_tables
         self.table_maps = {}
         self.format = b""
         self.begin_event = b""
@@ -400,6 +402,10 @@ cdef class Decoder:
                 hint="SET GLOBAL binlog_row_image = FULL",
                 definition=self.virtual_definition,
             ).with_file_hint("--ignore leaves the table out")
+        if self.virtual_tables and self.tables.after and table is not None and table.layout.name in self.virtual_tables:
+            raise Unsupported(NOT_LOGGED, hint=FULL_AGAIN, table=table.layout.name)
+        if self.tables.mariadb and action == UPDATE and self.tables.before and table is not None and not self.shows:
+            raise Unsupported(HALF_LOGGED, hint=FULL_AGAIN, table=table.layout.name)
         while table is not None:
             self.buffer.rows(table, action, self.tables.before, self.tables.after, diffs, body, self.batch_bytes)
             if self.buffer.size >= self.batch_bytes:

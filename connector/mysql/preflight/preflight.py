@@ -80,7 +80,8 @@ def preflight(
             *stopped_replication(connection, source),
             *unmatched_patterns(connection, source.filters, filter.fold),
         )
-        return replace(facts, warnings=warnings)
+        virtual = frozenset((schema, table) for schema, table, _ in _virtual(connection, facts, filter))
+        return replace(facts, warnings=warnings, virtual_tables=virtual)
 
 
 def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
@@ -257,15 +258,22 @@ def _filtered(connection: Connection) -> Iterator[PreflightError]:
         )
 
 
-def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter) -> Iterator[PreflightError]:
-    if not facts.mariadb or facts.binlog_row_image == "FULL":
-        return
+def _virtual(connection: Connection, facts: SourceFacts, filter: Filter) -> list[tuple[str, str, str]]:
+    """Schema, table and name of a MariaDB's VIRTUAL columns in captured tables."""
+    if not facts.mariadb:
+        return []
     rows = query(
         connection,
         "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, COLUMN_NAME AS c FROM information_schema.COLUMNS "
         "WHERE EXTRA LIKE '%VIRTUAL GENERATED%' ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
     )
-    named = [f"{row['s']}.{row['t']}.{row['c']}" for row in rows if filter.captures(row["s"], row["t"])]
+    return [(row["s"], row["t"], row["c"]) for row in rows if filter.captures(row["s"], row["t"])]
+
+
+def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter) -> Iterator[PreflightError]:
+    if facts.binlog_row_image == "FULL":
+        return
+    named = [".".join(column) for column in _virtual(connection, facts, filter)]
     if named:
         shown = ", ".join(named[:NAMED_CASCADES]) + (" …" if len(named) > NAMED_CASCADES else "")
         yield PreflightError(

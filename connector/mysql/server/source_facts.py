@@ -74,6 +74,7 @@ class SourceFacts:
         cascades_logged: true if the binary log has changes by foreign keys' actions (since MySQL 9.6, unless
             `innodb_native_foreign_keys` is ON).
         system_time_zone: its name for the time zone that sessions have with SYSTEM.
+        virtual_tables: MariaDB's captured tables with a VIRTUAL column, as preflight found them.
         warnings: settings that are allowed but weaken a promise; each a sentence with the SQL that fixes it.
     """
 
@@ -102,6 +103,7 @@ class SourceFacts:
     gtid_strict_mode: bool = True
     utf8_is_utf8mb3: bool = True
     system_time_zone: str = ""
+    virtual_tables: frozenset[tuple[str, str]] = frozenset()
     warnings: tuple[str, ...] = ()
 
     @property

@@ -72,6 +72,8 @@ class Filter:
         system_time_zone: the server's, which changes logged as statements then name; "": they do not.
         system_schemas: true if patterns may match MySQL's own schemas.
         replays: true if what is read is to be executed again: rows become BINLOG statements, texts keep their bytes.
+        shows: true if what is read is only shown.
+        virtual_tables: tables of a MariaDB with a VIRTUAL column, whose images must be whole.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -91,10 +93,14 @@ class Filter:
         system_time_zone: str = "",
         system_schemas: bool = False,
         replays: bool = False,
+        shows: bool = False,
+        virtual_tables: Collection[tuple[str, str]] = frozenset(),
     ) -> None:
         self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
         self.keeps_statements = keeps_statements
         self.replays = replays
+        self.shows = shows
+        self.virtual_tables = virtual_tables
         self.rows_query_bytes = rows_query_bytes
         self.largest_event = largest_event
         self.ignored_servers = ignored_servers
@@ -124,6 +130,7 @@ class Filter:
         lower_case_table_names: int = 0,
         unlogged_options: Mapping[str, str] = MappingProxyType({}),
         system_time_zone: str = "",
+        virtual_tables: Collection[tuple[str, str]] = frozenset(),
     ) -> Filter:
         """The filter of a producer of this source; it also ignores the producer's own server id."""
         return cls(
@@ -136,6 +143,7 @@ class Filter:
             ignored_servers=frozenset((*source.ignore_server_ids, source.server_id)),
             unlogged_options=unlogged_options,
             system_time_zone=system_time_zone,
+            virtual_tables=virtual_tables,
         )
 
     @property

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from connector.log.epochs.control import ControlState
 from connector.log.transaction.definition import Definitions
+from connector.log.transaction.layout import TableName
 from connector.producer.encode.encoder import Encoder
 from connector.producer.publish.publisher import Publisher
 from connector.producer.publish.queue import Work
@@ -36,6 +37,9 @@ class OnlineLog(Protocol):
     @property
     def stream(self) -> FollowedTables:
         """Reads the source."""
+
+    def read_again(self, table: TableName) -> bool:
+        """True once a load that has read all of a table has to read it once more; the table by its published name."""
 
     def put(self, work: Work) -> None:
         """Queue work of the encoder, with the counts of its tables."""

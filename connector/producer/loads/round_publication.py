@@ -197,6 +197,10 @@ class RoundPublication:
         except ConnectorError as error:
             self._loads.stop(at.online, self._loads.requests[name], state, error)
             return
+        if ended and at.online.read_again(published):
+            why = "rows changed their keys by partial images before they were read"
+            LOG.info("a table is read once more", extra=self._loads.fields(name, why=why))
+            after, ended = None, False
         state = replace(state, after=after, at=self._clock.now(), last=at.next)
         if not ended:
             at.online.publisher.put([self._loads.changed(state)])

@@ -4,7 +4,9 @@
 - `row_completer`: completes the rows of one table, and makes their versions; compiled.
 - `opening`: opens the store at the log's last event.
 - `catch_up`: reads events of the log into it.
+- `gauges`: the store's metrics.
 - `report`: what `thl records` shows and does.
+- `table_entry`: a table of the store, as it is stored.
 - `tables`: the tables as they are published, their definitions and defaults.
 - `conversion`: versions of an earlier definition.
 """

@@ -19,7 +19,8 @@ from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.patterns import table_pattern
 from connector.producer.records.conversion import split, value_of
 from connector.producer.records.row_completer import KeyMissing, RowCompleter, UnknownDefault, UnknownRow
-from connector.producer.records.tables import PublishedTables, TableEntry
+from connector.producer.records.table_entry import TableEntry, Unknown
+from connector.producer.records.tables import PublishedTables
 from connector.records.database import REBUILD
 from connector.records.versions import Versions
 
@@ -162,7 +163,7 @@ class EventCompleter:
                 versions.open,
                 versions.known,
                 lambda version: self.tables.current(version, completer.definition),
-                entry.loading or self._allows(layout.name),
+                self._unknown(entry),
             )
         except UnknownRow as error:
             raise self._unknown_row(entry, completer, error.key, seqno) from error
@@ -193,6 +194,9 @@ class EventCompleter:
                 f"rows of the record store cannot be read: {error}", hint=REBUILD, seqno=seqno, table=layout.name
             ) from error
         versions.grew(grown, seqno)
+        if completer.lost:
+            completer.lost = False
+            self.tables.lose(layout.name, seqno)
         return completed
 
     def _deleted(self, keys: Sequence[bytes], seqno: Seqno) -> None:
@@ -200,6 +204,11 @@ class EventCompleter:
         for key in keys:
             self.versions.put(key, None)
         self.versions.grew(sum(map(len, keys)), seqno)
+
+    def _unknown(self, entry: TableEntry) -> Unknown:
+        if entry.loading and entry.everywhere:
+            return Unknown.FOLLOWED if self._lenient else Unknown.DELETED
+        return Unknown.STAYS if entry.loading or self._allows(entry.table.name) else Unknown.REFUSED
 
     def _allows(self, name: TableName) -> bool:
         if self._lenient:

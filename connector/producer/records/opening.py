@@ -19,6 +19,7 @@ from connector.log.epochs.history import History
 from connector.log.ids import NO_EPOCH, NO_SEQNO, LogId, Seqno
 from connector.producer.records.catch_up import first_event, read_events
 from connector.producer.records.completion import EventCompleter
+from connector.producer.records.gauges import watch_records
 from connector.records.database import OPTION, Database, remove
 from connector.records.versions import StoreState, Versions
 
@@ -51,6 +52,7 @@ def open_completion(config: Config, control: ControlState, last: Seqno) -> Event
         except RecordsDamaged as error:
             on_error.close()
             completion = on_error.enter_context(closing(_again(config, history, error)))
+        watch_records(config.service, completion.versions, last)
         _read(config, control, completion, last)
         on_error.pop_all()
     return completion

@@ -11,7 +11,7 @@ from connector.kafka.log_reader import LogReader
 from connector.log.ids import LogId, Seqno
 from connector.producer.records.completion import EventCompleter
 from connector.producer.records.opening import open_store, rebuild
-from connector.producer.records.tables import TableEntry
+from connector.producer.records.table_entry import TableEntry
 from connector.records.database import OPTION
 from connector.records.versions import StoreState
 

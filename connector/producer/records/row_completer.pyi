@@ -18,6 +18,7 @@ class RowCompleter:
     prefix: bytes
     definition: int
     defaults: list[bytes | None]
+    lost: bool
     def __init__(self, layout: TableLayout, prefix: bytes, definition: int, defaults: list[bytes | None]) -> None: ...
     def keys(self, rows: Rows) -> list[bytes]: ...
     def complete(
@@ -27,5 +28,5 @@ class RowCompleter:
         open: dict[bytes, bytes | None],
         known: dict[bytes, bytes | None],
         convert: Callable[[bytes], bytes | None],
-        partial: bool,
+        unknown: int,
     ) -> tuple[list[Rows], int]: ...

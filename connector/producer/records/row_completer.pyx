@@ -8,7 +8,7 @@ after image is completed by its before image, which must have all columns.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
@@ -40,6 +40,12 @@ cdef object DELETE = Action.DELETE
 
 cdef enum:
     ARRAY = 2  # an image: the union's second branch
+
+cdef enum Unknown:  # as in `connector.producer.records.table_entry`
+    REFUSED = 0
+    STAYS = 1
+    DELETED = 2
+    FOLLOWED = 3
 
 cdef extern from "Python.h":
     char* PyBytes_AsString(object text) except NULL
@@ -86,12 +92,16 @@ cdef class RowCompleter:
         prefix: the first bytes of its rows' keys in the store.
         definition: the number of its definition.
         defaults: for each column its default in Avro; None if it is not known.
+
+    Attributes:
+        lost: a row without a version has got another key, under which a load may not bring it; set to False by others.
     """
 
     cdef readonly object layout
     cdef readonly bytes prefix
     cdef readonly int definition
     cdef readonly list defaults
+    cdef public bint lost
     cdef int width
     cdef list key
     cdef Span* old
@@ -136,7 +146,7 @@ cdef class RowCompleter:
                 found.append(self.key_of(self.new))
         return found
 
-    def complete(self, Rows rows not None, int64_t seqno, dict open not None, dict known not None, convert, bint partial):
+    def complete(self, Rows rows not None, int64_t seqno, dict open not None, dict known not None, convert, int unknown):
         """Complete rows, and give each its version.
 
         Args:
@@ -146,7 +156,7 @@ cdef class RowCompleter:
             known: the newest versions before the event, those of `keys` among them.
             convert: returns the content of a version of another definition as of this one; None: its values are not
                 known.
-            partial: rows without a version stay partial.
+            unknown: what becomes of partial images of rows without a version.
 
         Returns:
             The rows with all columns, in order, those that stay partial apart; and the bytes of their versions.
@@ -158,11 +168,11 @@ cdef class RowCompleter:
         cdef Reader r = reader_of(rows)
         cdef bint lacks = len(rows.before) > 0 or len(rows.after) > 0
         cdef Out out, ends
-        cdef Py_ssize_t row, start, written
+        cdef Py_ssize_t row, start, middle
         cdef Py_ssize_t grown = 0
         cdef uint64_t end
         cdef bytes version, old_key, new_key
-        cdef bint had, has, whole
+        cdef bint had, has, whole, moved
         cdef list pieces = []
         memset(&out, 0, sizeof(Out))
         memset(&ends, 0, sizeof(Out))
@@ -170,6 +180,7 @@ cdef class RowCompleter:
             for row in range(rows.count):
                 start = r.at
                 had = self.image(r, self.old, rows.before)
+                middle = r.at
                 has = self.image(r, self.new, rows.after)
                 whole = True
                 old_key = new_key = None
@@ -184,7 +195,7 @@ cdef class RowCompleter:
                         version = open[old_key] if old_key in open else known.get(old_key)
                         version = self.current(version, convert)
                         if version is None:
-                            if not partial:
+                            if unknown == REFUSED:
                                 raise UnknownRow(old_key[len(self.prefix):])
                             whole = False
                         else:
@@ -196,8 +207,13 @@ cdef class RowCompleter:
                     self.fill_defaults()
                 if not whole:
                     self.flush(rows, &out, &ends, pieces)
-                    pieces.append(self.alone(rows, r, start))
                     open[old_key] = None
+                    moved = has and not self.covers(self.new) and self.moves()
+                    self.lost = self.lost or moved or (unknown == FOLLOWED and not has)
+                    if moved and unknown == DELETED:
+                        pieces.append(self.alone(rows, DELETE, bytes(r.data[start:middle]) + b"\0", b""))
+                    else:
+                        pieces.append(self.alone(rows, rows.action, bytes(r.data[start : r.at]), rows.after))
                     if has and self.covers(self.new):
                         grown += self.record(self.new, seqno, open, old_key)
                     continue
@@ -275,6 +291,17 @@ cdef class RowCompleter:
                 return False
         return True
 
+    cdef bint moves(self):
+        """True if the new image has another value of a column of the key."""
+        cdef int column
+        for column in self.key:
+            if self.new[column].data != NULL and (
+                self.new[column].size != self.old[column].size
+                or memcmp(self.new[column].data, self.old[column].data, self.new[column].size)
+            ):
+                return True
+        return False
+
     cdef bytes current(self, bytes version, convert):
         """The version with this definition; None if there is none."""
         if version is None or len(version) < HEADER:
@@ -350,13 +377,11 @@ cdef class RowCompleter:
             out.size = ends.size = 0
         return 0
 
-    cdef Rows alone(self, Rows rows, Reader r, Py_ssize_t start):
+    cdef Rows alone(self, Rows rows, action, bytes row, bytes after):
         """A row that stays partial."""
-        cdef Py_ssize_t size = r.at - start
-        cdef uint64_t end = <uint64_t>size
+        cdef uint64_t end = <uint64_t>len(row)
         cdef Rows made = rows_of(
-            self.layout, rows.action, PyBytes_FromStringAndSize(<const char*>&r.data[start], size),
-            PyBytes_FromStringAndSize(<const char*>&end, 8), rows.before, rows.after,
+            self.layout, action, row, PyBytes_FromStringAndSize(<const char*>&end, 8), rows.before, after
         )
         made.query = rows.query
         return made

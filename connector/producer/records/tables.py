@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from connector.ddl.affected_tables import affected_tables
 from connector.errors import ConnectorError, TargetDiffers, Unsupported
@@ -23,11 +23,12 @@ from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.producer.records.conversion import DefinitionStep, converted, step_of
 from connector.producer.records.row_completer import RowCompleter
+from connector.producer.records.table_entry import TableEntry
 from connector.records.stored import content_of, definition_of, make_version, seqno_of
-from connector.records.versions import ROW, Versions
+from connector.records.versions import Versions
 from connector.targets.ddl.plan import plan
 from connector.targets.operations import AlterTable, CreateTable, DropTable, Operation, RenameTable, Truncate
-from connector.targets.table import Table, from_json, make_table, to_json
+from connector.targets.table import Table, make_table
 from connector.targets.target_schema import TargetSchema
 
 LOG: Final = logging.getLogger(__name__)
@@ -35,66 +36,8 @@ TABLE: Final = b"d"
 DEFINITION: Final = b"e"
 NUMBERS: Final = b"c"
 NO_DEFINITION: Final = 0  # of what is no row
+LOST: Final = "a partial image changed the key of a row that was not known"
 SWEEP_KEYS: Final = 1000  # rows that are deleted at once at the end of a load
-
-
-@dataclass(frozen=True, slots=True)
-class TableEntry:
-    """A table.
-
-    Args:
-        number: its rows' number.
-        definition: the number of its definition.
-        table: the definition.
-        reason: why the store may lack rows of it; "": it has all of them.
-        since: the event since which it is being loaded; NO_SEQNO: it is not.
-        load: the ID of that load.
-        keyed: the indexes of the columns that are its rows' keys, as its rows in the log say; None: none has come. They
-            may be those of a unique key.
-    """
-
-    number: int
-    definition: int
-    table: Table
-    reason: str = ""
-    since: Seqno = NO_SEQNO
-    load: str = ""
-    keyed: tuple[int, ...] | None = None
-
-    @property
-    def loading(self) -> bool:
-        """True while it is being loaded."""
-        return self.since != NO_SEQNO
-
-    @property
-    def prefix(self) -> bytes:
-        """The first bytes of its rows' keys."""
-        return ROW + self.number.to_bytes(4, "big")
-
-    def to_json(self) -> bytes:
-        """The entry as it is stored."""
-        return json.dumps(
-            {
-                "name": list(self.table.name),
-                "number": self.number,
-                "definition": self.definition,
-                "table": to_json(self.table),
-                "why": self.reason,
-                "since": self.since,
-                "load": self.load,
-                "keyed": self.keyed,
-            }
-        ).encode()
-
-    @classmethod
-    def from_json(cls, text: bytes) -> TableEntry:
-        """The entry that `to_json` wrote."""
-        stored: dict[str, Any] = json.loads(text)
-        table = from_json(TableName(*stored["name"]), stored["table"])
-        since = Seqno(int(stored["since"]))
-        numbers = int(stored["number"]), int(stored["definition"])
-        keyed = None if stored["keyed"] is None else tuple(map(int, stored["keyed"]))
-        return cls(*numbers, table, stored["why"], since, stored["load"], keyed)
 
 
 @dataclass(slots=True)
@@ -223,7 +166,8 @@ class PublishedTables:
             self._begin_load(event, statements, seqno, commit_time)
         elif event.part is Part.END and entry is not None and entry.load == event.load:
             self._sweep(entry, seqno)
-            self._put(replace(entry, reason="", since=NO_SEQNO, load=""), seqno)
+            reason = LOST if entry.lost else ""
+            self._put(replace(entry, reason=reason, since=NO_SEQNO, load="", lost=False), seqno)
 
     def _begin_load(self, event: LoadEvent, statements: Sequence[Statement], seqno: Seqno, commit_time: int) -> None:
         name = event.table
@@ -243,7 +187,7 @@ class PublishedTables:
             entry = self._begin(made, seqno, "it is being loaded")
         elif made is not None:
             entry = replace(entry, table=made)
-        self._put(replace(entry, since=seqno, load=event.load), seqno)
+        self._put(replace(entry, since=seqno, load=event.load, everywhere=not event.targets, lost=False), seqno)
 
     def _sweep(self, entry: TableEntry, seqno: Seqno) -> None:
         """Delete the rows that were not written since the load began: the source does not have them."""
@@ -271,6 +215,27 @@ class PublishedTables:
             names = [name for name in self._known.entries if name in touched or about.schema == name.schema]
         for name in names:
             self.forget(name, why)
+
+    def lose(self, name: TableName, seqno: Seqno) -> None:
+        """Note that a row which is not known is now under a key that a load may have passed already."""
+        entry = self._known.entries[name]
+        if entry.loading and not entry.lost:
+            self._put(replace(entry, lost=True), seqno)
+        elif not entry.loading and not entry.reason:
+            self._put(replace(entry, reason=LOST), seqno)
+
+    def find_again(self, name: TableName, seqno: Seqno) -> bool:
+        """True if a load that has read all of a table has to read it once more, for rows that have changed their keys.
+
+        Args:
+            name: the table.
+            seqno: the next event.
+        """
+        entry = self._known.entries.get(name)
+        if entry is None or not (entry.loading and entry.everywhere and entry.lost):
+            return False
+        self._put(replace(entry, lost=False), seqno)
+        return True
 
     def forget(self, name: TableName, why: str) -> None:
         """Forget a table and its rows, until it is loaded."""

@@ -75,7 +75,11 @@ class MySqlSource:
                 replica_uuid=replica_uuid(self._config.service, self._source),
             )
         self._filter = Filter.of(
-            self._source, facts.lower_case_table_names, facts.unlogged_options, facts.system_time_zone
+            self._source,
+            facts.lower_case_table_names,
+            facts.unlogged_options,
+            facts.system_time_zone,
+            facts.virtual_tables,
         )
         self._server = facts
         if facts.warnings != self._warned:

@@ -89,7 +89,7 @@ class Envelopes:
 
         Raises:
             ValueNotRepresentable: the envelope cannot hold a value.
-            Unsupported: the after image is partial, or the change was logged as a statement.
+            Unsupported: the after image, or that of a deleted row, is partial, or the change was logged as a statement.
         """
         if row["load_part"] == Part.WHOLE and row["change"] == 0:
             return [self._truncated(row), *self._changed(row)]
@@ -109,12 +109,7 @@ class Envelopes:
         table = self._table(row)
         before, after = _image(row["before"]), _image(row["after"])
         if after is not None and len(after) < len(table.columns):
-            raise Unsupported(
-                "an after image does not have all columns, and Debezium's envelope needs them",
-                hint="binlog_row_image=FULL on the source",
-                seqno=row["seqno"],
-                table=f"{row['schema']}.{row['table']}",
-            )
+            raise _partial("an after image", row)
         operation = "r" if row["snapshot"] == "rows" else _OPERATIONS[row["action"]]
         order = self._order(row)
         if operation == "u" and before is not None and after is not None and table.moved(before, after):
@@ -135,6 +130,8 @@ class Envelopes:
     def _deleted(
         self, table: _Table, row: Row, before: dict[str, Any], order: tuple[int, int]
     ) -> list[DebeziumMessage]:
+        if len(before) < len(table.columns) and row["load_part"] != Part.REPAIR:
+            raise _partial("the before image of a delete", row)
         key = table.key_of(before, row)
         found = [DebeziumMessage(table.topic, key, table.value(before, None, "d", row, order))]
         if self._tombstones and key is not None:
@@ -209,7 +206,7 @@ class _Table:
         row: Row,
         order: tuple[int, int],
     ) -> bytes:
-        """Return the envelope. A partial before image is omitted, except in a delete, which needs the key."""
+        """Return the envelope. An update's partial before image is omitted."""
         if before is not None and after is not None and len(before) < len(self.columns):
             before = None
         micros: int = row["commit_time"] or 0
@@ -247,7 +244,7 @@ class _Table:
         return self._envelope + _json(payload) + b"}"
 
     def _image(self, image: Mapping[str, Any], row: Row) -> dict[str, Any]:
-        """Return all columns; those missing in a delete's partial image have an empty value of their type."""
+        """Return all columns; those beside the key of a row that a repair deletes have empty values of their type."""
         return {
             name: self._value(name, image[name], image, row)
             if name in image
@@ -270,6 +267,15 @@ class _Table:
                 value=str(value)[:80],
                 seqno=row["seqno"],
             ) from error
+
+
+def _partial(image: str, row: Row) -> Unsupported:
+    return Unsupported(
+        f"{image} does not have all columns, and Debezium's envelope needs them",
+        hint="source.records.dir for the producer, or binlog_row_image=FULL on the source",
+        seqno=row["seqno"],
+        table=f"{row['schema']}.{row['table']}",
+    )
 
 
 def topic_of(prefix: str, schema: str, table: str) -> str:

@@ -17,14 +17,18 @@ from connector.config.model import Config
 from connector.errors import PreflightError, Unsupported
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Rows
+from connector.log.transaction.layout import TableName
+from connector.log.transaction.position import AfterGtids
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import session
+from connector.mysql.server.source_state import gtid_executed
+from connector.mysql.transforms.filters import Filter
 from connector.producer.records.completion import EventCompleter
 from connector.records.database import Database
 from connector.records.versions import Versions
 from connector.targets.open import open_target
-from tests.integration.applier.test_row_images import TABLES, Source, apply, churn
-from tests.support.binlog import changes, images
+from tests.integration.applier.test_row_images import TABLES, Source, apply, churn, ended
+from tests.support.binlog import changes, images, read_from
 from tests.support.loading import a_database, load_into
 from tests.support.servers.environment import SqlServer
 
@@ -120,14 +124,47 @@ def test_insufficient_row_images_are_refused(source: Source, mariadb_server: Sql
 
 
 @pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
-def test_replace_under_minimal_images_omits_the_columns_that_it_resets(source: Source, image: str) -> None:
-    """Why these are refused. A server that does tell it may be let in."""
+def test_update_of_a_session_with_minimal_images_is_refused(source: Source, image: str) -> None:
+    """It may be a REPLACE, which does not log the columns that it resets. A server that does may be let in."""
     source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT, b TEXT)", "INSERT INTO v VALUES (1, 1, 'b')")
     source.run(f"SET SESSION binlog_row_image = {image}", "REPLACE INTO v (id, a) VALUES (1, 2)")
-    last = [change for change in changes(source.pieces()) if isinstance(change, Rows)][-1]
+    with pytest.raises(Unsupported) as caught:
+        source.pieces()
+    assert caught.value.where["table"] == TableName(source.config.service, "v")
+    shown = Filter(source.config.source.filters, shows=True)
+    last = [one for one in changes(read_from(source.server, AfterGtids(source.start), ended, filters=shown))
+            if isinstance(one, Rows)][-1]  # fmt: skip
     assert last.action.name == "UPDATE"
     assert last.after
     assert not last.after[0] & 4  # that of b, which is NULL now
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_inserts_and_deletes_of_a_session_with_minimal_images_are_right(source: Source, image: str) -> None:
+    source.run(
+        "CREATE TABLE v (id INT PRIMARY KEY, a INT DEFAULT 4, b TEXT)",
+        f"SET SESSION binlog_row_image = {image}",
+        "INSERT INTO v (id) VALUES (1), (2)",
+        "REPLACE INTO v (id, a) VALUES (3, 2)",
+        "DELETE FROM v WHERE id = 2",
+    )
+    apply(source.config, source.pieces(), random.Random(3), source.start)
+    found = rows_of(Path(source.config.target.url.get_secret_value().removeprefix("sqlite:///")))
+    assert found["v"] == [(1, 4, None), (3, 2, None)]
+
+
+def test_virtual_column_of_an_older_table_missing_from_a_sessions_images_is_refused(source: Source) -> None:
+    """The stream has not seen its definition, and preflight only the global image."""
+    source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT, w INT AS (a + 1) VIRTUAL)")
+    source.run("INSERT INTO v (id, a) VALUES (1, 1)")
+    with session(source.config.source) as beside:
+        source.start = gtid_executed(beside) or ""
+        facts = preflight(beside, source.config.source, snapshot=False)
+    source.run("SET SESSION binlog_row_image = FULL_NODUP", "UPDATE v SET a = 3", "CREATE TABLE the_end (a INT)")
+    filters = Filter.of(source.config.source, virtual_tables=facts.virtual_tables)
+    with pytest.raises(Unsupported, match="VIRTUAL") as caught:
+        read_from(source.server, AfterGtids(source.start), ended, filters=filters)
+    assert caught.value.where["table"] == TableName(source.config.service, "v")
 
 
 def test_completed_images_have_all_columns_and_give_equal_rows(

@@ -18,6 +18,7 @@ STORE: dict[str, Any] = {"records": {"dir": "/var/lib/thl/records"}}
         ({"statements": "keep"}, "statements=keep"),
         ({"ignore_server_ids": [7]}, "ignore_server_ids"),
         ({"filters": {"tables": [{"match": ["shop.*"], "actions": ["insert", "update", "ddl"]}]}}, "actions"),
+        ({"filters": {"tables": [{"match": ["shop.*"], "actions": ["insert", "update", "delete"]}]}}, "defaults"),
     ],
 )
 def test_a_store_that_would_miss_changes_is_refused(settings: dict[str, Any], told: str) -> None:
@@ -28,5 +29,5 @@ def test_a_store_that_would_miss_changes_is_refused(settings: dict[str, Any], to
 
 def test_an_empty_folder_means_no_store() -> None:
     assert Source.model_validate({"records": {"dir": ""}}).records.dir is None
-    rules = {"filters": {"tables": [{"match": ["shop.*"], "actions": ["insert", "update", "delete"]}]}}
+    rules = {"filters": {"tables": [{"match": ["shop.*"], "drop": ["note"]}]}}
     assert Source.model_validate({**rules, **STORE}).records.dir is not None

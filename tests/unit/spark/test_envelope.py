@@ -234,7 +234,12 @@ def test_changes_that_the_envelope_cannot_hold_are_refused() -> None:
     with pytest.raises(Unsupported) as partial:
         told(*rows_of(change("update", [([1], ["b"])], before_present=b"\1", after_present=b"\2")))
     assert "binlog_format" in logged.value.hint
+    with pytest.raises(Unsupported, match="before image of a delete") as gone:
+        told(*rows_of(change("delete", [([1], None)], before_present=b"\1")))
+    with pytest.raises(Unsupported, match="before image of a delete"):
+        told(*rows_of(change("update", [([1], [2, "b"])], before_present=b"\1")))
     assert "binlog_row_image" in partial.value.hint
+    assert gone.value.where["table"] == "shop.orders"
     day = change("insert", [(None, [1, "0000-00-00"])]) | {"columns": [column("id"), column("v", "date")]}
     with pytest.raises(ValueNotRepresentable) as caught:
         told(*rows_of(day))
@@ -242,10 +247,10 @@ def test_changes_that_the_envelope_cannot_hold_are_refused() -> None:
     assert caught.value.where["column"] == "v"
 
 
-def test_a_delete_with_the_key_alone_has_empty_values() -> None:
+def test_a_delete_of_a_repair_has_empty_values_beside_the_key() -> None:
     layout = [column("id"), column("v", "varchar(9)") | {"nullable": False}, column("w")]
     one = change("delete", [([1], None)], before_present=b"\1") | {"columns": layout}
-    deleted, _ = told(*rows_of(one))
+    deleted, _ = told(*rows_of(one, part=Part.REPAIR))
     assert payload(deleted)["before"] == {"id": 1, "v": "", "w": None}
 
 

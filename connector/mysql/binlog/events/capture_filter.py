@@ -73,6 +73,14 @@ class CaptureFilter(Protocol):
         """True if what is read is to be executed again: rows become BINLOG statements, texts keep their bytes."""
 
     @property
+    def shows(self) -> bool:
+        """True if what is read is only shown, so that a change may lack what its effect depends on."""
+
+    @property
+    def virtual_tables(self) -> Collection[tuple[str, str]]:
+        """Tables of a MariaDB with a VIRTUAL column, whose images must be whole; those of later definitions not."""
+
+    @property
     def rows_query_bytes(self) -> int:
         """Bytes to keep of a statement's text beside its rows; 0: none."""
 

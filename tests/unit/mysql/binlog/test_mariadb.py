@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connector.config.filters import Filters
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Kind
 from connector.log.transaction.batch import PositionAdvance, Statement, TransactionBatch
@@ -20,10 +21,12 @@ from connector.mysql import compression
 from connector.mysql.binlog.events import mariadb
 from connector.mysql.binlog.events.stream_messages import dump_heartbeat
 from connector.mysql.binlog.events.table_map import table_layout, table_map
+from connector.mysql.transforms.filters import Filter
 from connector.mysql.values.collations import charset_of
 from tests.support.binlog import changes, row_changes, whole_file
 from tests.unit.mysql.binlog.test_recorded_log import events, resealed
 
+UPDATE_ROWS_V1 = 24
 LOG = Path("tests/testdata/binlog/mariadb-11.4.000001")
 POINT = bytes(4) + b"\x01\x01\0\0\0" + struct.pack("<dd", 1, 2)
 FIRST = [
@@ -99,6 +102,21 @@ def test_damage_is_refused_or_decodes(tmp_path: Path) -> None:
             refused += 1
             assert error.where["pos"] is not None
     assert refused > 100
+
+
+def test_update_whose_before_image_lacks_columns_is_refused_unless_it_is_only_shown(tmp_path: Path) -> None:
+    data = LOG.read_bytes()
+    start, end, _ = next(one for one in events(data) if one[2] == UPDATE_ROWS_V1)
+    before = start + 19 + 6 + 2 + 1  # the bitmap of the before image: behind header, table, flags, number of columns
+    assert data[before : before + 2] == b"\xff\x7f"
+    lacking = data[:before] + b"\xff\x3f" + data[before + 2 :]
+    (tmp_path / "log.000001").write_bytes(resealed(lacking, start, end))
+    with pytest.raises(Unsupported, match="before image lacks columns") as refused:
+        whole_file(tmp_path / "log.000001")
+    assert (str(refused.value.where["table"]), refused.value.where["pos"]) == ("shop.t", start)
+    with pytest.raises(ConnectorError) as shown:  # that of the value which the image still has
+        whole_file(tmp_path / "log.000001", filters=Filter(Filters(), shows=True))
+    assert not isinstance(shown.value, Unsupported)
 
 
 def gtid(number: int, domain: int, flags: int, more: bytes = b"") -> bytes:

@@ -301,6 +301,74 @@ def test_a_load_brings_rows_and_its_end_deletes_what_it_has_not_brought(log: Log
         log.event(delete({0: 2}))
 
 
+def again(log: Log) -> bool:
+    return log.completion.tables.find_again(NAME, Seqno(log.seqno))
+
+
+def test_a_row_that_changes_its_key_before_its_load_brings_it_is_deleted_and_read_again(log: Log) -> None:
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}))
+    log.load(Part.ROWS, rows(Action.READ, (None, {0: 1, 1: 10, 2: "one"})))
+    (found,) = log.event(update(({0: 9}, {1: 1})))
+    assert found.action is Action.UPDATE
+    assert not again(log)
+    moved = update(({0: 9}, {0: 0}))  # the load has passed 0
+    (found,) = log.event(moved)
+    gone = delete({0: 9})
+    assert (found.action, found.data, list(found.ends), found.before, found.after, found.logged) == (
+        gone.action, gone.data, list(gone.ends), gone.before, b"", moved.data,
+    )  # fmt: skip
+    log.completion.close()
+    log.open()
+    assert again(log)
+    assert not again(log)
+    log.load(Part.ROWS, rows(Action.READ, (None, {0: 0, 1: 1, 2: "nine"})))
+    log.load(Part.END)
+    (found,) = log.event(update(({0: 0}, {1: 2})))
+    assert values(found) == [([0, 1, "nine"], [0, 2, "nine"])]
+
+
+def test_keys_of_rows_that_are_not_loaded_may_be_swapped(log: Log) -> None:
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}))
+    known = insert({0: 5, 1: 50, 2: "five"})
+    found = log.event(known, update(({0: 7}, {0: -9}), ({0: 5}, {0: 7}), ({0: -9}, {0: 5})))
+    first, second, third, fourth = found
+    assert first is known
+    assert [one.action for one in (second, third, fourth)] == [Action.DELETE, Action.UPDATE, Action.DELETE]
+    assert values(third) == [([5, 50, "five"], [7, 50, "five"])]
+    (found,) = log.event(update(({0: 7}, {1: 1})))
+    assert values(found) == [([7, 50, "five"], [7, 1, "five"])]
+    assert again(log)
+
+
+def test_a_load_for_some_targets_leaves_changed_keys_to_the_others_and_names_the_reason(log: Log) -> None:
+    for part in (Part.BEGIN, Part.END):
+        loading = LoadEvent("l1", part, NAME, ("lake",)).metadata()
+        log.event(*[Statement("shop", CREATE, {})] * (part is Part.BEGIN), kind=Kind.LOAD, **loading)
+        if part is Part.BEGIN:
+            (found,) = log.event(update(({0: 9}, {0: 0})))
+            assert found.action is Action.UPDATE
+            assert not again(log)
+    with pytest.raises(Unsupported, match="changed the key of a row that was not known"):
+        log.event(update(({0: 0}, {1: 1})))
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}), load="l2")
+    log.event(update(({0: 9}, {0: 0})))
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}), load="l3")
+    log.load(Part.END, load="l3")
+    assert log.completion.tables.entry(NAME).reason == ""
+
+
+@pytest.mark.parametrize("change", [delete({0: 9}), update(({0: 9}, {0: 0}))])
+def test_a_store_that_reads_the_log_within_a_load_lets_the_table_be_read_again(log: Log, change: Rows) -> None:
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}))
+    log.load(Part.ROWS, rows(Action.READ, (None, {0: 1, 1: 10, 2: "one"})))
+    for one, lost in ((delete({0: 1}), False), (change, True)):
+        end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
+        begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), Kind.TRANSACTION, {})
+        log.completion.follow(TransactionBatch(begin, [one], end), Seqno(log.seqno), Epoch(1))
+        log.seqno += 1
+        assert again(log) is lost
+
+
 def test_a_change_that_is_logged_as_a_statement_stops(log: Log) -> None:
     with pytest.raises(Unsupported, match="logged as a statement") as caught:
         log.event(Statement("shop", "UPDATE t SET a = 1", {}))

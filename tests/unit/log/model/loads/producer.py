@@ -83,6 +83,7 @@ class Producer:
             publisher=self.publisher,
             control=control,
             put=self.publisher.put,
+            read_again=lambda _: False,
         )
         self.loads.restore(control)
 
