@@ -146,9 +146,8 @@ def the_jvm_does_nothing_but_collect(fleet: Fleet) -> Iterator[None]:
     """It is asked to (`jcmd GC.run`): one that is really short of memory may as well end."""
     if shutil.which("jcmd") is None:
         pytest.skip("this machine has no jcmd, which opens the JVM's socket")
-    (jvm,) = [
-        one.pid for one in psutil.Process(fleet.applier.pid).children() if "SparkSubmit" in " ".join(one.cmdline())
-    ]
+    family = psutil.Process(fleet.applier.pid).children(recursive=True)
+    (jvm,) = [one.pid for one in family if "SparkSubmit" in " ".join(one.cmdline())]
     subprocess.run(["jcmd", str(jvm), "VM.version"], capture_output=True, check=True)
     ended = Event()
 

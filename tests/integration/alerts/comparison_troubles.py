@@ -20,7 +20,7 @@ def a_row_was_changed_on_the_target(fleet: Fleet) -> Iterator[None]:
     _mend(fleet)
 
 
-@TROUBLES.fires("ThlVerifyDifferent")
+@TROUBLES.fires("ThlVerifyDifferent", besides=("ThlVerifyOld",))
 def the_button_finds_a_changed_row(fleet: Fleet) -> Iterator[None]:
     """`thl verify --every` does not look meanwhile."""
     fleet.verifier.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+from connector.errors import SandboxError
 from connector.sandbox.mysql import MySqlServer
 from tests.integration.alerts.fleet import Fleet
 from tests.integration.alerts.trouble import Troubles
@@ -101,7 +102,15 @@ def commits_wait_no_longer(fleet: Fleet) -> Iterator[None]:
     finally:
         fleet.sql(f"SET GLOBAL {plugin}_enabled = OFF")
         fleet.produce()
+        until(lambda: _uninstalled(fleet, plugin))
+
+
+def _uninstalled(fleet: Fleet, plugin: str) -> bool:
+    try:
         fleet.sql(f"UNINSTALL PLUGIN {plugin}")
+    except SandboxError:  # the session of the producer before is not seen to have ended
+        return False
+    return True
 
 
 @TROUBLES.fires("ThlRestarts")
