@@ -151,6 +151,9 @@ class Fleet:
             yield other
         finally:
             self.alarms.scrape("thl-serve", self.ports["thl-serve"])
+            until(
+                lambda: not self.alarms.query(f'up{{instance="127.0.0.1:{port}"}}')
+            )  # it looks for files after a while
             other.stop()
 
     def close(self) -> None:

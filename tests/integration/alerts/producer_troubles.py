@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Final
 
 from connector.errors import SandboxError
 from connector.sandbox.mysql import MySqlServer
@@ -14,6 +15,9 @@ from tests.support.mysql import connect
 from tests.support.producing import until
 
 TROUBLES = Troubles()
+LAGS: Final = ("ThlProducerLag", "ThlProducerLagLarge", "ThlProducerStuck")  # of a producer that does not go on
+# Once it goes on, the target is as old as the log was, until the applier has what comes: less than a minute, as a rule.
+LATE: Final = ("ThlApplierLag", "ThlApplierLagLarge")
 
 
 @TROUBLES.fires("ThlProducerDown")
@@ -23,13 +27,13 @@ def the_producer_has_ended(fleet: Fleet) -> Iterator[None]:
     fleet.produce()
 
 
-@TROUBLES.fires("ThlProducerLag", "ThlProducerLagLarge", "ThlProducerStuck")
+@TROUBLES.fires(*LAGS, besides=LATE)
 def the_producer_does_nothing_while_the_source_goes_on(fleet: Fleet) -> Iterator[None]:
     with fleet.frozen_producer(), fleet.busy_source():
         yield
 
 
-@TROUBLES.fires("ThlPublicationHeld", besides=("ThlProducerLag", "ThlProducerLagLarge", "ThlProducerStuck"))
+@TROUBLES.fires("ThlPublicationHeld", besides=(*LAGS, *LATE))
 def publication_waits_for_a_replica_that_stands(fleet: Fleet) -> Iterator[None]:
     replica = MySqlServer(fleet.folder / "replica", settings={**SMALL, "server_id": "2"}, die_with_parent=True)
     with replica:
