@@ -37,14 +37,14 @@ def the_applier_waits_for_a_lock(fleet: Fleet) -> Iterator[None]:
         yield
 
 
-@TROUBLES.fires("ThlStateUnknown")
+@TROUBLES.fires("ThlStateUnknown", besides=("ThlApplierDown",))
 def the_target_does_not_answer(fleet: Fleet) -> Iterator[None]:
     fleet.postgres.stop()
     yield
     fleet.postgres.start()
 
 
-@TROUBLES.fires("ThlStageRestarts", besides=("ThlStateUnknown", "ThlRestarts"))
+@TROUBLES.fires("ThlStageRestarts", besides=("ThlStateUnknown", "ThlApplierDown", "ThlRestarts"))
 def the_target_comes_and_goes(fleet: Fleet) -> Iterator[None]:
     while "ThlStageRestarts" not in fleet.firing():
         enough = _stage_restarts(fleet) + 3
