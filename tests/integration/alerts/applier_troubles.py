@@ -120,13 +120,13 @@ def _alone(fleet: Fleet, statement: str) -> None:
 
 
 def _delete_events(fleet: Fleet) -> None:
-    """Delete every event that Kafka has, as retention does."""
+    """Delete every event that Kafka has, as retention does; Kafka's own marker after the last one stays."""
     topic, kafka = fleet.config().topic, {"bootstrap.servers": fleet.kafka.bootstrap}
     consumer = Consumer({**kafka, "group.id": "none"})
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
     consumer.close()
     admin = AdminClient(kafka)
-    for deleted in admin.delete_records([TopicPartition(topic, 0, end)]).values():
+    for deleted in admin.delete_records([TopicPartition(topic, 0, end - 1)]).values():
         deleted.result(30)
 
 
