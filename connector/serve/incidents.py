@@ -15,7 +15,7 @@ _REMEDIES: Final = {
     "no producer reads": "start `thl produce`; the last line and the exit code of the one before tell why it ended",
     "no applier has": "the last line and the exit code of the one before tell why it ended",
     "the producer is": "thl info --source shows how far it has read; docs/performance.md has its rates",
-    "the applier is": "wait until it has caught up; target.writers gives it several connections",
+    "the applier is": "if it runs, wait until it has caught up; target.writers gives it several connections",
     "the source may purge": "set binlog_expire_logs_seconds higher on the source, or start `thl archive`",
     "no round of a load begins": "thl load --status has the remedy",
     "Kafka no longer has": "begin the target again with a load, and keep events longer: retention.ms of the topic",

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -113,11 +113,11 @@ class Scene:
                         yield str(file), file.read_bytes()
 
 
-def shown(texts: Iterator[tuple[str, bytes]]) -> list[str]:
+def shown(texts: Iterator[tuple[str, bytes]], secrets: Mapping[str, str] = SECRETS) -> list[str]:
     """Where a secret stands, in any of the ways to write it."""
     found = []
     for place, text in texts:
-        for name, secret in SECRETS.items():
+        for name, secret in secrets.items():
             forms = {secret, quote(secret), quote(secret, safe=""), json.dumps(secret)[1:-1]}
             found += [f"{name} in {place}" for form in forms if form.encode() in text]
     return found

@@ -7,26 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import urllib.parse
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from connector import metrics
 from connector.config.model import Metrics
 from connector.config.serve import Serve
-from connector.errors import SandboxError
 from connector.metrics import DECLARED
 from connector.serve import watcher as watcher_module
 from connector.serve.history import Comparison
 from tests.support.producing import until
-from tests.support.servers.prometheus import prometheus
+from tests.support.servers.prometheus import scraping
 from tests.support.serving import Readings, free_port, service, serving, troubled
 
 ROOT = Path(__file__).parents[3]
@@ -66,39 +58,6 @@ def test_legends_name_labels_of_their_queries() -> None:
             assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= labels[name.removesuffix("_bucket")]
 
 
-def answer(port: int, path: str, **query: str) -> Any:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}?{urllib.parse.urlencode(query)}", timeout=10) as found:
-        return json.loads(found.read())
-
-
-@contextmanager
-def scraping(folder: Path, *targets: tuple[str, int]) -> Iterator[int]:
-    """A Prometheus that scrapes servers on this machine every second; yields its port."""
-    try:
-        command = prometheus("prometheus")
-    except SandboxError as error:
-        pytest.skip(f"no Prometheus can be had: {error.message}")
-    port = free_port()
-    jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]} for name, target in targets]
-    rules = ROOT / "docker" / "prometheus" / "alerts.yaml"
-    document = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "scrape_configs": jobs,
-        "rule_files": [str(rules)],
-    }
-    (folder / "prometheus.yaml").write_text(yaml.safe_dump(document))
-    options = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]
-    with (folder / "prometheus.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, *options, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log
-        )
-    try:
-        yield port
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
 def touch() -> None:
     """Give the metrics of producer and applier values, as their processes would."""
     one = "shop"
@@ -133,7 +92,10 @@ def test_prometheus_answers_every_query_and_fires(monkeypatch: pytest.MonkeyPatc
     processes = free_port()
     touch()
     metrics.serve(Metrics(port=processes))
-    with serving(service(), settings=settings) as port, scraping(tmp_path, ("thl-serve", port), ("p", processes)) as at:
+    rules = ROOT / "docker" / "prometheus" / "alerts.yaml"
+    with serving(service(), settings=settings) as port, scraping(tmp_path / "prometheus", rules) as at:
+        at.scrape("thl-serve", port)
+        at.scrape("thl-produce", processes)
         unanswered: list[tuple[str, str]] = []
 
         def is_answered() -> bool:
@@ -142,21 +104,12 @@ def test_prometheus_answers_every_query_and_fires(monkeypatch: pytest.MonkeyPatc
             for title, query in QUERIES:
                 for name, value in VARIABLES.items():
                     query = query.replace(name, value)  # noqa: PLW2901
-                try:
-                    found = answer(at, "/api/v1/query", query=query)
-                except OSError:
-                    return False
-                assert found["status"] == "success"
-                if not found["data"]["result"]:
+                if not at.query(query):
                     unanswered.append((title, query))
             return not unanswered
 
         until(is_answered, 60)
-        firing = {
-            one["labels"]["alertname"]: one["annotations"]["summary"]
-            for one in answer(at, "/api/v1/alerts")["data"]["alerts"]
-        }
-        # Pending ones, which wait for their time, are among these.
-        assert {"ThlApplierDown", "ThlApplierLagLarge", "ThlPurgeSoon", "ThlVerifyDifferent"} <= set(firing)
-        assert firing["ThlApplierDown"] == "no applier of shop has a session with target target"
-        assert "11m 40s" in firing["ThlApplierLagLarge"]
+        waiting = {one["labels"]["alertname"]: one["annotations"]["summary"] for one in (*at.firing(), *at.pending())}
+        assert {"ThlApplierDown", "ThlApplierLagLarge", "ThlPurgeSoon", "ThlVerifyDifferent"} <= set(waiting)
+        assert waiting["ThlApplierDown"] == "no applier of shop has a session with target target"
+        assert "11m 40s" in waiting["ThlApplierLagLarge"]
