@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from connector.errors import Unsupported
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableName
+from connector.targets.mysql.catalog_checks import fires_at_inserts
 from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.names import table_condition
 from connector.targets.table import Table
@@ -20,17 +20,25 @@ class TableFacts:
     Args:
         computed: generated columns: they are not written.
         touched: columns with ON UPDATE CURRENT_TIMESTAMP: an UPDATE without them would change them.
+        fires: it has triggers that act on inserts.
     """
 
     computed: frozenset[str] = frozenset()
     touched: frozenset[str] = frozenset()
+    fires: bool = False
 
 
-NO_FACTS: Final = TableFacts()
+def facts_of(session: ServerSession, name: TableName, *, of_source: bool) -> TableFacts:
+    """Read what a table does by itself.
 
-
-def facts_of(session: ServerSession, name: TableName) -> TableFacts:
-    """Read what a table does by itself."""
+    Args:
+        session: with the server.
+        name: of the table.
+        of_source: it has the source's definition; else its columns do nothing.
+    """
+    fires = session.loads and fires_at_inserts(session, name)  # not asked for where it makes no difference
+    if not of_source:
+        return TableFacts(fires=fires)
     where = table_condition(name)
     found = [
         (str(column), str(extra).upper())
@@ -39,6 +47,7 @@ def facts_of(session: ServerSession, name: TableName) -> TableFacts:
     return TableFacts(
         computed=frozenset(name for name, extra in found if "VIRTUAL" in extra or "STORED" in extra),
         touched=frozenset(name for name, extra in found if "ON UPDATE" in extra),
+        fires=fires,
     )
 
 
@@ -47,7 +56,7 @@ class KnownFacts:
 
     Args:
         session: the applier's.
-        of_source: tables have the source's definitions; those that the applier made itself have no facts.
+        of_source: tables have the source's definitions.
     """
 
     def __init__(self, session: ServerSession, *, of_source: bool) -> None:
@@ -61,9 +70,7 @@ class KnownFacts:
         Raises:
             Unsupported: rows may have NULL in a column that is NOT NULL.
         """
-        if not self._of_source:
-            return NO_FACTS
-        if nulls := table.nulls_of(net.layout):
+        if self._of_source and (nulls := table.nulls_of(net.layout)):
             raise Unsupported(
                 f"rows may have NULL in columns that are NOT NULL: {', '.join(sorted(nulls))}",
                 hint="a rule of source.filters.tables publishes it: ALTER TABLE … MODIFY … NULL on the source, or "
@@ -71,7 +78,7 @@ class KnownFacts:
                 table=table.name,
             )
         if table.name not in self._known:
-            self._known[table.name] = facts_of(self._session, table.name)
+            self._known[table.name] = facts_of(self._session, table.name, of_source=self._of_source)
         return self._known[table.name]
 
     def forget(self) -> None:
