@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -10,7 +11,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from connector.errors import ConnectorError, TargetDiffers, TargetUnavailable
+from connector.errors import ConnectorError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 from connector.log.transaction.layout import TableLayout
 from connector.targets.mysql.connection import Loaded, ServerSession
 from connector.targets.mysql.errors import connector_error
@@ -163,7 +164,7 @@ def insert(place: MySqlPlace, table: TableLayout, rows: Sequence[Row], *, files:
     try:
         session.query("START TRANSACTION")
         session.query(f"SAVEPOINT {SAVEPOINT}")
-        facts = facts_of(session, table.name, of_source=True)
+        facts = facts_of(session, table.name)
         KeyedRows(TableStatements(session, Table(table), table, facts, again=False)).insert(images(rows))
         session.query("COMMIT")
     except (ConnectorError, pymysql.MySQLError) as error:
@@ -180,7 +181,8 @@ def outcome(place: MySqlPlace, name: str, error: BaseException | None) -> tuple[
     if error is None:
         return checksum, rows
     shown = error if isinstance(error, ConnectorError) else connector_error(error)  # type: ignore[arg-type]
-    return checksum, rows, type(shown), shown.where.get("code"), shown.message
+    # The number of a row is that within its statement.
+    return checksum, rows, type(shown), shown.where.get("code"), re.sub(r" at row \d+", "", shown.message)
 
 
 def compare(
@@ -375,22 +377,24 @@ class TestErrors:
 
 
 class TestTriggers:
-    @pytest.mark.parametrize(
-        ("body", "code"),
-        [
-            ("SET NEW.v = 'too long'", 1406),
-            ("INSERT INTO shop.seen VALUES (1)", 1062),
-            ("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused'", 1644),
-        ],
-    )
-    def test_error_of_a_trigger_is_that_of_insert(self, place: MySqlPlace, body: str, code: int) -> None:
-        place.run("CREATE TABLE shop.seen (id INT PRIMARY KEY)")
-        place.run("INSERT INTO shop.seen VALUES (1)")
+    def test_error_of_a_trigger_is_that_of_insert(self, place: MySqlPlace) -> None:
+        """MySQL would ignore this one in LOAD DATA without a warning."""
+        place.run("CREATE TABLE shop.seen (id INT PRIMARY KEY, v VARCHAR(2))")
         rows = [(number, "a", number) for number in range(MANY)]
-        trigger = f"CREATE TRIGGER shop.fires BEFORE INSERT ON shop.t FOR EACH ROW {body}"
-        found, _ = compare(place, of("varchar(3)"), defined("VARCHAR(3)"), rows, trigger)
-        assert found[1] == 0
-        assert found[-1] and str(code)
+        body = "INSERT IGNORE INTO shop.seen VALUES (1, 'too long')"
+        trigger = f"CREATE TRIGGER shop.fires AFTER INSERT ON shop.t FOR EACH ROW {body}"
+        found, counted = compare(place, of("varchar(3)"), defined("VARCHAR(3)"), rows, trigger)
+        assert found[1:4] == (0, ValueNotRepresentable, 1265)
+        assert counted == Counts(0, 0)
+
+    def test_trigger_that_was_made_since_the_table_was_looked_at_is_noticed_by_missing_counts(
+        self, place: MySqlPlace, applier: Applier
+    ) -> None:
+        applier.rows(net(USERS, inserts=map(user, range(MANY))))
+        place.run("ALTER TABLE shop.users ADD other INT NOT NULL DEFAULT 1")
+        place.run("CREATE TRIGGER shop.fires BEFORE INSERT ON shop.users FOR EACH ROW SET NEW.other = NULL")
+        with pytest.raises(TargetDiffers, match="Column 'other' cannot be null"):
+            applier.rows(net(USERS, inserts=map(user, range(MANY, 2 * MANY))))
 
     def test_table_with_a_trigger_at_inserts_is_written_by_insert(self, place: MySqlPlace, applier: Applier) -> None:
         place.run("CREATE TRIGGER shop.fires AFTER INSERT ON shop.users FOR EACH ROW SET @seen = 1")
@@ -456,7 +460,6 @@ class TestTarget:
             with pytest.raises(TargetUnavailable):
                 applier.rows(net(table, inserts=rows))
             assert not proxy.armed
-            applier.target.discard()
             assert place.read(table) == []
             again = Applier(place.open())
             again.rows(net(table, inserts=rows))
@@ -472,7 +475,6 @@ class TestTarget:
             with pytest.raises(TargetUnavailable):
                 applier.rows(net(USERS, inserts=map(user, range(MANY))))
             assert not proxy.armed
-            applier.target.discard()
         assert place.read(USERS) == []
 
     @pytest.mark.long

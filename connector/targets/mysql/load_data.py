@@ -44,9 +44,11 @@ def load_rows(statements: TableStatements, images: Images) -> int:
     Raises:
         pymysql.MySQLError: the transaction has ended.
     """
-    session = statements.session
-    # A trigger's own warnings are not among the statement's.
-    if len(images) < FEWEST or not session.loads or statements.facts.fires:
+    session, facts = statements.session, statements.facts
+    if len(images) < FEWEST or not session.loads:
+        return 0
+    # There is no warning of what a trigger ignores, nor of a column that gets a value only because it has no default.
+    if facts.fires or not facts.required <= set(statements.columns):
         return 0
     columns = [statements.layout.columns[index] for index in statements.written]
     sql = _statement(statements.name, columns)

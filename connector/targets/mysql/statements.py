@@ -159,9 +159,13 @@ class StatementExecutor:
                     hint="name it in the statement: LOAD DATA … CHARACTER SET utf8mb4 …",
                 )
             file.seek(0)
-            skipped = self._session.load(text, file).skipped
-        if skipped and options[replay.LOAD_DUPLICATES] == "error":
-            raise TargetDiffers(f"LOAD DATA left out {skipped} rows whose keys the target has, and the source had not")
+            loaded = self._session.load(text, file)
+        if loaded is None:
+            raise TargetDiffers("LOAD DATA was executed without the counts of its rows")
+        if loaded.skipped and options[replay.LOAD_DUPLICATES] == "error":
+            raise TargetDiffers(
+                f"LOAD DATA left out {loaded.skipped} rows whose keys the target has, and the source had not"
+            )
 
     def _locks(self) -> list[Lock]:
         return [(str(kind), str(schema), str(name)) for kind, schema, name in self._session.rows(_LOCKS)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from connector.errors import Unsupported
 from connector.log.compact.net_changes import NetChanges
@@ -20,34 +21,33 @@ class TableFacts:
     Args:
         computed: generated columns: they are not written.
         touched: columns with ON UPDATE CURRENT_TIMESTAMP: an UPDATE without them would change them.
+        required: columns that an INSERT has to have: they are NOT NULL, without a default.
         fires: it has triggers that act on inserts.
     """
 
     computed: frozenset[str] = frozenset()
     touched: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
     fires: bool = False
 
 
-def facts_of(session: ServerSession, name: TableName, *, of_source: bool) -> TableFacts:
-    """Read what a table does by itself.
+NO_FACTS: Final = TableFacts()
 
-    Args:
-        session: with the server.
-        name: of the table.
-        of_source: it has the source's definition; else its columns do nothing.
-    """
-    fires = session.loads and fires_at_inserts(session, name)  # not asked for where it makes no difference
-    if not of_source:
-        return TableFacts(fires=fires)
-    where = table_condition(name)
+
+def facts_of(session: ServerSession, name: TableName) -> TableFacts:
+    """Read what a table does by itself."""
+    query = "SELECT column_name, extra, is_nullable, column_default FROM information_schema.columns"
     found = [
-        (str(column), str(extra).upper())
-        for column, extra in session.rows(f"SELECT column_name, extra FROM information_schema.columns WHERE {where}")
+        (str(column), str(extra).upper(), nullable == "NO" and default is None)
+        for column, extra, nullable, default in session.rows(f"{query} WHERE {table_condition(name)}")
     ]
+    computed = frozenset(name for name, extra, _ in found if "VIRTUAL" in extra or "STORED" in extra)
     return TableFacts(
-        computed=frozenset(name for name, extra in found if "VIRTUAL" in extra or "STORED" in extra),
-        touched=frozenset(name for name, extra in found if "ON UPDATE" in extra),
-        fires=fires,
+        computed=computed,
+        touched=frozenset(name for name, extra, _ in found if "ON UPDATE" in extra),
+        required=frozenset(name for name, extra, needed in found if needed and "AUTO_INCREMENT" not in extra)
+        - computed,
+        fires=fires_at_inserts(session, name),
     )
 
 
@@ -56,7 +56,8 @@ class KnownFacts:
 
     Args:
         session: the applier's.
-        of_source: tables have the source's definitions.
+        of_source: tables have the source's definitions; those that the applier made itself have no facts, unless a user
+            has added something, which matters for rows that are loaded.
     """
 
     def __init__(self, session: ServerSession, *, of_source: bool) -> None:
@@ -77,8 +78,10 @@ class KnownFacts:
                 "target.definitions: plain for a new target",
                 table=table.name,
             )
+        if not self._of_source and not self._session.loads:
+            return NO_FACTS
         if table.name not in self._known:
-            self._known[table.name] = facts_of(self._session, table.name, of_source=self._of_source)
+            self._known[table.name] = facts_of(self._session, table.name)
         return self._known[table.name]
 
     def forget(self) -> None:
