@@ -10,6 +10,7 @@ INSERT from the first such row on: bytes in a column of text, and documents with
 
 from __future__ import annotations
 
+from functools import lru_cache
 from io import BytesIO
 from typing import Final
 
@@ -50,9 +51,7 @@ def load_rows(statements: TableStatements, images: Images) -> int:
     # There is no warning of what a trigger ignores, nor of a column that gets a value only because it has no default.
     if facts.fires or not facts.required <= set(statements.columns):
         return 0
-    columns = [statements.layout.columns[index] for index in statements.written]
-    sql = _statement(statements.name, columns)
-    kinds = bytes(map(_kind, statements.layout.columns))
+    sql, kinds = _statement(statements.name, statements.layout.columns, tuple(statements.written))
     limit = min(FILE_BYTES, session.max_packet // 4)
     done = 0
     while done < len(images):
@@ -80,10 +79,13 @@ def _load(session: ServerSession, sql: bytes, lines: bytes, rows: int) -> bool:
     return exact
 
 
-def _statement(name: str, columns: list[Column]) -> bytes:
+@lru_cache(maxsize=256)  # small batches of many columns would take half of their time here
+def _statement(name: str, columns: tuple[Column, ...], written: tuple[int, ...]) -> tuple[bytes, bytes]:
+    """The statement, and the kinds of all columns."""
+    kinds = list(map(_kind, columns))
     fields, assignments = [], []
-    for number, column in enumerate(columns):
-        variable, kind = f"@thl_load_{number}", _kind(column)
+    for number in written:
+        variable, column, kind = f"@thl_load_{number}", columns[number], kinds[number]
         if kind in (Kind.BYTES, Kind.BITS):
             assignments.append(f"{quoted(column.name)} = UNHEX({variable})")
         elif parse(column.type).base == "timestamp":
@@ -93,9 +95,8 @@ def _statement(name: str, columns: list[Column]) -> bytes:
             variable = quoted(column.name)
         fields.append(variable)
     given = f" SET {', '.join(assignments)}" if assignments else ""
-    return (
-        f"LOAD DATA LOCAL INFILE 'thl' INTO TABLE {name} CHARACTER SET utf8mb4 ({', '.join(fields)}){given}"
-    ).encode()
+    sql = f"LOAD DATA LOCAL INFILE 'thl' INTO TABLE {name} CHARACTER SET utf8mb4 ({', '.join(fields)}){given}"
+    return sql.encode(), bytes(kinds)
 
 
 def _kind(column: Column) -> Kind:
