@@ -15,6 +15,7 @@
 - `table_facts`: columns that the server itself computes or updates.
 - `rows`: applies the row changes of a table.
 - `keyed_rows`: whole rows of tables with a key.
+- `load_data`: many new rows by LOAD DATA LOCAL.
 - `keyless_rows`: rows of tables without a key.
 - `partial_updates`: rows of which the log has only some columns, changed in place.
 - `partial_rows`: such rows in a temporary table, where unique values may swap.
@@ -31,7 +32,7 @@
 - `unfit`: reads values, to find those that a narrower type would change.
 - `names`: names of databases, tables and columns.
 - `types`: types and collations.
-- `sql_values`: row images as literals; compiled.
+- `sql_values`: row images as literals, and as lines of a file; compiled.
 - `json_exact`: JSON documents whose numbers stay as they are.
 - `connection`: sessions with the server.
 - `file_connection`: a connection that sends the file of LOAD DATA LOCAL.

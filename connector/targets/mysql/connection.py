@@ -6,6 +6,7 @@ import re
 import socket
 import ssl
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import pymysql
@@ -42,7 +43,7 @@ _SESSION: Final = (
 )
 # The server's words on the rows of a statement, in the language that `_SESSION` asks for.
 _MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
-_SKIPPED: Final = re.compile(rb"Records: \d+  Deleted: \d+  Skipped: (\d+)")
+_LOADED: Final = re.compile(rb"Records: (\d+)  Deleted: (\d+)  Skipped: (\d+)  Warnings: (\d+)")
 _DUPLICATES: Final = re.compile(rb"Records: \d+  Duplicates: (\d+)")
 _OF_KEYS: Final = "'sql_require_primary_key', 'sql_generate_invisible_primary_key'"
 _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
@@ -64,6 +65,23 @@ def unverified(url: str) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the server says of a LOAD DATA statement.
+
+    Args:
+        records: the number of rows that it read.
+        deleted: the number of rows that these replaced.
+        skipped: the number of those that it left out.
+        warnings: how often it stored another value, or none.
+    """
+
+    records: int
+    deleted: int = 0
+    skipped: int = 0
+    warnings: int = 0
+
+
 class ServerSession:
     """A session in autocommit, whose settings are those that the applier's statements need.
 
@@ -73,6 +91,9 @@ class ServerSession:
         patience: seconds for the server to answer.
         binary_log: false: what the session does is not written to the server's binary log.
         files: true if `load` may be called.
+
+    Attributes:
+        loads: true if the server takes rows by LOAD DATA LOCAL from the session (`load_data`).
 
     Raises:
         PreflightError: the server refuses the user, or lacks what a target needs.
@@ -124,9 +145,9 @@ class ServerSession:
         return connection
 
     def _read_facts(self) -> None:
-        ((version, packet, folds, log_bin, explicit),) = self.rows(
+        ((version, packet, folds, log_bin, explicit, local_infile),) = self.rows(
             "SELECT @@version, @@max_allowed_packet, @@lower_case_table_names, @@log_bin, "
-            "@@explicit_defaults_for_timestamp"
+            "@@explicit_defaults_for_timestamp, @@local_infile"
         )
         self.version = str(version)
         self.mariadb = "mariadb" in self.version.lower()
@@ -143,6 +164,7 @@ class ServerSession:
         self.folds = bool(folds)
         self.logs = bool(log_bin)
         self.explicit_timestamps = bool(explicit)
+        self.loads = bool(self._flags & CLIENT.LOCAL_FILES and local_infile and not self.mariadb)
         self.utf8mb4_collation: int | None = None  # the default collation of utf8mb4 where a session may have another
         if not self.mariadb:
             ((self.utf8mb4_collation,),) = self.rows(
@@ -222,17 +244,19 @@ class ServerSession:
         result = self._db._result
         return (result.message if result is not None else None) or b""
 
-    def load(self, sql: bytes, file: BinaryIO) -> int:
-        """Run a LOAD DATA LOCAL statement that reads a file; return the number of its rows that were left out."""
+    def load(self, sql: bytes, file: BinaryIO) -> Loaded | None:
+        """Run a LOAD DATA LOCAL statement that reads a file, whatever name it has; see `FileConnection`.
+
+        Returns:
+            None: the server does not say. MySQL does not if a trigger gives NULL to a column that is NOT NULL.
+        """
         self._db.file = file
         try:
             self._db.query(sql)
         finally:
             self._db.file = None
-        found = _SKIPPED.search(self._message())
-        if found is None:
-            raise RuntimeError("LOAD DATA without the counts of its rows")
-        return int(found[1])
+        found = _LOADED.search(self._message())
+        return None if found is None else Loaded(*map(int, found.groups()))
 
     @property
     def in_transaction(self) -> bool:

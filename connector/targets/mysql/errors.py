@@ -55,6 +55,9 @@ NO_SUCH_TABLE: Final = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR})
 DUPLICATES: Final = frozenset({ER.DUP_ENTRY, ER.DUP_UNIQUE, 1586})  # ER_DUP_ENTRY_WITH_KEY_NAME
 """A unique index has the value already."""
 
+NO_LOCAL_FILES: Final = frozenset({1148, 3948})
+"""The server takes no LOAD DATA LOCAL: ER_NOT_ALLOWED_COMMAND, ER_CLIENT_LOCAL_FILES_DISABLED."""
+
 TRUNCATED: Final = ER.WARN_DATA_TRUNCATED
 """A value is truncated: a label that an ENUM lacks."""
 

@@ -39,8 +39,9 @@ class _Result(MySQLResult):
             while file is not None and (block := file.read(_PACKET)):
                 connection.write_packet(block)
         finally:
-            connection.write_packet(b"")
-            answer = connection._read_packet()
+            if connection.open:  # else the connection was lost: that error is the one to raise
+                connection.write_packet(b"")
+                answer = connection._read_packet()
         if file is None:
             raise OperationalError(2000, f"the server asks for the file {asked!r}, which no statement reads")
         self._read_ok_packet(answer)  # type: ignore[attr-defined]

@@ -25,12 +25,17 @@ class _Decimal(str):
 
 def json_literal(text: str) -> str:
     """A document as a literal, or as an expression if a number would change."""
-    if not any(_changes(token) for token in _NUMBERS.findall(text) if token[0] != '"'):
+    if keeps_numbers(text):
         return text_literal(text)
     document = json.loads(text, parse_float=_number, parse_int=_number)
     if isinstance(document, _Decimal):
         return f"CAST({document} AS JSON)"
     return _expression(document)
+
+
+def keeps_numbers(text: str) -> bool:
+    """True if MySQL prints all numbers as they are after it has read the document as text."""
+    return not any(_changes(token) for token in _NUMBERS.findall(text) if token[0] != '"')
 
 
 def _changes(token: str) -> bool:

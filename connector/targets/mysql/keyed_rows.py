@@ -15,6 +15,7 @@ import pymysql
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.connection import LENIENT_MODE, SQL_MODE
 from connector.targets.mysql.errors import TRUNCATED, code_of
+from connector.targets.mysql.load_data import load_rows
 from connector.targets.mysql.names import names, quoted
 from connector.targets.mysql.table_statements import TableStatements
 from connector.targets.values import rows as decoded
@@ -59,7 +60,8 @@ class KeyedRows:
             TargetDiffers: one exists.
         """
         statements = self._statements
-        for text, first, end in statements.value_lists(images, statements.written):
+        done = load_rows(statements, images)
+        for text, first, end in statements.value_lists(images, statements.written, done):
             statement = self._into + text
             try:
                 count = statements.run(statement, "inserted")

@@ -1,8 +1,12 @@
-"""Row images as literals of MySQL's SQL, directly from their Avro bytes: `(1,'a',NULL),(2,_binary'b',3e0)`.
+"""Row images as MySQL reads them, directly from their Avro bytes.
 
-One function per kind of value. Text and bytes are quoted as the manual's "String Literals" has them, for a session
-whose sql_mode lacks NO_BACKSLASH_ESCAPES and whose character_set_client is utf8mb4: bytes above 0x7F are written as
-they are.
+- As literals of its SQL: `(1,'a',NULL),(2,_binary'b',3e0)`. Text and bytes are quoted as the manual's "String Literals"
+  has them, for a session whose sql_mode lacks NO_BACKSLASH_ESCAPES and whose character_set_client is utf8mb4: bytes
+  above 0x7F are written as they are.
+- As the lines of a file for LOAD DATA with its own terminators and CHARACTER SET utf8mb4: values are separated by tabs,
+  `\\N` is NULL, bytes are hexadecimal digits.
+
+One function per kind of value.
 """
 
 from libc.stdio cimport snprintf
@@ -16,7 +20,7 @@ from connector.log.format.avro_values cimport (
     BYTES_VALUE, DOUBLE_VALUE, LONG_VALUE, NULL_VALUE, STRING_VALUE, Cursor, Value, read_value,
 )
 
-from connector.targets.mysql.json_exact import json_literal
+from connector.targets.mysql.json_exact import json_literal, keeps_numbers
 
 cpdef enum Kind:
     NUMBER  # exact numbers: digits
@@ -25,6 +29,7 @@ cpdef enum Kind:
     BYTES
     BITS  # a number
     JSON  # text; a number that MySQL would print otherwise makes it an expression
+    YEAR  # of lines alone: four digits, for the text '0' is the year 2000
 
 
 class NotALiteral(ValueError):
@@ -185,6 +190,70 @@ cdef int put_value(Buffer* out, Value* value, int kind) except -1:
     return 0
 
 
+cdef int put_escaped(Buffer* out, const unsigned char* text, Py_ssize_t size) except -1:
+    """A text of a line: what ends it, or begins an escape, is escaped."""
+    cdef Py_ssize_t at
+    cdef unsigned char byte
+    cdef unsigned char* into
+    reserve(out, 2 * size)
+    into = out.data + out.size
+    for at in range(size):
+        byte = text[at]
+        if byte == b"\\" or byte == b"\t" or byte == b"\n":
+            into[0] = b"\\"
+            into[1] = b"t" if byte == b"\t" else b"n" if byte == b"\n" else byte
+            into += 2
+        else:
+            into[0] = byte
+            into += 1
+    out.size = into - out.data
+    return 0
+
+
+cdef int put_hex(Buffer* out, const unsigned char* text, Py_ssize_t size) except -1:
+    cdef Py_ssize_t at
+    cdef const unsigned char* digits = <const unsigned char*>b"0123456789ABCDEF"
+    cdef unsigned char* into
+    reserve(out, 2 * size)
+    into = out.data + out.size
+    for at in range(size):
+        into[2 * at] = digits[text[at] >> 4]
+        into[2 * at + 1] = digits[text[at] & 15]
+    out.size += 2 * size
+    return 0
+
+
+cdef int put_year(Buffer* out, long long number) except -1:
+    cdef char digits[32]
+    if not 0 <= number <= 9999:
+        return 1
+    return put(out, <unsigned char*>digits, snprintf(digits, sizeof(digits), "%04lld", number))
+
+
+cdef int put_field(Buffer* out, Value* value, int kind) except -1:
+    """Write a value of a line; return 1 if a line cannot have it, though a literal may."""
+    if value.branch == NULL_VALUE:
+        return put(out, <const unsigned char*>b"\\N", 2)
+    if kind == REAL and value.branch == DOUBLE_VALUE:
+        return put_real(out, value.real)
+    if kind == NUMBER and value.branch == LONG_VALUE:
+        return put_whole(out, value.whole)
+    if kind == NUMBER and value.branch == STRING_VALUE:
+        return put_digits(out, value.text, value.size)
+    if kind == YEAR and value.branch == LONG_VALUE:
+        return put_year(out, value.whole)
+    if kind == TEXT and value.branch == STRING_VALUE:
+        return put_escaped(out, value.text, value.size)
+    if (kind == BYTES or kind == BITS) and value.branch == BYTES_VALUE:
+        return put_hex(out, value.text, value.size)
+    if kind == JSON and value.branch == STRING_VALUE:
+        if is_plain(value.text, value.size) or keeps_numbers(
+            PyUnicode_DecodeUTF8(<const char*>value.text, value.size, NULL)
+        ):
+            return put_escaped(out, value.text, value.size)
+    return 1
+
+
 def value_rows(
     const unsigned char[::1] data,
     const unsigned long long[::1] ends,
@@ -211,7 +280,35 @@ def value_rows(
         NotALiteral: a value that its column's type does not have.
         ValueError: the bytes are not such images.
     """
-    cdef Py_ssize_t image, column, place, columns = kinds.shape[0], start = 0
+    return write_rows(data, ends, first, kinds, order, limit, most, False)
+
+
+def line_rows(
+    const unsigned char[::1] data,
+    const unsigned long long[::1] ends,
+    Py_ssize_t first,
+    const unsigned char[::1] kinds,
+    list order not None,
+    Py_ssize_t limit,
+):
+    """Write images as lines, up to the first that has a value which only a literal may have.
+
+    Args, returns and raises as `value_rows`, but for `NotALiteral`.
+    """
+    return write_rows(data, ends, first, kinds, order, limit, ends.shape[0], True)
+
+
+cdef tuple write_rows(
+    const unsigned char[::1] data,
+    const unsigned long long[::1] ends,
+    Py_ssize_t first,
+    const unsigned char[::1] kinds,
+    list order,
+    Py_ssize_t limit,
+    Py_ssize_t most,
+    bint lines,
+):
+    cdef Py_ssize_t image, column, place, line, columns = kinds.shape[0], start = 0
     cdef Py_ssize_t written = len(order)
     cdef Cursor cursor
     cdef Buffer out
@@ -240,13 +337,22 @@ def value_rows(
                 read_value(&cursor, &values[column])
             if cursor.at != cursor.end:
                 raise ValueError("an image has more values than columns")
-            put(&out, <const unsigned char*>(b"(" if image == first else b",("), 1 if image == first else 2)
-            for place in range(written):
-                if place:
-                    put(&out, <const unsigned char*>b",", 1)
-                if put_value(&out, &values[places[place]], kinds[places[place]]):
-                    raise NotALiteral(image, places[place])
-            put(&out, <const unsigned char*>b")", 1)
+            line = out.size
+            if lines:
+                for place in range(written):
+                    if place:
+                        put(&out, <const unsigned char*>b"\t", 1)
+                    if put_field(&out, &values[places[place]], kinds[places[place]]):
+                        return PyBytes_FromStringAndSize(<const char*>out.data, line), image
+                put(&out, <const unsigned char*>b"\n", 1)
+            else:
+                put(&out, <const unsigned char*>(b"(" if image == first else b",("), 1 if image == first else 2)
+                for place in range(written):
+                    if place:
+                        put(&out, <const unsigned char*>b",", 1)
+                    if put_value(&out, &values[places[place]], kinds[places[place]]):
+                        raise NotALiteral(image, places[place])
+                put(&out, <const unsigned char*>b")", 1)
             start = cursor.end
             image += 1
         return PyBytes_FromStringAndSize(<const char*>out.data, out.size), image

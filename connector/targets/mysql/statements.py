@@ -22,7 +22,7 @@ from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.errors import code_of
+from connector.targets.mysql.errors import NO_LOCAL_FILES, code_of
 from connector.targets.mysql.names import MySqlNames, text_literal
 from connector.targets.mysql.statement_session import settings_of, text_of, variables_of
 from connector.targets.statements import check_statement
@@ -40,7 +40,6 @@ _WITHOUT_TRANSACTIONS: Final = (
 )
 _IN_MEMORY: Final = 1 << 20  # bytes of a file; more of it are in a temporary file
 _DENIED: Final = (1142, 1044, 1227)
-_NO_LOCAL_FILES: Final = (1148, 3948)
 _WORDS: Final = {"error": "", "ignore": " IGNORE", "replace": " REPLACE"}
 
 Lock = tuple[str, str, str]
@@ -133,7 +132,7 @@ class StatementExecutor:
             else:
                 session.query(text)
         except pymysql.MySQLError as error:
-            if code_of(error) in _NO_LOCAL_FILES:
+            if code_of(error) in NO_LOCAL_FILES:
                 raise PreflightError(
                     "the target's server refuses LOAD DATA LOCAL", hint="SET GLOBAL local_infile = ON on the target"
                 ) from error
@@ -160,9 +159,13 @@ class StatementExecutor:
                     hint="name it in the statement: LOAD DATA … CHARACTER SET utf8mb4 …",
                 )
             file.seek(0)
-            skipped = self._session.load(text, file)
-        if skipped and options[replay.LOAD_DUPLICATES] == "error":
-            raise TargetDiffers(f"LOAD DATA left out {skipped} rows whose keys the target has, and the source had not")
+            loaded = self._session.load(text, file)
+        if loaded is None:
+            raise TargetDiffers("LOAD DATA was executed without the counts of its rows")
+        if loaded.skipped and options[replay.LOAD_DUPLICATES] == "error":
+            raise TargetDiffers(
+                f"LOAD DATA left out {loaded.skipped} rows whose keys the target has, and the source had not"
+            )
 
     def _locks(self) -> list[Lock]:
         return [(str(kind), str(schema), str(name)) for kind, schema, name in self._session.rows(_LOCKS)]

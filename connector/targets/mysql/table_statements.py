@@ -63,17 +63,17 @@ class TableStatements:
         self.limit = max(1024, min(STATEMENT_BYTES, session.max_packet // 4))
         self._kinds = literal_kinds(layout, mariadb=session.mariadb)
 
-    def value_lists(self, images: Images, order: Sequence[int]) -> Iterator[tuple[bytes, int, int]]:
+    def value_lists(self, images: Images, order: Sequence[int], done: int = 0) -> Iterator[tuple[bytes, int, int]]:
         """Yield lists of literals of some images' values, with the first image and the one after the last.
 
         Args:
             images: whole images.
             order: the indexes of the values to write.
+            done: the number of images to pass over.
 
         Raises:
             ValueNotRepresentable: a value that its column's type does not have.
         """
-        done = 0
         while done < len(images):
             try:
                 text, end = value_rows(

@@ -109,7 +109,7 @@ class MySqlTarget:
         self._use(self._session())
 
     def _session(self) -> ServerSession:
-        return ServerSession(self._url, "thl", binary_log=self._binary_log, files=self._executes)
+        return ServerSession(self._url, "thl", binary_log=self._binary_log, files=True)
 
     def _use(self, session: ServerSession) -> None:
         """Use a session, in which nothing is staged."""

@@ -37,7 +37,7 @@ from connector.mysql.server.source_state import gtid_executed
 from connector.mysql.transforms.filters import Filter
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
-from connector.targets.mysql.connection import ServerSession
+from connector.targets.mysql.connection import Loaded, ServerSession
 from connector.targets.open import check_target, open_target
 from connector.targets.target import TargetDatabase
 from connector.targets.target_schema import Excluded
@@ -420,7 +420,7 @@ def test_server_gets_no_other_file_than_that_of_the_statement(log: Log, tmp_path
         with pytest.raises(pymysql.err.OperationalError, match="secret"):
             asking.query(sql)
         with (tmp_path / "empty").open("wb+") as empty:
-            assert asking.load(sql.encode(), empty) == 0
+            assert asking.load(sql.encode(), empty) == Loaded(records=0)
     finally:
         asking.close()
     assert log.query("SELECT * FROM a") == []

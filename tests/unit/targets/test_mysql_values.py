@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.targets.mysql.json_exact import json_literal
-from connector.targets.mysql.sql_values import Kind, NotALiteral, value_rows
+from connector.targets.mysql.sql_values import Kind, NotALiteral, line_rows, value_rows
 from tests.support.net import Row, images, varint
 
 
@@ -82,6 +82,81 @@ def test_images_are_cut_by_bytes_and_by_number_and_in_any_order() -> None:
 def test_damaged_images_are_refused(data: bytes, ends: list[int]) -> None:
     with pytest.raises(ValueError):
         value_rows(data, array("Q", ends), 0, bytes([Kind.TEXT]), [0], 1 << 20, 10)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "field"),
+    [
+        (None, Kind.TEXT, b"\\N"),
+        ("\\N", Kind.TEXT, b"\\\\N"),
+        ("NULL", Kind.TEXT, b"NULL"),
+        ("", Kind.TEXT, b""),
+        ("a\tb\nc\\\r\0'\"ü", Kind.TEXT, b"a\\tb\\nc\\\\\r\0'\"\xc3\xbc"),
+        (-(2**63), Kind.NUMBER, b"-9223372036854775808"),
+        ("-0.10", Kind.NUMBER, b"-0.10"),
+        (-0.0, Kind.REAL, b"-0.0000000000000000e+00"),
+        (b"\0\xff\n", Kind.BYTES, b"00FF0A"),
+        (b"", Kind.BYTES, b""),
+        (b"\1\0", Kind.BITS, b"0100"),
+        (0, Kind.YEAR, b"0000"),
+        (1901, Kind.YEAR, b"1901"),
+        ('{"a": "1.10\\n", "b": 1.5}', Kind.JSON, b'{"a": "1.10\\\\n", "b": 1.5}'),
+    ],
+)
+def test_value_is_written_as_a_field_of_a_line(
+    value: int | float | str | bytes | None, kind: Kind, field: bytes
+) -> None:
+    made = images([(value, 7)])
+    lines, end = line_rows(made.data, made.ends, 0, bytes((kind, Kind.NUMBER)), [0, 1], 1 << 20)
+    assert (lines, end) == (field + b"\t7\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (b"\xe9", Kind.TEXT),  # bytes that mean nothing in the column's character set
+        (3, Kind.TEXT),  # the number of a label
+        (0.5, Kind.TEXT),
+        ('{"a": 1.10}', Kind.JSON),
+        (b"{}", Kind.JSON),
+        ("1); DROP TABLE t", Kind.NUMBER),
+        (b"1", Kind.NUMBER),
+        (float("nan"), Kind.REAL),
+        ("text", Kind.BYTES),
+        (10_000, Kind.YEAR),
+        (-1, Kind.YEAR),
+    ],
+)
+def test_lines_end_before_a_value_that_only_a_literal_may_have(value: int | float | str | bytes, kind: Kind) -> None:
+    made = images([(1, None), (2, value), (3, None)])
+    kinds = bytes((Kind.NUMBER, kind))
+    assert line_rows(made.data, made.ends, 0, kinds, [0, 1], 1 << 20) == (b"1\t\\N\n", 1)
+    assert line_rows(made.data, made.ends, 1, kinds, [0, 1], 1 << 20) == (b"", 1)
+    assert line_rows(made.data, made.ends, 1, kinds, [0], 1 << 20) == (b"2\n3\n", 3)
+
+
+def test_lines_are_cut_by_bytes() -> None:
+    made = images([(n, "x" * n) for n in range(5)])
+    assert line_rows(made.data, made.ends, 2, bytes((Kind.NUMBER, Kind.TEXT)), [1, 0], 6) == (b"xx\t2\nxxx\t3\n", 4)
+    assert line_rows(made.data, made.ends, 5, bytes((Kind.NUMBER, Kind.TEXT)), [1, 0], 5) == (b"", 5)
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), min_size=1))
+def test_texts_of_lines_are_read_as_the_server_reads_them(rows: list[tuple[str, str]]) -> None:
+    made = images(rows)
+    lines, end = line_rows(made.data, made.ends, 0, bytes((Kind.TEXT, Kind.TEXT)), [0, 1], 1 << 30)
+    assert end == len(rows)
+    read: list[list[str]] = [[""]]
+    characters = iter(lines.decode())
+    for character in characters:
+        if character == "\n":
+            read.append([""])
+        elif character == "\t":
+            read[-1].append("")
+        else:
+            escaped = {"t": "\t", "n": "\n", "\\": "\\"}
+            read[-1][-1] += escaped[next(characters)] if character == "\\" else character
+    assert read == [*map(list, rows), [""]]
 
 
 @given(st.text())

@@ -1,0 +1,103 @@
+"""Inserts many new rows of a table by LOAD DATA LOCAL, which costs a MySQL less than INSERT.
+
+There the server ignores errors: it leaves out rows whose keys it has, and stores what a column takes of a value. Only
+its own count of all rows, without a single warning, shows that each was stored as it is. With any other answer the rows
+are taken back and left to INSERT, which raises the ordinary error, or finds that there is none.
+
+The server converts values from UTF-8 as it converts literals. What it would not convert as INSERT does is left to
+INSERT from the first such row on: bytes in a column of text, and documents with numbers that a text does not keep.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from io import BytesIO
+from typing import Final
+
+import pymysql
+
+from connector.errors import TargetUnavailable
+from connector.log.compact.net_changes import Images
+from connector.log.transaction.layout import Column
+from connector.targets.mysql.connection import Loaded, ServerSession
+from connector.targets.mysql.errors import NO_LOCAL_FILES, code_of, connector_error
+from connector.targets.mysql.names import quoted
+from connector.targets.mysql.sql_values import Kind, line_rows
+from connector.targets.mysql.table_statements import TableStatements
+from connector.targets.mysql.types import literal_kind
+from connector.targets.types import parse
+
+FEWEST: Final = 100  # rows for which it pays
+FILE_BYTES: Final = 1 << 20
+_SAVEPOINT: Final = "thl_load"
+
+
+def load_rows(statements: TableStatements, images: Images) -> int:
+    """Insert rows, from the first one on, as long as the server stores them as they are.
+
+    Args:
+        statements: of the table.
+        images: whole images.
+
+    Returns:
+        The number of rows that are inserted; the others are for INSERT.
+
+    Raises:
+        pymysql.MySQLError: the transaction has ended.
+    """
+    session, facts = statements.session, statements.facts
+    if len(images) < FEWEST or not session.loads:
+        return 0
+    # There is no warning of what a trigger ignores, nor of a column that gets a value only because it has no default.
+    if facts.fires or not facts.required <= set(statements.columns):
+        return 0
+    sql, kinds = _statement(statements.name, statements.layout.columns, tuple(statements.written))
+    limit = min(FILE_BYTES, session.max_packet // 4)
+    done = 0
+    while done < len(images):
+        lines, end = line_rows(images.data, images.ends, done, kinds, statements.written, limit)
+        # A row that is too large for INSERT, and for any later statement, is an error there.
+        if end == done or len(lines) >= session.max_packet or not _load(session, sql, lines, end - done):
+            break
+        done = end
+    return done
+
+
+def _load(session: ServerSession, sql: bytes, lines: bytes, rows: int) -> bool:
+    """Load lines; return false, with none of them in the table, unless the server has stored them all as they are."""
+    session.query(f"SAVEPOINT {_SAVEPOINT}")
+    try:
+        exact = session.load(sql, BytesIO(lines)) == Loaded(records=rows)
+    except pymysql.MySQLError as error:
+        if isinstance(connector_error(error), TargetUnavailable):
+            raise
+        if code_of(error) in NO_LOCAL_FILES:  # switched off meanwhile
+            session.loads = False
+        exact = False
+    if not exact:
+        session.query(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+    return exact
+
+
+@lru_cache(maxsize=256)  # small batches of many columns would take half of their time here
+def _statement(name: str, columns: tuple[Column, ...], written: tuple[int, ...]) -> tuple[bytes, bytes]:
+    """The statement, and the kinds of all columns."""
+    kinds = list(map(_kind, columns))
+    fields, assignments = [], []
+    for number in written:
+        variable, column, kind = f"@thl_load_{number}", columns[number], kinds[number]
+        if kind in (Kind.BYTES, Kind.BITS):
+            assignments.append(f"{quoted(column.name)} = UNHEX({variable})")
+        elif parse(column.type).base == "timestamp":
+            # A field with NULL would silently be the current time in a column that is NOT NULL.
+            assignments.append(f"{quoted(column.name)} = {variable}")
+        else:
+            variable = quoted(column.name)
+        fields.append(variable)
+    given = f" SET {', '.join(assignments)}" if assignments else ""
+    sql = f"LOAD DATA LOCAL INFILE 'thl' INTO TABLE {name} CHARACTER SET utf8mb4 ({', '.join(fields)}){given}"
+    return sql.encode(), bytes(kinds)
+
+
+def _kind(column: Column) -> Kind:
+    return Kind.YEAR if parse(column.type).base == "year" else literal_kind(column, mariadb=False)
