@@ -270,7 +270,8 @@ def test_a_record_store_goes_on_without_trapped_transactions(
     first.kill()
     second.run_sql("STOP REPLICA; RESET REPLICA ALL")
     bench.mysql = second
-    with bench.start("--accept-trapped", THL_CRASH_POINT="produce.before_epoch_commit:1") as killed:  # the fork is not written
+    # The fork is not written.
+    with bench.start("--accept-trapped", THL_CRASH_POINT="produce.before_epoch_commit:1") as killed:
         assert killed.ended() != 0
     with bench.start("--accept-trapped") as accepting:
         accepting.online()
