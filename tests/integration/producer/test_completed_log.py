@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import socket
 import sqlite3
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
