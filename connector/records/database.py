@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,8 @@ WRITE_BUFFER: Final = 32 << 20
 BLOCK: Final = 8 << 10
 FILTER_BITS: Final = 10  # of a key in the filter that tells which files need not be read
 UMASK: Final = 0o077
+READERS: Final = 16  # threads: each waits for the disk most of the time
+SHARE: Final = 16  # keys that a reader gets at least
 
 
 class Database:
@@ -30,6 +33,8 @@ class Database:
     Args:
         folder: the folder, which belongs to this database alone; created if missing.
         cache_bytes: memory for blocks that were read.
+        direct: read and write past the system's cache of files.
+        readers: threads that read many keys.
 
     Raises:
         ConfigError: the folder is not usable, another process has it open, or the package is missing.
@@ -37,7 +42,7 @@ class Database:
         DiskUnavailable: the disk is full or fails.
     """
 
-    def __init__(self, folder: Path, *, cache_bytes: int) -> None:
+    def __init__(self, folder: Path, *, cache_bytes: int, direct: bool = False, readers: int = READERS) -> None:
         self.folder = private.guarded(folder, OPTION, shared=False)
         self.folder.chmod(private.FOLDER)
         library = _library()
@@ -46,7 +51,7 @@ class Database:
         self._umask = os.umask(UMASK)  # until it is closed: threads of the library make files at any time
         try:
             with self._errors():
-                self._db: Any = library.Rdict(str(self.folder), _options(library, cache_bytes))
+                self._db: Any = library.Rdict(str(self.folder), _options(library, cache_bytes, direct=direct))
                 self._db.set_read_options(checked)
         except BaseException:
             os.umask(self._umask)
@@ -54,6 +59,8 @@ class Database:
         self._batch_type = library.WriteBatch
         self._read_options = library.ReadOptions
         self._write_options = library.WriteOptions
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="records") if readers > 1 else None
+        self._share = readers
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
@@ -62,10 +69,14 @@ class Database:
             return found
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
-        """The value of each key, in one call: what lies in one block is read once."""
+        """The value of each key; many are divided among threads."""
         with self._errors():
-            found: list[bytes | None] = self._db.get(keys)
-            return found
+            if self._readers is None or len(keys) < 2 * SHARE:
+                found: list[bytes | None] = self._db.get(keys)
+                return found
+            share = max(SHARE, -(-len(keys) // self._share))
+            shares = [keys[at : at + share] for at in range(0, len(keys), share)]
+            return [value for found in self._readers.map(self._db.get, shares) for value in found]
 
     def items(self, start: bytes, end: bytes, *, backwards: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """The keys from `start` on and before `end`, with their values."""
@@ -113,6 +124,8 @@ class Database:
 
     def close(self) -> None:
         """Close it."""
+        if self._readers is not None:
+            self._readers.shutdown()
         try:
             with self._errors():
                 self._db.close()
@@ -148,7 +161,7 @@ def _own(name: str) -> bool:
     return name.startswith(known) or name.endswith((".sst", ".log", ".dbtmp"))
 
 
-def _options(library: Any, cache_bytes: int) -> Any:
+def _options(library: Any, cache_bytes: int, *, direct: bool) -> Any:
     blocks = library.BlockBasedOptions()
     blocks.set_block_cache(library.Cache(cache_bytes))
     blocks.set_bloom_filter(FILTER_BITS, False)
@@ -165,6 +178,8 @@ def _options(library: Any, cache_bytes: int) -> Any:
     options.set_write_buffer_size(WRITE_BUFFER)
     options.set_max_background_jobs(2)
     options.set_bytes_per_sync(1 << 20)
+    options.set_use_direct_reads(direct)
+    options.set_use_direct_io_for_flush_and_compaction(direct)
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(1 << 20)
     return options

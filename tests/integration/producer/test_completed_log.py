@@ -18,7 +18,6 @@ from threading import Event
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from connector.applier.applier import Applier
 from connector.applier.undo import undo
@@ -29,10 +28,10 @@ from connector.config.model import Config
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.ids import Seqno
 from connector.log.transaction.load import Part
-from connector.spark.debezium.rows import EventRows, RowsOptions
 from connector.spark.session import SparkRun
 from connector.targets.ddl.loads import NOT_LOADED
 from connector.targets.open import open_signal_table, open_target
+from tests.sinks.debezium_jdbc import messages, rows_app
 from tests.support.clock import PATIENCE
 from tests.support.mysql import connect
 from tests.support.producing import Bench, Producing, finished, fragments, last_seqno, until
@@ -42,7 +41,6 @@ from tests.support.written_tables import asked
 
 pytestmark = pytest.mark.long
 
-BUFFER = "spark.sql.execution.pandas.udf.buffer.size"
 COLUMNS = ["id", "a", "v", "b"]
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL DEFAULT 5, v VARCHAR(20) DEFAULT 'd', b TEXT)"
 LOADED = 2000  # rows of the initial load
@@ -274,29 +272,13 @@ def test_undo_and_rewind_over_partial_images_are_refused_by_the_tables_name(
     assert on_target(config) == logs.states[ALL]
 
 
-def envelopes(logs: Logs, bench: Bench, spark: SparkRun, folder: Path) -> list[dict[str, Any]]:
-    """The messages of the table's topic, written by a run of the row topics."""
-    config = logs.config(bench, folder)
-    wanted = RowsOptions(f"rows.{bench.service}", tombstones=False, until_now=True)
-    spark.spark.conf.set(BUFFER, "65536")  # rows.py has a session of its own, with Spark's settings
-    EventRows(spark.spark, config, wanted, folder=folder, clock=SystemClock(), stop=Event()).run()
-    consumer = Consumer({"bootstrap.servers": bench.kafka.bootstrap, "group.id": "look", "enable.partition.eof": True,
-                         "isolation.level": "read_committed", "enable.auto.commit": False})  # fmt: skip
-    consumer.assign([TopicPartition(f"{wanted.prefix}.{logs.database}.t", 0, 0)])
-    found: list[dict[str, Any]] = []
-    with closing(consumer):
-        while (message := consumer.poll(PATIENCE)) is not None:
-            if message.error() is not None:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                return found
-            found.append(json.loads(message.value() or b"")["payload"])
-    raise AssertionError("the topic does not end")
-
-
-def test_envelopes_of_row_topics_have_whole_rows(logs: Logs, spark: SparkRun, tmp_path: Path) -> None:
+def test_envelopes_of_row_topics_have_whole_rows(logs: Logs) -> None:
+    done = rows_app(logs.whole, "--to-now", "--no-tombstones", "--prefix", f"rows.{logs.database}")
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
     rows: Rows = {}
     told = set[str]()
-    for one in envelopes(logs, logs.whole, spark, tmp_path):
+    for _, value in messages(logs.whole, f"rows.{logs.database}.{logs.database}.t"):
+        one = json.loads(value or b"")["payload"]
         told.add(one["op"])
         before, after = (None if one[image] is None else tuple(one[image].values()) for image in ("before", "after"))
         if before is not None:
@@ -307,12 +289,6 @@ def test_envelopes_of_row_topics_have_whole_rows(logs: Logs, spark: SparkRun, tm
             rows[after[0]] = after
     assert told == {"r", "c", "u", "d"}
     assert rows == logs.end
-
-
-def test_envelopes_of_partial_images_are_refused_by_name(logs: Logs, spark: SparkRun, tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match="does not have all columns") as refused:
-        envelopes(logs, logs.partial, spark, tmp_path)
-    assert f"{logs.database}.t" in str(refused.value)
 
 
 def moved_within_load(bench: Bench) -> int:
