@@ -7,7 +7,7 @@ from typing import Final
 
 # Seconds until a wait is given up. What comes ends it at once, so only what is broken costs the time; a machine that is
 # busy with other things has been seen to need a minute where it takes two seconds alone.
-PATIENCE: Final = 90.0
+PATIENCE: Final = 240.0
 
 
 @dataclass

@@ -18,6 +18,7 @@ TROUBLES = Troubles()
 LAGS: Final = ("ThlProducerLag", "ThlProducerLagLarge", "ThlProducerStuck")  # of a producer that does not go on
 # Once it goes on, the target is as old as the log was, until the applier has what comes: less than a minute, as a rule.
 LATE: Final = ("ThlApplierLag", "ThlApplierLagLarge")
+# ThlRestarts may fire where a trouble needs a producer with other settings: two starts, and two of the trouble before.
 
 
 @TROUBLES.fires("ThlProducerDown")
@@ -33,7 +34,7 @@ def the_producer_does_nothing_while_the_source_goes_on(fleet: Fleet) -> Iterator
         yield
 
 
-@TROUBLES.fires("ThlPublicationHeld", besides=(*LAGS, *LATE))
+@TROUBLES.fires("ThlPublicationHeld", besides=(*LAGS, *LATE, "ThlRestarts"))
 def publication_waits_for_a_replica_that_stands(fleet: Fleet) -> Iterator[None]:
     replica = MySqlServer(fleet.folder / "replica", settings={**SMALL, "server_id": "2"}, die_with_parent=True)
     with replica:
@@ -87,7 +88,7 @@ def a_load_waits_for_a_source_whose_own_replication_stands(fleet: Fleet) -> Iter
         fleet.sql("RESET REPLICA ALL")
 
 
-@TROUBLES.fires("ThlSemiSyncOff")
+@TROUBLES.fires("ThlSemiSyncOff", besides=("ThlRestarts",))
 def commits_wait_no_longer(fleet: Fleet) -> Iterator[None]:
     """Somebody switches it off. The `thl serve` that sees it knows of `source.semi_sync`."""
     plugin = "rpl_semi_sync_source"
