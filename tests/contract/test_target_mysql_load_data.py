@@ -337,11 +337,15 @@ class TestErrors:
             rows = [(number, value, number) for number in range(MANY)]
         compare(place, of(kind), f"id INT PRIMARY KEY, n INT, v {definition}", rows)
 
-    @pytest.mark.parametrize("before", [(77, 1, 77), (77, 2, 78), (900, 2, 77)])
-    def test_row_that_is_there_stops_as_at_an_insert(self, place: MySqlPlace, before: tuple[int, int, int]) -> None:
+    @pytest.mark.parametrize(
+        ("unique", "before"), [("", (77, 1, 77)), ("", (77, 2, 78)), ("UNIQUE", (77, 1, 77)), ("UNIQUE", (900, 2, 77))]
+    )
+    def test_row_that_is_there_stops_as_at_an_insert(
+        self, place: MySqlPlace, unique: str, before: tuple[int, int, int]
+    ) -> None:
         """Also one that is equal to the new one; by the key, and by another unique index."""
         rows = [(number, 1, number) for number in range(MANY)]
-        definition = "id INT PRIMARY KEY, v INT, n INT UNIQUE"
+        definition = f"id INT PRIMARY KEY, v INT, n INT {unique}"
         found, counted = compare(place, of("int"), definition, rows, f"INSERT INTO shop.t VALUES {before}")
         assert found[1:3] == (1, TargetDiffers)
         assert "Duplicate entry '77'" in found[-1]

@@ -8,7 +8,6 @@ import pytest
 
 from connector.targets.mysql import load_data
 from tests.contract.mysql_place import MySqlPlace
-from tests.contract.mysql_rows import *  # noqa: F403
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_history import *  # noqa: F403

@@ -7,7 +7,6 @@ equal servers, and each has to have the source's table, by CHECKSUM TABLE. "targ
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -37,7 +36,7 @@ _CHANGED: Final = (
 
 
 @click.command()
-@click.option("--rows", default=20_000, show_default=True, help="Row changes of each backlog.")
+@click.option("--rows", default=400_000, show_default=True, help="Row changes of each backlog.")
 @click.option("--repeats", default=1, show_default=True)
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), default=KINDS[:2], show_default=True)
 @out_option
@@ -119,9 +118,10 @@ def _replica(load: Load, repeat: int, workers: int) -> Row:
                 return min(sum(int(count) for _, count in cursor.fetchall()), load.backlog.rows - 1)
 
             def check() -> None:
-                said = target.run_sql("SHOW REPLICA STATUS\\G")
-                if wrong := re.findall(r"Last_(?:IO|SQL)_Error: (.+)", said):
-                    raise Unavailable(wrong[0])
+                cursor.execute("SHOW REPLICA STATUS")
+                status = dict(zip([column[0] for column in cursor.description], cursor.fetchall()[0], strict=True))
+                if wrong := status["Last_IO_Error"] or status["Last_SQL_Error"]:
+                    raise Unavailable(wrong)
 
             cursor.execute("START REPLICA")
             course = watch(load.place, {"target": Meter(target.pid)}, counted, load.backlog.rows, check)
