@@ -159,8 +159,10 @@ class Applier:
         target = self._opened()
         core = claimed = None
         try:
-            claimed = self._position = target.claim(self._config.service, self._token)
-            self._token = target.token
+            try:
+                claimed = self._position = target.claim(self._config.service, self._token)
+            finally:  # a claim can fail after it was committed
+                self._token = target.token or self._token
             faults.point("apply.after_claim")
             with (
                 open_signal_table(self._config.target) as signals,

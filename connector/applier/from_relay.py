@@ -127,8 +127,10 @@ class RelayApplier:
     def _attempt(self, *, intent_alone: bool) -> None:
         """Claim, verify the position, and apply; an intent is finished in an attempt of its own."""
         with closing(self._opened()) as target:
-            position = self._position = target.claim(self._config.service, self._token)
-            self._token = target.token
+            try:
+                position = self._position = target.claim(self._config.service, self._token)
+            finally:  # a claim can fail after it was committed
+                self._token = target.token or self._token
             relay = self._open_relay(position)
             intent = position.intent
             if intent is None and intent_alone:

@@ -44,7 +44,7 @@ class TargetDatabase(Protocol):
 
     @property
     def token(self) -> int:
-        """The fencing token of `claim`; 0 before."""
+        """The fencing token of `claim`, once that is committed; 0 before."""
 
     @property
     def identity(self) -> str:

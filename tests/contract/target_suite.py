@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from connector import failpoints
 from connector.errors import (
     ConfigError,
     ConnectorError,
@@ -26,6 +27,7 @@ from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import TargetPosition
+from connector.targets import bookkeeping
 from connector.targets.bookkeeping import SCHEMA_VERSION
 from connector.targets.signal_table import SignalTable
 from connector.targets.target import TargetDatabase
@@ -476,6 +478,27 @@ class TestFencing:
         again = place.open()
         assert again.claim("shop", applier.target.token) == applier.position
         assert again.token > applier.target.token
+
+    def test_a_claim_that_fails_has_a_token_once_it_is_committed(
+        self, place: Place, applier: Applier, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An applier that did not know it would be fenced by itself."""
+        applier.target.close()
+
+        def lost(*_: object) -> None:
+            raise TargetUnavailable("lost")
+
+        before, after = place.open(), place.open()
+        with monkeypatch.context() as patched, pytest.raises(TargetUnavailable, match="lost"):
+            patched.setattr(bookkeeping, "with_loads", lost)
+            before.claim("shop", applier.target.token)
+        assert before.token == 0
+        before.close()
+        with monkeypatch.context() as patched, pytest.raises(TargetUnavailable, match="lost"):
+            patched.setattr(failpoints, "point", lost)
+            after.claim("shop", applier.target.token)
+        after.close()
+        assert place.open().claim("shop", after.token) == applier.position
 
     def test_older_applier_with_staged_rows_cannot_commit(self, place: Place, applier: Applier) -> None:
         """The newer applier waits for the older one's transaction or fences it; they never both write."""

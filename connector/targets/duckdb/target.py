@@ -108,7 +108,6 @@ class DuckDbTarget:
             query = f"SELECT {{}} FROM {session.bookkeeping}{{}} WHERE service = ?"
             columns = ", ".join((*bookkeeping.POSITION, "token"))
             ((*row, token),) = session.run(query.format(columns, "thl_position"), (service,))
-            self.token = int(str(token))
             ((identity,),) = session.run(query.format("identity", "thl_identity"), (service,))
             self.identity = str(identity)
             head = session.run(query.format("head", "thl_rewound"), (service,))
@@ -130,6 +129,7 @@ class DuckDbTarget:
             self._write(session, self._statements(session).tables(self._schema, NAMES.table))
             self._schema.committed()
             self._commit()
+        self.token = int(str(token))
         faults.point("target.after_claim")
         self._file.lend()
         return position

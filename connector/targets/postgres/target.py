@@ -148,7 +148,7 @@ class PostgresTarget:
             ).fetchone()
             if claimed is None:
                 raise bookkeeping.fenced(service, previous_token)
-            *row, self.token = claimed
+            *row, token = claimed
             self.identity = identity(self._db, service, missing)
             self._service = service
             head = None
@@ -157,7 +157,7 @@ class PostgresTarget:
             position = bookkeeping.position_from(service, row, head and head[0])
             if self._snapshots.on:
                 check_snapshots(missing)
-            found = self._divided.claim(service, self.token, position.seqno, missing)
+            found = self._divided.claim(service, token, position.seqno, missing)
             if found is not None:
                 position = replace(position, intent=found.intent, consistent=found.consistent)
             tables = applied_tables(self._db, service)
@@ -169,6 +169,7 @@ class PostgresTarget:
             self._schema.claimed(schema)
             self._create_histories()
             check_key_collations(self._db, self._schema.applied())
+        self.token = token
         faults.point("target.after_claim")
         with translated():
             self._divided.open()

@@ -126,7 +126,7 @@ class SqliteTarget:
             if claimed is None:
                 self._db.execute("ROLLBACK")
                 raise bookkeeping.fenced(service, previous_token)
-            *row, self.token = claimed
+            *row, token = claimed
             self._db.execute(
                 "INSERT INTO thl_identity VALUES (?, lower(hex(randomblob(16)))) ON CONFLICT DO NOTHING", (service,)
             )
@@ -153,6 +153,7 @@ class SqliteTarget:
             self._write(self._statements().tables(self._schema, self._names.table))
             self._schema.committed()
             self._db.execute("COMMIT")
+        self.token = token
         faults.point("target.after_claim")
         return position
 

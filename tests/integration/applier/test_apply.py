@@ -19,7 +19,7 @@ from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from pydantic import SecretStr
 
-from connector import cli
+from connector import cli, failpoints
 from connector.applier.applier import Applier
 from connector.applier.skips import ExcludedTables, Skips
 from connector.applier.stop_condition import ToTime
@@ -387,6 +387,23 @@ def test_the_older_of_two_appliers_ends(config: Config, spark: SparkRun) -> None
         thread.join(PATIENCE)
     assert [type(one) for one in ended] == [Fenced]
     assert applied(config) == list(range(31))
+
+
+def test_an_applier_whose_claim_failed_after_its_commit_claims_again(
+    config: Config, spark: SparkRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 3)])
+    lost = ["target.after_claim", "apply.after_claim"]  # of the second claim, and before that of the first
+
+    def point(name: str) -> None:
+        if lost[-1:] == [name]:
+            raise TargetUnavailable(lost.pop())
+
+    monkeypatch.setattr(failpoints, "point", point)
+    assert apply(config, spark, 3).seqno == 3
+    assert not lost
 
 
 def test_killed_broker_is_survived(config: Config, spark: SparkRun, kafka_broker: Broker) -> None:
