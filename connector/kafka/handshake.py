@@ -95,9 +95,14 @@ def _prove(config: Config, position: TargetPosition, chosen: Collection[int] | N
         offsets = {number: position.offsets[number] for number in bounds if number in position.offsets}
         before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
         tails = {number: log.tail(number) for number in bounds}
+        incomplete = {
+            number: log.incomplete_upto({number: span}, record.last_begun)
+            for number, span in bounds.items()
+            if record is not None and position.offsets.get(number, 0) < span[0]
+        }
     starts = {number: low for number, (low, _) in bounds.items()}
     history.prove_target(position, from_first=not any(starts.values()))
-    check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, record)
+    check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, incomplete)
     check_before(position, before)
     if (lost := lost_tails(config.topic, record, tails)) is not None:
         raise lost

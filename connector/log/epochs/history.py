@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Final
 
 from connector.errors import EventsDeleted, HistoriesDiffer, LogDamaged
@@ -18,7 +19,7 @@ from connector.log.epochs.control import ControlState, EpochRecord, trapped_of
 from connector.log.epochs.fork import Range, overlaps, ranges_text
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.rules import NEW_LOG, Rule
-from connector.log.transaction.position import PositionRecord, TargetPosition
+from connector.log.transaction.position import TargetPosition
 
 REFUSED: Final = "Client handshake failure: Client response validation failed: "
 """Begins every refusal of the handshake, as in Tungsten, whose users search logs for it."""
@@ -228,17 +229,21 @@ class History:
 
 
 def check_offsets(
-    position: TargetPosition, starts: Mapping[int, int], ends: Mapping[int, int], log: PositionRecord | None = None
+    position: TargetPosition,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    incomplete: Mapping[int, Seqno] = MappingProxyType({}),
 ) -> None:
     """Check that the partitions still have the messages that a target needs next.
 
     Where nothing was published for longer than the topic's retention, only Kafka's transaction markers are deleted
-    after the target's offset: the target has the partition's last event.
+    after the target's offset: the target has every event that was deleted.
 
     Args:
         position: the target's.
         starts, ends: partition → the log start offset and the end offset, from Kafka.
-        log: the producer's position, read before.
+        incomplete: partition → the last event of which messages may be deleted; for those that begin after the
+            target's offset.
 
     Raises:
         EventsDeleted: retention has deleted it.
@@ -246,7 +251,8 @@ def check_offsets(
     """
     for partition in sorted(starts):
         offset = position.offsets.get(partition, 0)
-        if offset < starts[partition] and not _has_all(position, partition, log):
+        has_deleted = position.seqno != NO_SEQNO and incomplete.get(partition, position.seqno + 1) <= position.seqno
+        if offset < starts[partition] and not has_deleted:
             way = "thl apply --relay finishes the commit that the target is within, if there is a relay; else "
             raise EventsDeleted(
                 "What the target needs next was deleted by the topic's retention",
@@ -267,13 +273,6 @@ def check_offsets(
             )
     if unknown := set(position.offsets) - set(starts):
         raise LogDamaged("The topic has fewer partitions than the target has read", missing=sorted(unknown))
-
-
-def _has_all(position: TargetPosition, partition: int, log: PositionRecord | None) -> bool:
-    """Return whether a target has every event of a partition, also the one that is being written."""
-    if log is None or position.seqno == NO_SEQNO or (log.open is not None and log.open.partition == partition):
-        return False
-    return log.tails.get(partition, NO_SEQNO) <= position.seqno
 
 
 def check_before(position: TargetPosition, tails: Mapping[int, Seqno]) -> None:

@@ -196,14 +196,21 @@ def test_log_at_rest_longer_than_its_retention_is_applied_on(
     assert [one and one.seqno for one in results] == [13]
     assert found(config) == list(range(1, 14))
 
+    # While no applier runs: what comes next names the last event before it.
+    wait_for(lambda: delete_all(config)[0] == 14 + 2)
     log.events([record(14, [rows(14)], prev_seqno=12, last_barrier=0)])
-    wait_for(lambda: delete_all(config)[0] == 14 + 4)
+    apply(config, spark, 14)
+    assert found(config) == list(range(1, 15))
+
+    log.events([record(15, [rows(15)], prev_seqno=14, last_barrier=0)])
+    wait_for(lambda: delete_all(config)[0] == 14 + 6)
     status = collect(config, LagLimits(), ends=frozenset({End.TARGET}))
-    lacks = "Kafka no longer has event 14, which the target needs next; it has none any more"
+    lacks = "Kafka no longer has event 15, which the target needs next; it has none any more"
     assert (status.applier.state, lacks in status.problems) == (ServiceState.BEHIND, True), status.problems
+    log.events([record(16, [rows(16)], prev_seqno=15, last_barrier=0)])
     with pytest.raises(LogDamaged) as deleted:
-        apply(config, spark, 14)
-    assert (deleted.value.where["seqno"], deleted.value.where["start"]) == (14, 14 + 4)
+        apply(config, spark, 16)
+    assert (deleted.value.where["seqno"], deleted.value.where["start"]) == (15, 14 + 6)
 
 
 def delete_all(config: Config) -> dict[int, int]:

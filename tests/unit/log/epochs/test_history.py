@@ -112,10 +112,12 @@ def at(**offsets: int) -> TargetPosition:
     return TargetPosition(service="shop", seqno=Seqno(4), offsets={int(p[1:]): o for p, o in offsets.items()})
 
 
-def log(*, tail: int, open: Open | None = None) -> PositionRecord:
-    return PositionRecord(
-        finished=None, resume=SourcePosition("f.1", 4), gtid_set=None, open=open, tails={0: Seqno(tail)}
+def test_an_unfinished_event_is_the_last_that_has_begun_in_its_partition() -> None:
+    record = PositionRecord(
+        finished=None, resume=SourcePosition("f.1", 4), gtid_set=None, open=None, tails={0: Seqno(4), 1: Seqno(5)}
     )
+    assert record.last_begun == {0: 4, 1: 5}
+    assert replace(record, open=Open(Seqno(6), 0, 0)).last_begun == {0: 6, 1: 5}
 
 
 def deleted(*args: Any) -> None:
@@ -131,12 +133,12 @@ def test_deleted_or_lost_offset_of_a_target_is_refused() -> None:
     check_offsets(TargetPosition(service="shop"), {0: 0}, {0: 9})
     deleted(at(p0=9), {0: 10}, {0: 20})
     deleted(at(p0=9), {0: 0, 1: 3}, {0: 20, 1: 20})
-    # Nothing but markers is deleted where the target has the partition's last event, and none is being written.
-    check_offsets(at(p0=9), {0: 10}, {0: 10}, log(tail=4))
-    for lacking in (log(tail=5), log(tail=4, open=Open(Seqno(5), 0, 0))):
+    # Nothing but markers is deleted where the target has every event of which a message may be gone.
+    check_offsets(at(p0=9), {0: 10}, {0: 10}, {0: Seqno(4)})
+    check_offsets(at(p0=9), {0: 10}, {0: 20}, {0: Seqno(3)})
+    for lacking in ({0: Seqno(5)}, {1: Seqno(4)}):
         deleted(at(p0=9), {0: 10}, {0: 10}, lacking)
-    check_offsets(at(p0=9), {0: 10}, {0: 10}, log(tail=4, open=Open(Seqno(5), 0, 1)))
-    deleted(TargetPosition(service="shop", offsets={0: 9}), {0: 10}, {0: 10}, log(tail=-1))
+    deleted(TargetPosition(service="shop", offsets={0: 9}), {0: 10}, {0: 10}, {0: NO_SEQNO})
     with pytest.raises(LogDamaged) as lost:
         check_offsets(at(p0=21), {0: 10}, {0: 20})
     assert lost.value.where == {"partition": 0, "offset": 21, "end": 20, "seqno": 4}

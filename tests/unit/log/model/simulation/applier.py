@@ -6,12 +6,12 @@ applies again what is there already, and writes over it. It may have several wri
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.log.epochs.history import History, check_before, check_offsets
-from connector.log.ids import LogId, Seqno
+from connector.log.ids import NO_SEQNO, LogId, Seqno
 from connector.log.transaction.position import TargetPosition
 from connector.log.writing.tail import TailFound
 from tests.unit.log.model.simulation.commit import Commit, position_after
@@ -123,7 +123,8 @@ class Applier:
         history = History.of(control, record.last_finished)
         whole = not any(starts.values())
         history.prove_target(at, from_first=whole)
-        check_offsets(at, starts, {p.number: p.end for p in topic}, record)
+        incomplete = {p.number: _incomplete_upto(p, record.last_begun) for p in topic}
+        check_offsets(at, starts, {p.number: p.end for p in topic}, incomplete)
         check_before(at, {p.number: _tail_before(p, at.offsets.get(p.number, 0)) for p in topic})
         return history
 
@@ -182,6 +183,14 @@ class Applier:
         yield from self._commit.divided([record.event for record in records])
         self.target.commit(self.token, [], after)
         self._committed(after)
+
+
+def _incomplete_upto(partition: Partition, begun: Mapping[int, Seqno]) -> Seqno:
+    """As `LogReader.incomplete_upto` finds it."""
+    for entry in partition.read(partition.start, 1):
+        header = entry.value[0]
+        return Seqno(header.seqno if header.fragno else header.prev_seqno)
+    return begun.get(partition.number, NO_SEQNO)
 
 
 def _tail_before(partition: Partition, offset: int) -> Seqno:
