@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Final
 from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged, PreflightError
+from connector.errors import BrokerUnavailable, ConnectorError, HistoriesDiffer, LogDamaged, PreflightError
 from connector.kafka.log_reader import LogReader
 from connector.kafka.prepared_records import PreparedState
 from connector.kafka.requests import new_load_id
+from connector.kafka.tails import AGAIN
 from connector.kafka.topics import Topics
 from connector.kafka.transactions import Transactions
 from connector.kafka.trapped import trapped_events
@@ -167,8 +168,7 @@ class GoingOnline:
             except (LogDamaged, HistoriesDiffer, PreflightError) as error:
                 # The work of a newer producer can look like damage, or like another history.
                 transactions.confirm()
-                if log is not None and self._read_log().ends != log.ends:
-                    # Nobody writes, so what was read was not all: seen after kill -9 of a broker on a busy machine.
+                if log is not None and self._has_another_end(log, error):
                     raise BrokerUnavailable(
                         "the brokers show another end of the log than a moment ago", service=self.config.service
                     ) from error
@@ -198,6 +198,18 @@ class GoingOnline:
         transactions.open()
         faults.point("produce.after_fence")
         return transactions
+
+    def _has_another_end(self, log: _LogFound, error: ConnectorError) -> bool:
+        """Look at the log again: nobody writes, so if its end is another one, what was read was not all.
+
+        Seen after kill -9 of a broker: for a moment it does not show a topic's last records, as if they were lost.
+        """
+        pauses = (0.0,) if isinstance(error, PreflightError) else (0.0, AGAIN, AGAIN)
+        for pause in pauses:
+            self.clock.sleep(pause)
+            if self._read_log().ends != log.ends:
+                return True
+        return False
 
     def _read_log(self) -> _LogFound:
         """Step 2: read control, position and tails."""

@@ -489,12 +489,13 @@ class TestTarget:
         assert found == MANY
 
     def test_row_that_no_statement_could_hold_has_the_error_of_insert(self, place: MySqlPlace) -> None:
+        ((before,),) = place.query("SELECT @@GLOBAL.max_allowed_packet")
         place.query("SET GLOBAL max_allowed_packet = 1048576")
         try:
             rows = [(number, "x" * 1_048_576 if number == 77 else "", number) for number in range(MANY)]
             found, _ = compare(place, of("longtext"), defined("LONGTEXT"), rows)
         finally:
-            place.query("SET GLOBAL max_allowed_packet = DEFAULT")
+            place.query(f"SET GLOBAL max_allowed_packet = {before}")
         assert "max_allowed_packet is 1048576" in found[-1]
 
 

@@ -118,15 +118,15 @@ def test_an_end_of_the_position_that_is_seen_late_is_a_reason_to_try_again(
         position = reader.position()
     assert position is not None
     older = replace(position, tails=dict.fromkeys(position.tails, Seqno(-1)) | {0: Seqno(7)})
-    read = LogReader.position
+    read, shown = LogReader.position, [older, older, older]  # once more at once, and a moment later
 
     def late(self: LogReader) -> PositionRecord | None:
-        monkeypatch.setattr(LogReader, "position", read)
-        return older
+        return shown.pop() if shown else read(self)
 
     monkeypatch.setattr(LogReader, "position", late)
     with pytest.raises(BrokerUnavailable, match="another end of the log"):
         going_online(config).run()
+    assert not shown
     with closing(going_online(config).run()):
         pass
     monkeypatch.setattr(LogReader, "position", lambda _: older)
