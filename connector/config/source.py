@@ -160,6 +160,8 @@ class Source(Section):
             raise ValueError("records complete rows: with statements=keep the changed rows are unknown")
         if self.records.dir is not None and self.ignore_server_ids:
             raise ValueError("records: with ignore_server_ids rows change that the record store does not see")
+        if self.records.dir is not None and self.accept_unlogged_cascades:
+            raise ValueError("records: with accept_unlogged_cascades rows change that the record store does not see")
         every = {"insert", "update", "delete", "ddl"}
         if self.records.dir is not None and any(not every.issubset(rule.actions) for rule in self.filters.tables):
             raise ValueError(

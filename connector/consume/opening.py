@@ -81,7 +81,8 @@ def begin(
         source_id=f"a consumer of {config.service}",
         offsets=position.offsets,
     )
-    agreed = handshake(config, of_target, view.chosen)
+    had = {p: max(position.tails.get(p, NO_SEQNO), position.floor) for p in view.chosen}
+    agreed = handshake(config, of_target, view.chosen, None if shards is None else had)
     offsets = {p: agreed.offsets.get(p, view.bounds[p][0]) for p in view.chosen}
     return Beginning(agreed.history, agreed.partitions, replace(position, log_id=agreed.history.log_id), offsets)
 

@@ -55,7 +55,12 @@ class Agreement:
         return {number: self.offsets.get(number, EARLIEST) for number in range(self.partitions)}
 
 
-def handshake(config: Config, position: TargetPosition, chosen: Collection[int] | None = None) -> Agreement:
+def handshake(
+    config: Config,
+    position: TargetPosition,
+    chosen: Collection[int] | None = None,
+    had: Mapping[int, Seqno] | None = None,
+) -> Agreement:
     """Compare a target's position, as its claim returned it, with the log as it is now.
 
     Both topics are read to the high watermark: an event that the target has may be visible before its epoch is, or
@@ -68,6 +73,7 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
         config: the service and its brokers.
         position: the target's.
         chosen: the partitions to read; None: all.
+        had: of a reader of some shards: partition → its last event; None: it has every event up to its position.
 
     Raises:
         HistoriesDiffer: the target followed another log, a deleted one or another history of it, or lacks deleted
@@ -77,15 +83,17 @@ def handshake(config: Config, position: TargetPosition, chosen: Collection[int] 
         PreflightError: the brokers refuse access.
     """
     try:
-        return _prove(config, position, chosen)
+        return _prove(config, position, chosen, had)
     except (HistoriesDiffer, LogDamaged) as error:
         # Seen after kill -9 of a broker: for a moment it did not show a topic's last records, as if they were lost.
         LOG.info("the log seems to be damaged or another; it is read again", extra={"why": error.message})
         SystemClock().sleep(AGAIN)
-        return _prove(config, position, chosen)
+        return _prove(config, position, chosen, had)
 
 
-def _prove(config: Config, position: TargetPosition, chosen: Collection[int] | None) -> Agreement:
+def _prove(
+    config: Config, position: TargetPosition, chosen: Collection[int] | None, had: Mapping[int, Seqno] | None
+) -> Agreement:
     with LogReader(config, high_watermark=True) as log:
         control = _control(config, log, position)
         record = log.position()
@@ -100,6 +108,8 @@ def _prove(config: Config, position: TargetPosition, chosen: Collection[int] | N
             for number, span in bounds.items()
             if record is not None and position.offsets.get(number, 0) < span[0]
         }
+    if had is not None:
+        incomplete = {number: seqno for number, seqno in incomplete.items() if seqno <= had.get(number, NO_SEQNO)}
     starts = {number: low for number, (low, _) in bounds.items()}
     history.prove_target(position, from_first=not any(starts.values()))
     check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, incomplete)

@@ -204,7 +204,7 @@ def _of_library(error: Exception) -> bool:
 
 def _translated(text: str, folder: Path) -> ConfigError | RecordsDamaged | DiskUnavailable:
     fields = {"folder": folder, "why": text[:500]}
-    if "lock" in text.lower() and "IO error" in text:
+    if ("lock file" in text or "lock hold by" in text) and "IO error" in text:
         return ConfigError(
             f"{OPTION}: another process has the record store open", hint="end it; or name another folder", **fields
         )

@@ -292,7 +292,7 @@ class Versions:
 
     def _write(self, *, sync: bool = False) -> None:
         known = self.known
-        puts, deletes = self._unwritten, []
+        puts, deletes = [*self._unwritten], []
         for key in self._dirty:
             version = known[key]
             if version is None:

@@ -201,6 +201,9 @@ class RoundPublication:
             why = "rows changed their keys by partial images before they were read"
             LOG.info("a table is read once more", extra=self._loads.fields(name, why=why))
             after, ended = None, False
+            for other in self._loads.published_together(name, state.load):  # it may have been a row of theirs
+                again = replace(other, state=LoadState.LOADING, after=None)
+                at.online.publisher.put([self._loads.changed(again)])
         state = replace(state, after=after, at=self._clock.now(), last=at.next)
         if not ended:
             at.online.publisher.put([self._loads.changed(state)])

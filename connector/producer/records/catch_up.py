@@ -40,8 +40,10 @@ LOG_EVERY_EVENTS: Final = 100_000  # between two lines of the log
 def first_event(config: Config, history: History) -> Seqno:
     """The first event from which the log has every event; one after the last, if it has none."""
     with LogReader(config, role="producer") as log:
+        record = log.position()
         spans = {number: log.bounds(number) for number in range(config.kafka.partitions)}
-        return Seqno(log.incomplete_upto(spans, dict.fromkeys(spans, history.last_finished)) + 1)
+        begun = dict.fromkeys(spans, history.last_finished) if record is None else record.last_begun
+        return Seqno(log.incomplete_upto(spans, begun) + 1)
 
 
 def read_events(config: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> int:

@@ -45,7 +45,8 @@ class EventCompleter:
         self._allowed: dict[TableName, bool] = {}
         self._kind = Kind.TRANSACTION
         self._load: LoadEvent | None = None
-        self._read: tuple[int, dict[int, Rows]] = 0, {}  # by id what `prefetch` has read, while the store still has it
+        # By ID what `prefetch` has read, while the store still has it; as rows of the table that it was then.
+        self._read: tuple[int, dict[int, tuple[Rows, RowCompleter]]] = 0, {}
         self._lenient = False  # what is read is published: rows that are not known stay so
 
     def follow(self, batch: TransactionBatch, seqno: Seqno, epoch: Epoch) -> None:
@@ -103,7 +104,7 @@ class EventCompleter:
             items: the items that are completed next; others than batches count for nothing.
         """
         keys: list[bytes] = []
-        read: dict[int, Rows] = {}
+        read: dict[int, tuple[Rows, RowCompleter]] = {}
         for item in items:
             if not isinstance(item, TransactionBatch):
                 continue
@@ -115,7 +116,7 @@ class EventCompleter:
                     keys += completer.keys(change)
                 except ValueError:
                     return  # found again, and told, when it is completed
-                read[id(change)] = change
+                read[id(change)] = change, completer
         self.versions.fetch(dict.fromkeys(keys))
         self._read = self.versions.forgot, read
 
@@ -152,7 +153,8 @@ class EventCompleter:
         entry = self.tables.entry_of(layout, seqno) if completer is None else self.tables.entry(layout.name)
         completer = completer or self.tables.completer_of(layout, entry)
         try:
-            if self._read[0] != versions.forgot or id(rows) not in self._read[1]:
+            _, read_by = self._read[1].get(id(rows), (rows, None))
+            if self._read[0] != versions.forgot or read_by is not completer:
                 versions.fetch(completer.keys(rows))
             if self._load is not None and (rows.before or rows.after):
                 self._deleted(completer.keys(rows), seqno)

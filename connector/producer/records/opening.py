@@ -8,7 +8,7 @@ log's events, as far as it still has them. What it then does not know is loaded 
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from typing import Final
 
 from connector.config.model import Config
@@ -105,8 +105,11 @@ def rebuild(config: Config, control: ControlState, last: Seqno) -> EventComplete
     Raises:
         As `open_completion`.
     """
+    history = History.of(control, last)
+    with suppress(RecordsDamaged):  # a producer that has it open is found out before its files are deleted
+        open_store(config.source.records, history.log_id).close()
     with ExitStack() as on_error:
-        completion = on_error.enter_context(closing(_again(config, History.of(control, last), None)))
+        completion = on_error.enter_context(closing(_again(config, history, None)))
         _read(config, control, completion, last)
         on_error.pop_all()
     return completion

@@ -23,6 +23,7 @@ from connector.targets.mysql.connection import Loaded, ServerSession
 from connector.targets.mysql.errors import NO_LOCAL_FILES, code_of, connector_error
 from connector.targets.mysql.names import quoted
 from connector.targets.mysql.sql_values import Kind, line_rows
+from connector.targets.mysql.table_facts import facts_of
 from connector.targets.mysql.table_statements import TableStatements
 from connector.targets.mysql.types import literal_kind
 from connector.targets.types import parse
@@ -45,9 +46,11 @@ def load_rows(statements: TableStatements, images: Images) -> int:
     Raises:
         pymysql.MySQLError: the transaction has ended.
     """
-    session, facts = statements.session, statements.facts
+    session = statements.session
     if len(images) < FEWEST or not session.loads:
         return 0
+    session.rows(f"SELECT 1 FROM {statements.name} LIMIT 0")  # a lock of its definition, which others may have changed
+    facts = facts_of(session, statements.table.name)
     # There is no warning of what a trigger ignores, nor of a column that gets a value only because it has no default.
     if facts.fires or not facts.required <= set(statements.columns):
         return 0

@@ -17,6 +17,7 @@ STORE: dict[str, Any] = {"records": {"dir": "/var/lib/thl/records"}}
     [
         ({"statements": "keep"}, "statements=keep"),
         ({"ignore_server_ids": [7]}, "ignore_server_ids"),
+        ({"accept_unlogged_cascades": True}, "accept_unlogged_cascades"),
         ({"filters": {"tables": [{"match": ["shop.*"], "actions": ["insert", "update", "ddl"]}]}}, "actions"),
         ({"filters": {"tables": [{"match": ["shop.*"], "actions": ["insert", "update", "delete"]}]}}, "defaults"),
     ],

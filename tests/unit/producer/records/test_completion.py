@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -477,3 +478,19 @@ def test_random_partial_changes_are_what_a_dict_says(steps: Any, tmp_path_factor
             now = {at: list(row) for at, row in states[-1].items()}
             changes, expected = [], []
     log.completion.close()
+
+
+def test_rows_that_were_read_ahead_under_another_name_are_read_again(log: Log) -> None:
+    """Tables are swapped between transactions that were read together; the log's tables are the same objects."""
+    other = replace(LAYOUT, name=TableName("shop", "n"))
+    log.ddl(CREATE.replace("TABLE t", "TABLE n").replace("TABLE shop.t", "TABLE shop.n"))
+    log.event(insert({0: 1, 1: 10, 2: "old"}))
+    log.event(rows(Action.INSERT, (None, {0: 1, 1: 20, 2: "new"}), layout=other))
+    log.completion.close()
+    log.open()
+    log.event(insert({0: 2, 1: 1, 2: "x"}))  # so that the table is known
+    after = update(({0: 1}, {1: 30}))
+    log.completion.prefetch([TransactionBatch(None, [after], None)])
+    log.ddl("RENAME TABLE shop.t TO shop.o, shop.n TO shop.t")
+    (found,) = log.event(after)
+    assert values(found) == [([1, 20, "new"], [1, 30, "new"])]
