@@ -31,7 +31,7 @@ from connector.consume import (
     feed,
 )
 from connector.consume.feed import Feed
-from connector.errors import BrokerUnavailable, ConfigError
+from connector.errors import BrokerUnavailable, ConfigError, EventsDeleted
 from connector.fetching import maven
 from connector.fetching.java import java_home
 from connector.fetching.versions import KAFKA, KAFKA_VERSION
@@ -310,6 +310,32 @@ def test_a_start_that_retention_deleted_is_refused(kafka_broker: Broker) -> None
     assert refused.value.where["partition"] == 2
     with consumer(story, start=Start.seqno(7), shards=shards[1:2]) as reading:
         assert [event.seqno for event in reading] == [7, 9]
+
+
+def test_a_consumer_of_shards_that_is_further_in_another_partition_lacks_what_retention_deleted(
+    kafka_broker: Broker,
+) -> None:
+    story = Story(LogWriter(config_of(kafka_broker), partitions=3))
+    story.log.online()
+    shards = [shard_in(partition, 3) for partition in range(3)]
+    for n in (0, 2, 0):
+        story.event(shards[n])
+    chosen = [shards[0], shards[2]]
+    with consumer(story, shards=chosen) as reading:
+        (*_, last) = [event.position for event in reading]
+    story.event(shards[2])
+    story.event(shards[0])
+    with consumer(story, start=last, shards=chosen) as reading:
+        (*_, end) = [event.position for event in reading]
+    ahead = replace(end, offsets={**end.offsets, 2: last.offsets[2]}, tails={**end.tails, 2: last.tails[2]})
+    with consumer(story, start=ahead, shards=chosen) as reading:
+        assert [event.seqno for event in reading] == [3]
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
+    for deleted in admin.delete_records([TopicPartition(story.log.config.topic, 2, -1)]).values():
+        deleted.result(30)
+    with pytest.raises(EventsDeleted) as refused:
+        consumer(story, start=ahead, shards=chosen).open()
+    assert refused.value.where["partition"] == 2
 
 
 def of_python(story: Story) -> list[str | Path]:
