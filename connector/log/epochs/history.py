@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Final
 
 from connector.errors import EventsDeleted, HistoriesDiffer, LogDamaged
@@ -232,7 +231,7 @@ def check_offsets(
     position: TargetPosition,
     starts: Mapping[int, int],
     ends: Mapping[int, int],
-    incomplete: Mapping[int, Seqno] = MappingProxyType({}),
+    incomplete: Mapping[int, Seqno] | None = None,
 ) -> None:
     """Check that the partitions still have the messages that a target needs next.
 
@@ -243,7 +242,7 @@ def check_offsets(
         position: the target's.
         starts, ends: partition → the log start offset and the end offset, from Kafka.
         incomplete: partition → the last event of which messages may be deleted; for those that begin after the
-            target's offset.
+            target's offset; None: unknown.
 
     Raises:
         EventsDeleted: retention has deleted it.
@@ -251,7 +250,8 @@ def check_offsets(
     """
     for partition in sorted(starts):
         offset = position.offsets.get(partition, 0)
-        has_deleted = position.seqno != NO_SEQNO and incomplete.get(partition, position.seqno + 1) <= position.seqno
+        last = None if incomplete is None else incomplete.get(partition)
+        has_deleted = last is not None and position.seqno != NO_SEQNO and last <= position.seqno
         if offset < starts[partition] and not has_deleted:
             way = "thl apply --relay finishes the commit that the target is within, if there is a relay; else "
             raise EventsDeleted(
