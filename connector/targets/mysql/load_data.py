@@ -18,12 +18,12 @@ import pymysql
 
 from connector.errors import TargetUnavailable
 from connector.log.compact.net_changes import Images
-from connector.log.transaction.layout import Column
+from connector.log.transaction.layout import Column, TableName
+from connector.targets.mysql.catalog_checks import fires_at_inserts
 from connector.targets.mysql.connection import Loaded, ServerSession
 from connector.targets.mysql.errors import NO_LOCAL_FILES, code_of, connector_error
-from connector.targets.mysql.names import quoted
+from connector.targets.mysql.names import quoted, table_condition
 from connector.targets.mysql.sql_values import Kind, line_rows
-from connector.targets.mysql.table_facts import facts_of
 from connector.targets.mysql.table_statements import TableStatements
 from connector.targets.mysql.types import literal_kind
 from connector.targets.types import parse
@@ -50,9 +50,9 @@ def load_rows(statements: TableStatements, images: Images) -> int:
     if len(images) < FEWEST or not session.loads:
         return 0
     session.rows(f"SELECT 1 FROM {statements.name} LIMIT 0")  # a lock of its definition, which others may have changed
-    facts = facts_of(session, statements.table.name)
     # There is no warning of what a trigger ignores, nor of a column that gets a value only because it has no default.
-    if facts.fires or not facts.required <= set(statements.columns):
+    name = statements.table.name
+    if fires_at_inserts(session, name) or not _required(session, name) <= set(statements.columns):
         return 0
     sql, kinds = _statement(statements.name, statements.layout.columns, tuple(statements.written))
     limit = min(FILE_BYTES, session.max_packet // 4)
@@ -64,6 +64,14 @@ def load_rows(statements: TableStatements, images: Images) -> int:
             break
         done = end
     return done
+
+
+def _required(session: ServerSession, name: TableName) -> set[str]:
+    """The columns of a table that an INSERT has to have: they are NOT NULL, without a default."""
+    where = f"{table_condition(name)} AND is_nullable = 'NO' AND column_default IS NULL"
+    found = session.rows(f"SELECT column_name, extra FROM information_schema.columns WHERE {where}")
+    given = ("AUTO_INCREMENT", "VIRTUAL", "STORED")  # by the server
+    return {str(column) for column, extra in found if not any(word in str(extra).upper() for word in given)}
 
 
 def _load(session: ServerSession, sql: bytes, lines: bytes, rows: int) -> bool:
