@@ -24,11 +24,36 @@ from connector.fetching.java import java_home
 from tests.support.clock import PATIENCE
 from tests.support.fragments import change, column, record, statement
 from tests.support.log_writer import LogWriter
+from tests.support.servers.environment import Broker
 
 REPOSITORY = Path(__file__).parents[2]
 THL = str(Path(sys.executable).parent / "thl")
 CREATE = "CREATE TABLE orders (id INT NOT NULL PRIMARY KEY, v LONGTEXT)"
 COLUMNS = [column("id"), column("v", "longtext") | {"charset": "utf8mb4"}]
+
+
+def target_file(folder: Path, service: str, kafka: Broker, **target: object) -> Path:
+    """Write the configuration of an applier with a small JVM.
+
+    Args:
+        folder: for the file, and for Spark's checkpoints.
+        service: the service.
+        kafka: the brokers of its log.
+        target: the fields of `target`.
+    """
+    document = {
+        "service": service,
+        "kafka": {"bootstrap": kafka.bootstrap},
+        "apply": {
+            "checkpoint_dir": str(folder / "spark"),
+            "heap": "512m",
+            "spark": {"spark.jars": ",".join(map(str, spark_kafka_jars()))},
+        },
+        "target": target,
+    }
+    file = folder / "target.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return file
 
 
 class Process:

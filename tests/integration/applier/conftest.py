@@ -13,9 +13,11 @@ from pydantic import SecretStr
 from connector.config.apply import Apply, Target
 from connector.config.kafka import Kafka
 from connector.config.model import Config
+from connector.sandbox.mysql import MySqlServer
+from connector.sandbox.settings import MYSQL_FAST
 from connector.spark.session import SparkRun
 from connector.targets.postgres import divided_commit
-from tests.support.servers.environment import Broker, DatabaseServer
+from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 from tests.support.spark import session
 
 
@@ -23,6 +25,14 @@ from tests.support.spark import session
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRun]:
     with session(tmp_path_factory.mktemp("spark")) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def second(servers_folder: Path) -> Iterator[SqlServer]:
+    """Another MySQL than the source."""
+    settings = {**MYSQL_FAST, "server_id": "3"}
+    with MySqlServer(servers_folder / "second", settings=settings, die_with_parent=True) as server:
+        yield server
 
 
 @pytest.fixture(params=[1, 3], ids=["one writer", "three writers"])

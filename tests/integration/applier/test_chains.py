@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 from urllib.parse import quote
@@ -17,14 +16,11 @@ from connector.config.model import Config
 from connector.kafka.log_reader import LogReader
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
-from connector.sandbox.mysql import MySqlServer
-from connector.sandbox.settings import MYSQL_FAST
 from connector.spark.session import SparkRun
 from connector.verify import verify
 from tests.integration.applier.test_mysql_target import checksums, definitions, query, url_of
 from tests.support.producing import Bench, last_seqno, until
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
-from tests.support.spark import session as spark_session
 from tests.support.written_tables import TABLES, fill, writing
 
 SETTINGS = {"THL_PUBLISH__IDLE_POSITION_SECONDS": "0.2", "THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "500"}
@@ -35,20 +31,6 @@ DDL = (
     "INSERT INTO items (v) VALUES ('c')",
     "RENAME TABLE items TO other",
 )
-
-
-@pytest.fixture(scope="module")
-def second(servers_folder: Path) -> Iterator[SqlServer]:
-    """Another MySQL than the source."""
-    settings = {**MYSQL_FAST, "server_id": "3"}
-    with MySqlServer(servers_folder / "second", settings=settings, die_with_parent=True) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkRun]:
-    with spark_session(tmp_path_factory.mktemp("session")) as run:
-        yield run
 
 
 @pytest.fixture

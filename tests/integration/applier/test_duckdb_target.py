@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.config.apply import Target
 from connector.config.model import Config
-from connector.fetching.jars import spark_kafka_jars
 from connector.targets.duckdb.file import opened_to_read
 from connector.targets.open import check_target, open_target, read_position
 from connector.verify import verify
-from tests.support.apply_process import THL, Process
+from tests.support.apply_process import THL, Process, target_file
 from tests.support.loading import EVERYTHING, a_database, load_into, run
 from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker, SqlServer
@@ -62,18 +60,8 @@ def test_tables_under_load_with_ddl_become_equal(mysql_server: SqlServer, kafka_
     bench = Bench(mysql_server, kafka_broker, tmp_path, settings=SETTINGS)
     name, tables = bench.service, list(TABLES)
     fill(bench, tables)
-    file, url = tmp_path / "target.yaml", f"duckdb:///{tmp_path / 'target.duckdb'}"
-    document = {
-        "service": name,
-        "kafka": {"bootstrap": kafka_broker.bootstrap},
-        "apply": {
-            "checkpoint_dir": str(tmp_path / "spark"),
-            "heap": "512m",
-            "spark": {"spark.jars": ",".join(map(str, spark_kafka_jars()))},
-        },
-        "target": {"url": url, "audit": True},
-    }
-    file.write_text(yaml.safe_dump(document))
+    url = f"duckdb:///{tmp_path / 'target.duckdb'}"
+    file = target_file(tmp_path, name, kafka_broker, url=url, audit=True)
 
     def applied(table: str) -> bool:
         """Beside the applier, which lends the file."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-import yaml
 from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.config.apply import Target
 from connector.config.model import Config
-from connector.fetching.jars import spark_kafka_jars
-from connector.sandbox.mysql import MySqlServer
-from connector.sandbox.settings import MYSQL_FAST
 from connector.targets.open import check_target, open_target
 from connector.verify import verify
-from tests.support.apply_process import THL, Process
+from tests.support.apply_process import THL, Process, target_file
 from tests.support.loading import EVERYTHING, a_database, load_into, run
 from tests.support.mysql import connect
 from tests.support.producing import Bench, until
@@ -27,14 +22,6 @@ from tests.support.servers.environment import Broker, SqlServer
 from tests.support.written_tables import TABLES, fill, writing
 
 SETTINGS = {"THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "300", "THL_SOURCE__DUMP_HEARTBEAT": "0.5"}
-
-
-@pytest.fixture(scope="module")
-def second(servers_folder: Path) -> Iterator[SqlServer]:
-    """Another MySQL than the source."""
-    settings = {**MYSQL_FAST, "server_id": "3"}
-    with MySqlServer(servers_folder / "second", settings=settings, die_with_parent=True) as server:
-        yield server
 
 
 def url_of(server: SqlServer) -> str:
@@ -49,6 +36,11 @@ def query(server: SqlServer, sql: str) -> list[tuple[Any, ...]]:
             return list(cursor.fetchall())
     finally:
         connection.close()
+
+
+def has_table(server: SqlServer, database: str, table: str) -> bool:
+    where = f"table_schema = '{database}' AND table_name = '{table}'"
+    return bool(query(server, f"SELECT 1 FROM information_schema.tables WHERE {where}"))
 
 
 def checksums(server: SqlServer, database: str) -> dict[str, object]:
@@ -85,22 +77,7 @@ def test_tables_under_load_with_ddl_become_equal(
     bench = Bench(mysql_server, kafka_broker, tmp_path, settings=SETTINGS)
     name, tables = bench.service, list(TABLES)
     fill(bench, tables)
-    file = tmp_path / "target.yaml"
-    document = {
-        "service": name,
-        "kafka": {"bootstrap": kafka_broker.bootstrap},
-        "apply": {
-            "checkpoint_dir": str(tmp_path / "spark"),
-            "heap": "512m",
-            "spark": {"spark.jars": ",".join(map(str, spark_kafka_jars()))},
-        },
-        "target": {"url": url_of(second), "audit": True},
-    }
-    file.write_text(yaml.safe_dump(document))
-
-    def applied(table: str) -> bool:
-        where = f"table_schema = '{name}' AND table_name = '{table}'"
-        return bool(query(second, f"SELECT 1 FROM information_schema.tables WHERE {where}"))
+    file = target_file(tmp_path, name, kafka_broker, url=url_of(second), audit=True)
 
     with bench.start() as producing:
         producing.loaded()
@@ -121,12 +98,12 @@ def test_tables_under_load_with_ddl_become_equal(
                     "INSERT INTO gone (v) VALUES ('2')",
                 ):
                     bench.sql(f"USE {name}; {sql}")
-                until(lambda: applied("gone") or process.popen.poll() is not None)
+                until(lambda: has_table(second, name, "gone") or process.popen.poll() is not None)
                 process.popen.kill()  # in the middle of it
                 process.end()
                 process = Process([THL, "apply", "--config", str(file)], tmp_path)
             bench.sql(f"CREATE TABLE {name}.last_one (id INT PRIMARY KEY)")
-            until(lambda: applied("last_one") or process.popen.poll() is not None)
+            until(lambda: has_table(second, name, "last_one") or process.popen.poll() is not None)
             assert process.popen.poll() is None, process.log.read_text()[-3000:]
         finally:
             process.popen.terminate()

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from connector.fetching.jars import spark_kafka_jars
 from connector.sandbox.mysql import MySqlServer
-from tests.integration.applier.test_mysql_target import query, url_of
+from tests.integration.applier.test_mysql_target import has_table, query, url_of
 from tests.integration.applier.test_statements import SETTINGS
-from tests.support.apply_process import THL, Process
+from tests.support.apply_process import THL, Process, target_file
 from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker, SqlServer
 from tests.support.statement_workload import Workload, tables
@@ -41,27 +39,12 @@ def test_statements_have_their_effect_once_whenever_the_applier_is_killed(
     bench = Bench(source, kafka_broker, tmp_path, settings={"THL_SOURCE__STATEMENTS": "keep"})
     name = bench.service
     bench.sql(f"CREATE DATABASE {name}")
-    file = tmp_path / "target.yaml"
-    document = {
-        "service": name,
-        "kafka": {"bootstrap": kafka_broker.bootstrap},
-        "apply": {
-            "checkpoint_dir": str(tmp_path / "spark"),
-            "heap": "512m",
-            "spark": {"spark.jars": ",".join(map(str, spark_kafka_jars()))},
-        },
-        "target": {"url": url_of(target), "statements": "execute"},
-    }
-    file.write_text(yaml.safe_dump(document))
+    file = target_file(tmp_path, name, kafka_broker, url=url_of(target), statements="execute")
     draw = random.Random(7)
 
-    def applied(table: str) -> bool:
-        where = f"table_schema = '{name}' AND table_name = '{table}'"
-        return bool(query(target, f"SELECT 1 FROM information_schema.tables WHERE {where}"))
-
     def seqno() -> int:
-        found = query(target, "SELECT 1 FROM information_schema.tables WHERE table_name = 'thl_position'")
-        rows = query(target, f"SELECT seqno FROM thl.thl_position WHERE service = '{name}'") if found else ()
+        position = f"SELECT seqno FROM thl.thl_position WHERE service = '{name}'"
+        rows = query(target, position) if has_table(target, "thl", "thl_position") else ()
         return int(rows[0][0]) if rows else -1
 
     with bench.start() as producing:
@@ -81,7 +64,7 @@ def test_statements_have_their_effect_once_whenever_the_applier_is_killed(
             workload.write(TRANSACTIONS)
             workload.close()
             bench.sql(f"CREATE TABLE {name}.last_one (id INT PRIMARY KEY)")
-            until(lambda: applied("last_one") or process.popen.poll() is not None)
+            until(lambda: has_table(target, name, "last_one") or process.popen.poll() is not None)
             assert process.popen.poll() is None, process.log.read_text()[-3000:]
         finally:
             process.popen.terminate()
