@@ -67,7 +67,7 @@ def handshake(
     before the position that finished it. The control topic is read before the position topic, so that an epoch that
     begins in between is missing in the control topic, which does no harm, and not ahead of the position.
 
-    What refuses the target is read twice, some time apart: the second reading decides.
+    What refuses the target is read twice, some time apart, but for what retention deleted: the second reading decides.
 
     Args:
         config: the service and its brokers.
@@ -84,6 +84,8 @@ def handshake(
     """
     try:
         return _prove(config, position, chosen, had)
+    except EventsDeleted:
+        raise
     except (HistoriesDiffer, LogDamaged) as error:
         # Seen after kill -9 of a broker: for a moment it did not show a topic's last records, as if they were lost.
         LOG.info("the log seems to be damaged or another; it is read again", extra={"why": error.message})
