@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -13,6 +14,8 @@ from connector.ddl.syntax.type_names import FLOATS, INTEGERS
 from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import Column, TableLayout
+from connector.targets.mysql.bookkeeping import ensure_bookkeeping
+from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.signal_table import MySqlSession
 from connector.targets.mysql.target import MySqlTarget
 from connector.targets.signal_table import SignalTable
@@ -21,6 +24,8 @@ from tests.contract.target_suite import KILLS
 from tests.support.net import Row, in_order
 from tests.support.servers.environment import SqlServer
 
+MADE: dict[str, list[Row]] = {}
+"""Server → the bookkeeping as a claim makes it."""
 SYSTEM = ("mysql", "sys", "performance_schema", "information_schema")
 
 
@@ -34,20 +39,49 @@ class MySqlPlace:
     kills = KILLS
 
     def __init__(
-        self, server: SqlServer, lacks: Sequence[str] = (), *, definitions: Literal["source", "plain"] = "plain"
+        self,
+        server: SqlServer,
+        lacks: Sequence[str] = (),
+        *,
+        definitions: Literal["source", "plain"] = "plain",
+        keeps: bool = False,
     ) -> None:
+        """Connect, and drop all databases; `keeps`: not that of the bookkeeping, if it is as a claim makes it."""
         self.definitions: Literal["source", "plain"] = definitions
         self.server = server
         self.lacks = frozenset(lacks)
         self.url = f"mysql://{server.user}:{quote(server.password)}@{server.host}:{server.port}"
         self.opened: list[MySqlTarget] = []
         self.reader = self.connect()
-        self.drop_all()
+        kept = ("thl",) if keeps and self._emptied() else ()
+        self.drop_all(kept)
 
-    def drop_all(self) -> None:
+    def drop_all(self, kept: Sequence[str] = ()) -> None:
         for (name,) in self.query("SHOW DATABASES"):
-            if name not in SYSTEM:
+            if name not in (*SYSTEM, *kept):
                 self.run(f"DROP DATABASE `{name}`")
+
+    def _emptied(self) -> bool:
+        """Empty the tables of the bookkeeping; making them takes longer than most tests. False if they are changed."""
+        key = f"{self.server.host}:{self.server.port}"
+        if key not in MADE:
+            self.drop_all()
+            with closing(ServerSession(self.url, "thl")) as session:
+                ensure_bookkeeping(session)
+            MADE[key] = self._bookkeeping()
+        if self._bookkeeping() != MADE[key]:
+            return False
+        for table in {table for table, kind, *_ in MADE[key] if kind == "BASE TABLE"}:
+            self.query(f"DELETE FROM thl.{table}")
+        return True
+
+    def _bookkeeping(self) -> list[Row]:
+        """The columns of all tables and views of the bookkeeping."""
+        return self.query(
+            "SELECT table_name, table_type, column_name, column_type, is_nullable, column_default, column_key "
+            "FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name) "
+            "WHERE table_schema = 'thl' ORDER BY table_name, ordinal_position"
+        )
 
     def connect(self) -> Any:
         return pymysql.connect(

@@ -16,6 +16,7 @@ from connector.log.ids import NO_SEQNO, Epoch, Seqno
 from connector.log.transaction.position import TargetPosition
 from tests.contract.target_suite import LOOSE, USERS, Applier, Place
 from tests.support.fragments import change, column, in_parts, record, statement
+from tests.support.long import long
 from tests.support.net import layout, net
 from tests.unit.applier.test_core import Rig, history, log, table
 
@@ -78,7 +79,7 @@ def made(action: str, before: Any, after: Any) -> dict[str, Any]:
     return change(action, [(before, after)]) | {"columns": COLUMNS}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *long(*range(2, 6))])
 def test_replay_from_any_event_with_crashes_converges(place: Place, seed: int) -> None:
     random = Random(seed)
     events = 90
@@ -128,7 +129,7 @@ def taken_back(at: TargetPosition, first: int, offset: int) -> TargetPosition:
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *long(1, 2)])
 def test_undone_events_can_be_applied_again(place: Place, seed: int) -> None:
     random = Random(seed)
     events = 80

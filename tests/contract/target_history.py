@@ -42,6 +42,7 @@ from tests.contract.target_transactions import (  # noqa: F401 (the fixture `sta
 from tests.contract.target_ways_out import done, exclude
 from tests.support.fragments import change, column, load_record, record, statement
 from tests.support.history_applier import EVENTS, WANTED, random_log
+from tests.support.long import long
 from tests.support.net import Row, layout, net
 from tests.unit.applier.test_core import Rig, history, log, table
 
@@ -157,8 +158,7 @@ class Log:
         return [tuple(row[2:6]) for row in found]
 
 
-@pytest.mark.parametrize("rig", [Rig, Segmented], ids=["driver", "tasks"])
-@pytest.mark.parametrize("columns", [None, ALL], ids=["", "metadata"])
+@pytest.mark.parametrize(("rig", "columns"), [(Rig, None), (Segmented, ALL), *long((Rig, ALL), (Segmented, None))])
 def test_history_has_each_change_once_and_at_once_with_its_table(
     place: Place,
     columns: MetadataColumns | None,

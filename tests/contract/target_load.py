@@ -22,6 +22,7 @@ from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS
 from tests.contract.target_transactions import ALL, metadata, wide
 from tests.contract.target_ways_out import again, exclude
 from tests.support.fragments import load_record, record, statement
+from tests.support.long import long
 from tests.support.net import Row, layout, net
 from tests.unit.applier.test_core import Rig, history, log, table
 
@@ -706,7 +707,7 @@ def random_load(random: Random, older: bool) -> tuple[list[dict[str, Any]], dict
 
 
 @pytest.mark.parametrize("older", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *long(*range(2, 6))])
 def test_loaded_table_equals_the_source_after_crashes(place: Place, seed: int, older: bool) -> None:
     random = Random(seed)
     records, expected, ends = random_load(random, older)

@@ -39,6 +39,7 @@ from connector.spark.stream.range_task import Compaction, RangeTask, TaskRange
 from connector.spark.stream.task_result import FAILED, deserialized, failure_of, joined_pieces
 from tests.support.fragments import change, load_record, record
 from tests.support.log_writer import LogWriter
+from tests.support.long import long
 from tests.support.memory_target import MemoryTarget
 from tests.support.producing import until
 from tests.support.servers.environment import Broker
@@ -360,9 +361,7 @@ def test_a_task_that_is_ended_in_the_middle_leaves_no_reader(config: Config, mon
     assert applied(config, [parts_of(task(config), TaskRange(0, 0, end))]) == set(range(3_000))
 
 
-@pytest.mark.parametrize(
-    "options", [{"maxOffsetsPerTrigger": "150"}, {"minPartitions": "7"}], ids=["slices", "divided"]
-)
+@pytest.mark.parametrize("options", [{"minPartitions": "7"}, *long({"maxOffsetsPerTrigger": "150"})])
 def test_bounds_are_the_offsets_of_spark_s_batch(config: Config, tmp_path: Path, options: Mapping[str, str]) -> None:
     log = LogWriter(config, partitions=2)
     log.raw(*numbers(*range(200)))

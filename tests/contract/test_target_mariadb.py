@@ -23,6 +23,6 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def place(mariadb_server: SqlServer) -> Iterator[MySqlPlace]:
-    made = MySqlPlace(mariadb_server, lacks=("vector",))
+    made = MySqlPlace(mariadb_server, lacks=("vector",), keeps=True)
     yield made
     made.close()

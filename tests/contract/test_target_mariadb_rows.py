@@ -13,6 +13,6 @@ from tests.support.servers.environment import SqlServer
 
 @pytest.fixture
 def place(mariadb_server: SqlServer) -> Iterator[MySqlPlace]:
-    made = MySqlPlace(mariadb_server)
+    made = MySqlPlace(mariadb_server, keeps=True)
     yield made
     made.close()

@@ -21,6 +21,6 @@ from tests.support.servers.environment import SqlServer
 
 @pytest.fixture
 def place(mysql_server: SqlServer) -> Iterator[MySqlPlace]:
-    made = MySqlPlace(mysql_server, lacks=())
+    made = MySqlPlace(mysql_server, keeps=True)
     yield made
     made.close()

@@ -122,7 +122,7 @@ UNFIT: list[tuple[str, str, Value]] = [
 @pytest.fixture
 def place(mysql_server: SqlServer) -> Iterator[MySqlPlace]:
     """A server that takes LOAD DATA LOCAL, with a database `shop`."""
-    made = MySqlPlace(mysql_server)
+    made = MySqlPlace(mysql_server, keeps=True)
     made.query("SET GLOBAL local_infile = ON")
     made.run("CREATE DATABASE shop")
     yield made

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def place(mysql_server: SqlServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[MySqlPlace]:
     monkeypatch.setattr(load_data, "FEWEST", 1)
-    made = MySqlPlace(mysql_server, lacks=())
+    made = MySqlPlace(mysql_server, keeps=True)
     made.query("SET GLOBAL local_infile = ON")
     yield made
     made.query("SET GLOBAL local_infile = DEFAULT")

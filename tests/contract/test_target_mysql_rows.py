@@ -13,6 +13,6 @@ from tests.support.servers.environment import SqlServer
 
 @pytest.fixture
 def place(mysql_server: SqlServer) -> Iterator[MySqlPlace]:
-    made = MySqlPlace(mysql_server)
+    made = MySqlPlace(mysql_server, keeps=True)
     yield made
     made.close()

@@ -20,7 +20,6 @@ from connector.sandbox.ports import free_port
 from tests.support.apply_process import COLUMNS, REPOSITORY, THL, Scene
 from tests.support.clock import PATIENCE
 from tests.support.fragments import change, record
-from tests.support.long import long
 from tests.support.producing import until
 from tests.support.servers.environment import Broker
 
@@ -31,18 +30,6 @@ def scene(kafka_broker: Broker, tmp_path: Path) -> Iterator[Scene]:
     yield made
     for process in made.processes:
         process.end()
-
-
-def test_sigterm_ends_the_applier_and_spark(scene: Scene) -> None:
-    last = scene.insert(10)
-    process = scene.start()
-    scene.reaches(last)
-    jvm = process.child("SparkSubmit")
-    process.popen.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE) == 0
-    jvm.wait(PATIENCE)
-    assert f"stopped after event {last}" in process.log.read_text()
-    assert list((scene.folder / "spark").iterdir()) == []
 
 
 def test_apply_finds_java_and_jars_itself_and_spark_prints_nothing(scene: Scene) -> None:
@@ -58,10 +45,12 @@ def test_apply_finds_java_and_jars_itself_and_spark_prints_nothing(scene: Scene)
     assert lines[-1].startswith(f"stopped after event {last}")
 
 
-def test_memory_of_the_jvm_is_a_metric(scene: Scene) -> None:
+def test_memory_of_the_jvm_is_a_metric_and_sigterm_ends_both(scene: Scene) -> None:
     port = free_port()
     process = scene.start(THL_METRICS__PORT=str(port))
-    scene.reaches(scene.insert(10))
+    last = scene.insert(10)
+    scene.reaches(last)
+    jvm = process.child("SparkSubmit")
 
     def megabytes(name: str, labels: str = "") -> float:
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
@@ -71,9 +60,14 @@ def test_memory_of_the_jvm_is_a_metric(scene: Scene) -> None:
     until(lambda: megabytes("thl_jvm_memory_bytes", 'area="heap"') > 1)
     assert megabytes("thl_jvm_memory_bytes", 'area="nonheap"') > 1
     assert 100 < megabytes("thl_jvm_heap_limit_bytes") <= 512
-    resident = Path(f"/proc/{process.child('SparkSubmit').pid}/statm").read_text().split()[1]
+    resident = Path(f"/proc/{jvm.pid}/statm").read_text().split()[1]
     pages = megabytes("thl_jvm_memory_bytes", 'area="resident"')
     assert 0.5 < pages / (int(resident) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)) < 2
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 0
+    jvm.wait(PATIENCE)
+    assert f"stopped after event {last}" in process.log.read_text()
+    assert list((scene.folder / "spark").iterdir()) == []
 
 
 def test_jvm_that_does_not_start_is_one_error_with_its_cause(scene: Scene) -> None:
@@ -99,6 +93,7 @@ def test_killed_applier_resumes_at_the_targets_position(scene: Scene) -> None:
     scene.reaches(scene.log.seqno)
 
 
+@pytest.mark.long  # as tests/faults/test_short.py kills it
 def test_applier_ends_with_its_jvm(scene: Scene) -> None:
     process = scene.start()
     scene.reaches(scene.insert(10))
@@ -108,6 +103,7 @@ def test_applier_ends_with_its_jvm(scene: Scene) -> None:
     assert "Traceback" not in process.log.read_text()
 
 
+@pytest.mark.long  # as tests/faults/test_short.py kills it
 def test_jvm_ends_with_the_applier(scene: Scene) -> None:
     process = scene.start()
     scene.reaches(scene.insert(10))
@@ -116,7 +112,8 @@ def test_jvm_ends_with_the_applier(scene: Scene) -> None:
     jvm.wait(PATIENCE)
 
 
-@pytest.mark.parametrize("point", [*long("before_commit"), "after_commit"])
+@pytest.mark.long
+@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
 def test_applier_killed_at_a_failpoint_applies_each_event_once(scene: Scene, point: str) -> None:
     last = scene.insert(20)
     process = scene.start(THL_CRASH_POINT=f"apply.{point}:1")

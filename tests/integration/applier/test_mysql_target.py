@@ -83,7 +83,7 @@ def test_tables_under_load_with_ddl_become_equal(
         producing.loaded()
         process = Process([THL, "apply", "--config", str(file)], tmp_path)
         try:
-            with writing(bench, tables):
+            with writing(bench, tables, pause=0.02):
                 for sql in (
                     "CREATE TABLE items (id INT AUTO_INCREMENT PRIMARY KEY, v CHAR(20) UNIQUE, w INT AS (length(v)))",
                     "INSERT INTO items (v) VALUES ('a'), ('b'), ('c')",

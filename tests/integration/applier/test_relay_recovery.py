@@ -36,6 +36,7 @@ from connector.relay.reader import LocatedFragment, RelayReader
 from tests.support.apply_process import COLUMNS, THL, Process
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
+from tests.support.long import long
 from tests.support.mysql import connect
 from tests.support.producing import SMALL, Bench, last_seqno, until
 from tests.support.servers.environment import Broker, DatabaseServer, kafka_for_tests, mysql_for_tests
@@ -231,8 +232,7 @@ def damaged(made: Written, damage: str) -> None:
 REFUSED: Final = {"flipped": 5, "truncated": 5, "no folder": 2, "foreign": 8}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("under_way", ["nothing", "rewind", "load"])
+@pytest.mark.parametrize("under_way", ["nothing", *long("rewind", "load")])
 def test_relay_that_cannot_serve_is_refused_and_a_whole_one_ends_the_open_commit_alone(
     kafka_broker: Broker, postgres_server: DatabaseServer, tmp_path: Path, under_way: str
 ) -> None:
@@ -317,6 +317,7 @@ HUGE: Final = 3 << 20  # bytes of a row: more than a message
 TRANSACTIONS: Final = 24
 
 
+@pytest.mark.long
 def test_target_within_a_commit_is_the_source_at_a_seqno_when_kafka_and_mysql_are_gone_with_their_data(
     postgres_server: DatabaseServer, tmp_path: Path
 ) -> None:

@@ -127,7 +127,7 @@ def writing(bench: Bench) -> Iterator[None]:
         query(connection, f"UPDATE pair SET v = 'w{entry}' WHERE b = 'k{2 * chosen.randrange(20)}'")
         query(connection, f"INSERT INTO ledger VALUES ({entry}, 'v')")
 
-    with transactions(bench, write, writers=2, pause=0.004):
+    with transactions(bench, write, writers=2, pause=0.02):
         yield
 
 
