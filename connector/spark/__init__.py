@@ -8,6 +8,7 @@
 - `settings`: its settings, with their reasons.
 - `jvm_errors`: what its JVM writes, and why it does not start.
 - `jvm_memory`: the memory of its JVM as metrics.
+- `callbacks`: the connections over which its JVM calls this process.
 - `checkpoint`: its private folders.
 - `training`: a run without Kafka, for the archive of the JVM's classes.
 - `master`: the address of a cluster's master.

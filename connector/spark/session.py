@@ -36,6 +36,7 @@ from connector.errors import BrokerUnavailable, ConfigError, SparkGone, SparkUna
 from connector.redaction import is_secret, secrets_of
 from connector.spark import checkpoint
 from connector.spark import settings as spark_settings
+from connector.spark.callbacks import Callbacks
 from connector.spark.jvm_errors import JvmErrors
 from connector.spark.master import on_loopback, wait_for_master
 
@@ -107,6 +108,7 @@ class SparkRun:
             raise ConfigError(
                 f"Spark does not start: {_first_line(error)}", hint="see apply.* and apply.spark", master=apply.master
             ) from error
+        self.callbacks = Callbacks()
         # The number of parallel tasks in this JVM; 0 if tasks run in other processes.
         self.slots = _slots(self.spark.sparkContext.master or "")
         self.spark.sparkContext.pythonExec = self._python()

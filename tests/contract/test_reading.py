@@ -16,10 +16,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from pyspark import SparkContext
 
 from connector.clock import SystemClock
 from connector.config.apply import Apply
@@ -201,6 +203,27 @@ def test_a_stream_begins_at_its_offsets(config: Config, spark: SparkRun, reader:
         assert numbers(read(stream, 60)) == [list(range(40, 100))]
     finally:
         stream.stop()
+
+
+def test_a_stream_that_has_ended_leaves_no_connection_of_the_jvm(config: Config, spark: SparkRun) -> None:
+    """Which py4j has one of for each query, with a thread."""
+    log = Log(config)
+    log.add(10)
+    for _ in range(2):
+        stream = in_batches(spark, config.kafka, config.topic, {0: EARLIEST})
+        try:
+            read(stream, 10)
+            assert called_by_the_jvm()
+        finally:
+            stream.stop()
+        until(lambda: not called_by_the_jvm())
+
+
+def called_by_the_jvm() -> int:
+    """The number of connections over which the JVM calls this process."""
+    port = SparkContext._gateway._callback_server.get_listening_port()  # type: ignore[union-attr]
+    found = psutil.Process().net_connections("tcp")
+    return sum(one.laddr.port == port and one.status == psutil.CONN_ESTABLISHED for one in found)
 
 
 def test_a_large_message_comes_without_its_value(config: Config, spark: SparkRun) -> None:

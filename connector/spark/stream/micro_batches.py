@@ -95,7 +95,12 @@ class MicroBatches:
             writer = frame.writeStream.options(**spark_settings.NO_LOG).foreachBatch(self._accept)
         self._workers = PythonWorkers(session, SystemClock(), self._task)
         self._workers.start()
-        self._query = RunningQuery(session, writer)
+        session.callbacks.begin()
+        try:
+            self._query = RunningQuery(session, writer)
+        except BaseException:
+            session.callbacks.end()
+            raise
 
     def next(self, timeout: float) -> Batch | None:
         """Return the next batch; None if none comes within `timeout` seconds.
@@ -126,6 +131,7 @@ class MicroBatches:
         """Stop the query; a batch that waits for room is dropped."""
         self._queue.close()
         self._query.stop()
+        self._session.callbacks.end()
         if self._folder is not None:
             checkpoint.remove(self._folder)
 
