@@ -45,12 +45,13 @@ CLOCK = SystemClock()
 WORKERS: Final = 4
 RATE: Final = 15.0
 ORPHAN_SECONDS: Final = 30.0
+HEAP: Final = "512m"
 
 # Small, so that a flood is many fragments, Kafka transactions and batches, and several connections load.
 SMALL: Final[Mapping[str, Mapping[str, Any]]] = {
     "source": {"batch_bytes": 65536, "snapshot": {"chunk_rows": 100}},
     "publish": {"fragment_bytes": 16384, "shard_bytes": 65536, "commit_bytes": 262144},
-    "apply": {"batch_messages": 100, "heap": "512m"},
+    "apply": {"batch_messages": 100, "heap": HEAP},
 }
 
 # With several partitions two of three transactions have one shard, the others are barriers.
