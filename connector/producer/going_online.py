@@ -1,4 +1,4 @@
-"""Goes online in six steps; a crash between any two is harmless: ARCHITECTURE.md, "A log has one writer".
+"""Goes online in six steps; a crash between any two is harmless: docs/internals/log.md.
 
 1. Fence the older producer. 2. Read control, position and the partitions' tails to their ends. 3. Check that they are
 consistent (`connector.log.writing.online.decide`). 4. Read the last transaction from the source again and compare it

@@ -23,7 +23,7 @@ from connector.targets.mysql.catalog_checks import fires_at_inserts
 from connector.targets.mysql.connection import Loaded, ServerSession
 from connector.targets.mysql.errors import NO_LOCAL_FILES, code_of, connector_error
 from connector.targets.mysql.names import quoted, table_condition
-from connector.targets.mysql.sql_values import Kind, line_rows
+from connector.targets.mysql.sql_values import LiteralKind, line_rows
 from connector.targets.mysql.table_statements import TableStatements
 from connector.targets.mysql.types import literal_kind
 from connector.targets.types import parse
@@ -97,7 +97,7 @@ def _statement(name: str, columns: tuple[Column, ...], written: tuple[int, ...])
     fields, assignments = [], []
     for number in written:
         variable, column, kind = f"@thl_load_{number}", columns[number], kinds[number]
-        if kind in (Kind.BYTES, Kind.BITS):
+        if kind in (LiteralKind.BYTES, LiteralKind.BITS):
             assignments.append(f"{quoted(column.name)} = UNHEX({variable})")
         elif parse(column.type).base == "timestamp":
             # A field with NULL would silently be the current time in a column that is NOT NULL.
@@ -110,5 +110,5 @@ def _statement(name: str, columns: tuple[Column, ...], written: tuple[int, ...])
     return sql.encode(), bytes(kinds)
 
 
-def _kind(column: Column) -> Kind:
-    return Kind.YEAR if parse(column.type).base == "year" else literal_kind(column, mariadb=False)
+def _kind(column: Column) -> LiteralKind:
+    return LiteralKind.YEAR if parse(column.type).base == "year" else literal_kind(column, mariadb=False)
