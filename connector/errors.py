@@ -262,6 +262,8 @@ class TargetDiffers(ConnectorError):
 class TargetDamaged(TargetDiffers):
     """Raised when the target's own files are damaged: no table's fault. Not retryable."""
 
+    exit_code = 5
+
 
 class ValueNotRepresentable(ConnectorError):
     """Raised for a value or name that the target cannot hold exactly; names row and column. Not retryable."""

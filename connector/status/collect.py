@@ -41,7 +41,7 @@ from connector.status.source import SourceView, read_source
 from connector.targets.open import open_signal_table, read_position
 from connector.targets.position import TargetRow
 from connector.targets.signal_table import Inconsistent, Request
-from connector.targets.target_schema import Excluded, LoadContent, Loading
+from connector.targets.target_schema import QUARANTINED, Excluded, LoadContent, Loading
 
 WATCHED: Final = 1.0  # seconds of an applier's work that are measured for its rate
 PATIENCE: Final = 3.0  # seconds to wait for that work
@@ -229,9 +229,8 @@ def producer_status(
         state = ServiceState.OFFLINE if not source.read else ServiceState.ONLINE if complete else ServiceState.BEHIND
     epoch = control.epochs[-1].epoch if control.epochs else 0
     begun = control.epochs[-1].started if control.epochs else 0
-    if position.snapshot and (
-        source is None or source.read or now - max(begun, ends.newest_commit or 0) < BEGIN_SECONDS * 1e6
-    ):
+    begins = now - max(begun, ends.newest_commit or 0) < BEGIN_SECONDS * 1e6
+    if position.snapshot and source is not None and (source.read or begins):
         state = ServiceState.LOADING
     request = (
         control.offline if control.offline and control.offline.epoch == epoch else None
@@ -292,6 +291,8 @@ def applier_status(
     relative = _seconds(now, target.commit_time or None)
     tables_alone = bool(loading) and all(entry.consistent for entry in (loading or {}).values())
     unbegun = target.seqno < 0 and bool(behind)  # the beginning of an initial load is not applied yet
+    if request is not None and request.offline_at is None and target.applier is False:
+        request = None  # nobody has heard it
     if request is not None:
         state = ServiceState.STOPPING if request.offline_at is None else ServiceState.OFFLINE
     elif target.applier is False:
@@ -323,7 +324,10 @@ def applier_status(
 
 
 def _excluded(name: TableName, entry: Excluded) -> str:
-    return f"{name} since {entry.since}, {entry.changes} row changes, by {entry.by} ({entry.reason})"
+    reason, known, _ = entry.reason.partition("\n")
+    if reason.startswith(QUARANTINED) and not known:  # by an applier that did not part values of rows from the rest
+        reason = f"{QUARANTINED}thl_excluded has the cause"
+    return f"{name} since {entry.since}, {entry.changes} row changes, by {entry.by} ({reason})"
 
 
 def _newest_loads(control: ControlState | None) -> dict[TableName, NewestLoad]:

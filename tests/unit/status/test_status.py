@@ -40,7 +40,7 @@ from connector.status.source import SourceView
 from connector.status.trepctl import tungsten_names
 from connector.targets.position import TargetRow
 from connector.targets.signal_table import Request
-from connector.targets.target_schema import LoadContent, Loading
+from connector.targets.target_schema import QUARANTINED, Excluded, LoadContent, Loading
 from tests.support.problems import texts
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -111,6 +111,34 @@ def test_initial_load_that_does_not_begin_is_of_a_dead_producer(read: bool, sile
     loading = replace(POSITION, snapshot=True)
     found = producer_status(begun, loading, ends, replace(SOURCE, read=read), NOW, settings=LOADS)
     assert found.state is state
+
+
+def test_source_that_is_gone_during_an_initial_load_is_not_loading() -> None:
+    found = producer_status(CONTROL, replace(POSITION, snapshot=True), ENDS, None, NOW, settings=LOADS)
+    assert found.state is ServiceState.UNKNOWN
+
+
+def test_file_that_is_purged_has_no_time_left() -> None:
+    by_hand = replace(SOURCE, files=("b.000003",), expire_seconds=0)
+    assert by_hand.seconds_until_purge(POSITION, ENDS.newest_commit, NOW) == 0
+    other = replace(by_hand, server_uuid="another")
+    named = replace(POSITION, server_uuid=UUID)
+    assert other.seconds_until_purge(named, ENDS.newest_commit, NOW) is None  # the file is of the server before
+    assert replace(other, server_uuid=UUID).seconds_until_purge(named, ENDS.newest_commit, NOW) == 0
+
+
+@pytest.mark.parametrize(
+    ("because", "shown"),
+    [
+        ("not wanted\nhere", "not wanted"),
+        (f"{QUARANTINED}refused [seqno=4]\nFailing row contains (7, Alice)", f"{QUARANTINED}refused [seqno=4]"),
+        (f"{QUARANTINED}Failing row contains (7, Alice)", f"{QUARANTINED}thl_excluded has the cause"),
+    ],
+)
+def test_values_of_rows_are_no_part_of_a_status(because: str, shown: str) -> None:
+    excluded = {TableName("shop", "orders"): Excluded(since=Seqno(4), at=0, by="thl apply", reason=because, changes=2)}
+    found = applier_status(TARGET, ENDS, NOW, known=True, excluded=excluded)
+    assert found.excluded_tables == (f"shop.orders since 4, 2 row changes, by thl apply ({shown})",)
 
 
 def test_log_whose_events_are_all_deleted_names_what_the_target_lacks() -> None:
@@ -286,6 +314,8 @@ def test_table_whose_load_was_ended_is_not_said_to_be_loaded_for_ever(state: Loa
     [
         (False, None, ServiceState.OFFLINE, True),
         (False, Request(NOW, "ann@here", "", NOW), ServiceState.OFFLINE, False),
+        (False, Request(NOW, "ann@here", "", None), ServiceState.OFFLINE, True),  # it was dead when it was asked
+        (True, Request(NOW, "ann@here", "", None), ServiceState.STOPPING, False),
         (True, None, ServiceState.BEHIND, False),
         (None, None, ServiceState.BEHIND, False),
     ],
