@@ -87,7 +87,7 @@ faults: fetch ## The broker's network and the clocks; then kill things, many tim
 	$(BIN)/python -m tests.faults.soak --kills $(KILLS) --cluster --partitions 3 --target postgres $(ARGS)
 
 # Reads memory, descriptors, threads and files all the time: what grows by the ten minutes is flagged, and fails.
-soak: fetch ## Load, DDL, kills, loads, comparisons for HOURS=1, and whether anything grows (ARGS='--kill-every 0')
+soak: fetch ## Load, DDL, kills, cuts, failovers, loads for HOURS=1; is all equal, does anything grow (ARGS='--trouble-every 0')
 	$(BIN)/python -m tests.faults.endurance --hours $(HOURS) $(ARGS)
 
 fuzz: build ## Damaged binary logs, then wrong messages and relays, through all readers (FUZZ_SECONDS=600 each); fetches a fuzzer

@@ -2,6 +2,7 @@
 
 - `applier`: one run of `thl apply`: claim, handshake, stream.
 - `from_relay`: one run without Kafka and Spark, from a relay.
+- `claimant`: an applier as its target knows it, over all its claims.
 - `core`: turns batches of messages into commits on the target.
 - `partition_buffers`: messages that wait for their turn.
 - `sequencer_feed`: gives the sequencer what comes next: messages of a partition, or segments of all.

@@ -19,6 +19,7 @@ from typing import Final
 
 from connector import failpoints as faults
 from connector import metrics
+from connector.applier.claimant import Claimant
 from connector.applier.core import ApplyCore
 from connector.applier.opening import open_core, warn_of_intent
 from connector.applier.quarantine import Quarantine
@@ -98,7 +99,7 @@ class Applier:
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._load = LoadMonitor(clock.monotonic())
         self._position: TargetPosition | None = None
-        self._token = 0  # the last claim's token: a target that a newer applier has claimed since is not claimed again
+        self._claimant = Claimant()
         self._done = False
         self.request: Request | None = None  # the request that ended the run
         self._request_polled = 0.0
@@ -159,10 +160,7 @@ class Applier:
         target = self._opened()
         core = claimed = None
         try:
-            try:
-                claimed = self._position = target.claim(self._config.service, self._token)
-            finally:  # a claim can fail after it was committed
-                self._token = target.token or self._token
+            claimed = self._position = self._claimant.claim(target, self._config.service)
             faults.point("apply.after_claim")
             with (
                 open_signal_table(self._config.target) as signals,

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from connector.applier.claimant import Claimant
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
 from connector.applier.quarantine import Quarantine
@@ -80,7 +81,7 @@ class RelayApplier:
         self._until = until
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._quarantine = Quarantine(clock, config.target.on_error)
-        self._token = 0
+        self._claimant = Claimant()
         self._position: TargetPosition | None = None
         self._done = False
 
@@ -119,10 +120,7 @@ class RelayApplier:
     def _attempt(self, *, intent_alone: bool) -> None:
         """Claim, verify the position, and apply; an intent is finished in an attempt of its own."""
         with closing(self._opened()) as target:
-            try:
-                position = self._position = target.claim(self._config.service, self._token)
-            finally:  # a claim can fail after it was committed
-                self._token = target.token or self._token
+            position = self._position = self._claimant.claim(target, self._config.service)
             relay = self._open_relay(position)
             intent = position.intent
             if intent is None and intent_alone:

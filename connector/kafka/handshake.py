@@ -20,6 +20,7 @@ from connector.errors import (
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import AGAIN
 from connector.log.epochs.control import ControlState
+from connector.log.epochs.fork import last_outside
 from connector.log.epochs.history import REFUSED, History, check_before, check_offsets
 from connector.log.epochs.loads import loaded_after
 from connector.log.ids import NO_SEQNO, Seqno
@@ -67,7 +68,7 @@ def handshake(
     before the position that finished it. The control topic is read before the position topic, so that an epoch that
     begins in between is missing in the control topic, which does no harm, and not ahead of the position.
 
-    What refuses the target is read twice, some time apart: the second reading decides.
+    What refuses the target is read twice, some time apart, but for what retention deleted: the second reading decides.
 
     Args:
         config: the service and its brokers.
@@ -84,6 +85,8 @@ def handshake(
     """
     try:
         return _prove(config, position, chosen, had)
+    except EventsDeleted:
+        raise
     except (HistoriesDiffer, LogDamaged) as error:
         # Seen after kill -9 of a broker: for a moment it did not show a topic's last records, as if they were lost.
         LOG.info("the log seems to be damaged or another; it is read again", extra={"why": error.message})
@@ -104,7 +107,7 @@ def _prove(
         before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
         tails = {number: log.tail(number) for number in bounds}
         incomplete = {
-            number: log.incomplete_upto({number: span}, record.last_begun)
+            number: last_outside(history.trapped, log.incomplete_upto({number: span}, record.last_begun))
             for number, span in bounds.items()
             if record is not None and position.offsets.get(number, 0) < span[0]
         }

@@ -17,7 +17,7 @@ from connector.kafka.ends import LogEnds, log_ends
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import ControlState
-from connector.log.epochs.fork import Range, outside
+from connector.log.epochs.fork import Range, last_outside, outside
 from connector.log.epochs.loads import LoadState, outstanding
 from connector.log.epochs.newest_load import NewestLoad
 from connector.log.gtid.source_gtids import lacking
@@ -159,7 +159,8 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
             if found.control.log is not None:
                 found.position = reader.position()
         if found.control.log is not None:
-            found.stored = _with_deleted(log_ends(config), found.position)
+            begun = found.position.last_begun if found.position else {}
+            found.stored = _with_deleted(log_ends(config, begun=begun), found.position, found.control.trapped)
             check_tails(config)
     if End.PRODUCER in ends:
         with found.asking():
@@ -179,11 +180,16 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
     return found
 
 
-def _with_deleted(ends: LogEnds, position: PositionRecord | None) -> LogEnds:
-    """Return the ends of a log whose events are all deleted by retention: it ended with the position's last event."""
-    if ends.newest >= 0 or position is None or position.last_finished < 0:
+def _with_deleted(ends: LogEnds, position: PositionRecord | None, trapped: Sequence[Range]) -> LogEnds:
+    """Return the ends of a log of which retention has deleted events.
+
+    The first event is the first that a target may need next, as a handshake decides; where all are deleted, it comes
+    after the position's last one.
+    """
+    if position is None or position.last_finished < 0:
         return ends
-    return LogEnds(Seqno(position.last_finished + 1), position.last_finished)
+    oldest = Seqno(last_outside(trapped, ends.incomplete) + 1)
+    return replace(ends, oldest=oldest, newest=max(ends.newest, position.last_finished))
 
 
 def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> TargetRow:

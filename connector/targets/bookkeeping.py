@@ -9,6 +9,7 @@
 - `thl_loading`: the tables that are being loaded. `consistent` in `thl_position` is false while there are some, and
   theirs says whether it is false for another reason, too.
 - `thl_identity`: a random name of the target, by which a relay knows it.
+- `thl_claim`: the token of the last claim, and the random mark of the applier that made it.
 - `thl_rewound`: the last event that a target had before a rewind, until it is applied again.
 - `thl_intent`: the commit that several writers make, until all have made their part.
 - `thl_channels`: one row per writer: the last event of the last commit of which it made a part.
@@ -87,6 +88,18 @@ def check_schema_version(service: str, version: int) -> None:
 def fenced(service: str, token: int) -> Fenced:
     """The error of an applier whose target a newer one has claimed."""
     return Fenced("a newer `thl apply` or `thl undo` has claimed the target", service=service, token=token)
+
+
+def last_token(previous_token: int, mark: str, claims: Sequence[Sequence[object]]) -> int:
+    """The token that an applier's own last claim left: of a claim whose answer was lost it does not know it.
+
+    Args:
+        previous_token: that it knows of; 0: it has claimed nothing yet.
+        mark: the applier's.
+        claims: token and mark of the row of `thl_claim`, if there is one. An older version leaves the row as it is, and
+            its token is then no longer the target's.
+    """
+    return next((int(str(token)) for token, made in claims if previous_token and made == mark), previous_token)
 
 
 def position_values(position: TargetPosition) -> tuple[Value, ...]:

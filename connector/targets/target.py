@@ -54,7 +54,7 @@ class TargetDatabase(Protocol):
     def target_schema(self) -> TargetSchema:
         """The tables that the applier created, after the staged changes."""
 
-    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
+    def claim(self, service: str, previous_token: int = 0, mark: str = "") -> TargetPosition:
         """Claim the target: every older applier of `service` is fenced when this returns.
 
         Creates missing bookkeeping tables, and missing metadata columns, which are NULL in existing rows. May wait for
@@ -64,6 +64,8 @@ class TargetDatabase(Protocol):
             service: the service whose log is applied.
             previous_token: the token of this applier before it lost its session, 0 if none. If the target has another
                 token, a newer applier has claimed it since: `Fenced`.
+            mark: a random name of this applier, stored with its claim: one that was committed and whose answer was lost
+                does not fence it. Empty: it has none.
 
         Returns:
             The position of the last commit, seqno NO_SEQNO on an empty target; with the intent that the caller has to

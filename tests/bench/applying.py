@@ -56,7 +56,7 @@ class Nothing:
         self.kept: list[list[NetChanges]] | None = None
         self._staged: list[NetChanges] = []
 
-    def claim(self, service: str, held: int = 0) -> TargetPosition:
+    def claim(self, service: str, held: int = 0, mark: str = "") -> TargetPosition:
         del held
         return TargetPosition(service=service)
 

@@ -479,26 +479,41 @@ class TestFencing:
         assert again.claim("shop", applier.target.token) == applier.position
         assert again.token > applier.target.token
 
-    def test_a_claim_that_fails_has_a_token_once_it_is_committed(
-        self, place: Place, applier: Applier, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("at", [(bookkeeping, "with_loads"), (failpoints, "point")], ids=["before", "after"])
+    def test_an_applier_is_not_fenced_by_its_own_claim_that_failed_about_its_commit(
+        self, place: Place, applier: Applier, monkeypatch: pytest.MonkeyPatch, at: tuple[Any, str]
     ) -> None:
-        """An applier that did not know it would be fenced by itself."""
+        """It does not know whether that was committed, and so not its token."""
+        before = applier.target.token
         applier.target.close()
 
         def lost(*_: object) -> None:
             raise TargetUnavailable("lost")
 
-        before, after = place.open(), place.open()
+        failed = place.open()
         with monkeypatch.context() as patched, pytest.raises(TargetUnavailable, match="lost"):
-            patched.setattr(bookkeeping, "with_loads", lost)
-            before.claim("shop", applier.target.token)
-        assert before.token == 0
-        before.close()
-        with monkeypatch.context() as patched, pytest.raises(TargetUnavailable, match="lost"):
-            patched.setattr(failpoints, "point", lost)
-            after.claim("shop", applier.target.token)
-        after.close()
-        assert place.open().claim("shop", after.token) == applier.position
+            patched.setattr(*at, lost)
+            failed.claim("shop", before, "its mark")
+        failed.close()
+        again = place.open()
+        assert again.claim("shop", before, "its mark") == applier.position
+        assert again.token == before + (1 if at[1] == "with_loads" else 2)
+        again.close()
+        for mark in ("another", ""):
+            refused = place.open()
+            with pytest.raises(Fenced):
+                refused.claim("shop", before, mark)
+            refused.close()
+
+    def test_an_applier_is_fenced_by_a_later_claim_that_has_no_mark(self, place: Place, applier: Applier) -> None:
+        """As that of `thl undo`, or of an earlier version."""
+        applier.target.close()
+        marked, unmarked = place.open(), place.open()
+        marked.claim("shop", 0, "its mark")
+        marked.close()
+        unmarked.claim("shop")
+        with pytest.raises(Fenced):
+            place.open().claim("shop", marked.token, "its mark")
 
     def test_older_applier_with_staged_rows_cannot_commit(self, place: Place, applier: Applier) -> None:
         """The newer applier waits for the older one's transaction or fences it; they never both write."""

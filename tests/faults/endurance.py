@@ -1,66 +1,103 @@
 """`make soak HOURS=24`: everything at once for long, and whether anything grows.
 
-Under the shop's load: definitions change, tables are loaded again, large and XA transactions come, processes and
-servers are killed, and source and target are compared in between. Memory, descriptors and threads of each process, and
-the files of the run's folder, are read every few seconds. A table at the end has what they had in the first and the
-last ten minutes of each life and the growth per ten minutes; exit code 1 where source and target differ, or anything
-grows.
+Under the shop's load definitions change, tables are loaded again, large and XA transactions come, and there is trouble
+every few minutes. In the first fifth of each hour our own processes are killed; after that each of them lives on, while
+servers are killed, the network before them is cut, and the source fails over to its replica. Source and target are
+compared in between: every value, every event once.
 
-With `--kill-every 0` nothing is killed, so that each process lives as long as the run.
+Memory, descriptors and threads of each process of ours, and the files of the run's folder, are read every few seconds.
+A table at the end has them by the ten minutes of each life, and the growth; exit code 1 where source and target differ,
+or anything grows.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
-from threading import Event
-from typing import Final
+from typing import Any, Final
 
-import psutil
-
-from connector.background import in_background
 from connector.config.loading import load as load_config
+from connector.demo.stage import Worker
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.loads import outstanding
-from tests.faults import killing
-from tests.faults.growth import Lives, Sample, growing, measured, table
-from tests.faults.rig import CLOCK, Rig, rig
+from connector.sandbox.kafka import KafkaBroker
+from connector.sandbox.mysql import MySqlServer
+from connector.sandbox.ports import free_port
+from connector.sandbox.postgres import PostgresServer
+from tests.faults.failover import fail_over, follow, replica_of
+from tests.faults.growth import Lives, growing, table
+from tests.faults.network import Network, cut
+from tests.faults.readings import Watched, watching
+from tests.faults.rig import CLOCK, Rig
 from tests.faults.soak import at_random
 
-EVERY: Final = 5.0  # seconds between two readings
 STEP: Final = 20.0  # seconds between two steps
+CYCLE: Final = 3600.0  # seconds, or those of a shorter run
+OURS: Final = ("producer", "driver", "JVM")  # killed in the first fifth of a cycle
+THEIRS: Final = ("broker", "MySQL", "PostgreSQL", "cut source", "cut broker", "cut target", "failover")
 LOADED: Final = ("shop.orders", "shop.customers", "shop.clicks")
-SERVERS: Final = ("kafka", "mysql", "postgres")  # folders whose files grow by design
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything of a run: what is killed and cut, and what is watched.
+
+    Args:
+        rig: servers, producer and applier.
+        network: before the servers.
+        replica: of the source.
+        page: `thl serve`, which is never killed.
+    """
+
+    rig: Rig
+    network: Network
+    replica: MySqlServer
+    page: Worker
+
+    def watched(self) -> Watched:
+        """The processes of ours that run now."""
+        return Watched(self.rig.folder, (self.rig.producer, self.rig.applier, self.page), self.rig.applier)
+
+    def trouble(self, name: str, random: Random) -> None:
+        """Make a trouble by its name, one of `OURS` and `THEIRS`."""
+        if name == "failover":
+            self.replica = fail_over(self.rig, self.network, self.replica)
+        elif name.startswith("cut "):
+            cut(self.rig, self.network, name.removeprefix("cut "), random)
+        else:
+            at_random(self.rig, name)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run; 0 if every comparison is equal and nothing grows."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.endurance", description=__doc__)
     parser.add_argument("--hours", type=float, default=1.0)
-    parser.add_argument("--target", choices=("sqlite", "postgres"), default="postgres")
-    parser.add_argument("--kill-every", type=float, default=60.0, metavar="MINUTES", help="0: nothing is killed")
+    parser.add_argument(
+        "--trouble-every", type=float, default=2.0, metavar="MINUTES", help="0: nothing is killed or cut"
+    )
     parser.add_argument("--verify-every", type=float, default=10.0, metavar="MINUTES")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where servers and logs live; default: a new one in /tmp")
     options = parser.parse_args(arguments)
     folder = options.folder or Path(mkdtemp(prefix="thl-soak-"))
     print(f"seed {options.seed}, {options.hours} hours, everything lies in {folder}", flush=True)
-    lives, comparisons = Lives(), 0
+    lives, comparisons, troubles = Lives(), 0, 0
     failure = ""
     try:
-        with rig(folder, options.target, seed=options.seed) as made, _watched(made, lives):
-            made.start()
-            for _ in _compared(made, options):
-                comparisons += 1
-            made.finish()
+        with _stage(folder, options.seed) as made, watching(made.watched, lives):
+            made.rig.start()
+            made.page.start()
+            for done in _compared(made, options):
+                comparisons, troubles = comparisons + 1, done
+            made.page.check()
+            made.rig.finish()
             comparisons += 1
     except (AssertionError, KeyboardInterrupt) as error:
         failure = f"NOT PROVED: {error or 'interrupted'}"
@@ -69,36 +106,61 @@ def main(arguments: Sequence[str]) -> int:
     grown = growing(lives.all)
     for line in grown:
         print(f"grows: {line}")
-    print(failure or f"{comparisons} comparisons equal, each event once, {made.kills.total()} kills")
+    print(failure or f"{comparisons} comparisons equal, each event once, {troubles} troubles")
     return int(bool(failure or grown))
 
 
-def _compared(made: Rig, options: argparse.Namespace) -> Iterator[None]:
-    """Do one thing after another until the time is over; yields after each comparison."""
-    random = Random(options.seed)
-    end = CLOCK.monotonic() + options.hours * 3600
-    compare = CLOCK.monotonic() + options.verify_every * 60
-    kill = CLOCK.monotonic() + options.kill_every * 60
+@contextmanager
+def _stage(folder: Path, seed: int) -> Iterator[Stage]:
+    """Start the servers and fill the source; no process of ours runs yet."""
+    mysql = MySqlServer(folder / "mysql", die_with_parent=True)
+    postgres = PostgresServer(folder / "postgres", settings={"autovacuum_naptime": "1s"}, die_with_parent=True)
+    with closing(Network(mysql, postgres)) as network, ExitStack() as servers:
+        kafka = KafkaBroker(folder / "kafka", network.broker_port, network.broker_settings, die_with_parent=True)
+        replica = replica_of(mysql)
+        for server in (mysql, postgres, kafka, replica):
+            servers.callback(server.kill)
+            server.start()
+        follow(replica, mysql)
+
+        def lead(values: dict[str, Any]) -> None:
+            network.lead(values)
+            values["apply"]["checkpoint_dir"] = str(folder / "spark")
+
+        with closing(Rig(folder, mysql, kafka, postgres, seed, led=lead)) as made:
+            page = made.worker("serve", {"THL_SERVE__PORT": str(free_port())})
+            yield Stage(made, network, replica, page)
+
+
+def _compared(made: Stage, options: argparse.Namespace) -> Iterator[int]:
+    """Do one thing after another until the time is over; yields the number of troubles after each comparison."""
+    random, rig = Random(options.seed), made.rig
+    began = CLOCK.monotonic()
+    cycle = min(CYCLE, options.hours * 3600)
+    compare, trouble = (began + minutes * 60 for minutes in (options.verify_every, options.trouble_every))
+    ours, theirs = _dealt(OURS, random), _dealt(THEIRS, random)
     steps: list[Callable[[Rig, Random], None]] = [define, load, flood, prepare]
-    while CLOCK.monotonic() < end:
-        if options.kill_every and CLOCK.monotonic() >= kill:
-            at_random(made, random.choice(_victims(options.target)))
-            kill = CLOCK.monotonic() + options.kill_every * 60
+    troubles = 0
+    while (now := CLOCK.monotonic()) < began + options.hours * 3600:
+        if options.trouble_every and now >= trouble:
+            made.trouble(next(ours if (now - began) % cycle < cycle / 5 else theirs), random)
+            troubles += 1
+            trouble = CLOCK.monotonic() + options.trouble_every * 60
         else:
-            random.choice(steps)(made, random)
-        if not made.applier.running:
-            killing.again(made, "apply")
-        made.progress()
+            random.choice(steps)(rig, random)
+        rig.progress()
         if CLOCK.monotonic() >= compare:
-            made.prove()
-            made.resume()
+            rig.prove()
+            rig.resume()
             compare = CLOCK.monotonic() + options.verify_every * 60
-            yield
+            yield troubles
         CLOCK.sleep(STEP)
 
 
-def _victims(target: str) -> tuple[str, ...]:
-    return ("producer", "broker", "MySQL", "driver", "JVM", *(("PostgreSQL",) if target == "postgres" else ()))
+def _dealt(names: Sequence[str], random: Random) -> Iterator[str]:
+    """Yield names without end, in any order, each before one comes again."""
+    while True:
+        yield from random.sample(names, len(names))
 
 
 def define(made: Rig, random: Random) -> None:
@@ -146,55 +208,6 @@ def prepare(made: Rig, random: Random) -> None:
     """XA transactions."""
     made.prepare()
     made.tell("XA transactions")
-
-
-@contextmanager
-def _watched(made: Rig, lives: Lives) -> Iterator[None]:
-    """Read the measures in a thread while in the context; each reading is a line of `samples.jsonl`, too."""
-    began = CLOCK.monotonic()
-
-    def watch(ended: Event) -> None:
-        with (made.folder / "samples.jsonl").open("w") as file:
-            while not ended.wait(EVERY):
-                at = CLOCK.monotonic() - began
-                for name, identity, values in readings(made):
-                    lives.add(name, identity, Sample(at, values))
-                    file.write(json.dumps({"at": round(at, 1), "name": name, "id": str(identity), **values}) + "\n")
-                file.flush()
-
-    with in_background("growth", watch, leave=None):
-        yield
-
-
-def readings(made: Rig) -> Iterator[tuple[str, object, dict[str, float]]]:
-    """Yield name, identity and measures of each process that runs, and of the run's folder."""
-    servers = {"Kafka": made.kafka.pid, "MySQL": made.mysql.pid}
-    if made.postgres:
-        servers["PostgreSQL"] = made.postgres.pid
-    processes = {made.producer.name: made.producer.pid, made.applier.name: made.applier.pid, **servers}
-    for name, pid in processes.items():
-        if pid is not None:
-            yield from _reading(name, pid)
-    for java in killing.family(made.applier, killing.JVM)[:1]:
-        yield from _reading("Spark's JVM", java.pid)
-    yield "the run's folder", made.folder, {"files": float(files_of(made.folder))}
-
-
-def files_of(folder: Path) -> int:
-    """The number of files in a folder, without those of the servers."""
-    count = 0
-    for _, folders, files in os.walk(folder):  # which passes over what is removed meanwhile
-        folders[:] = [name for name in folders if name not in SERVERS]
-        count += len(files)
-    return count
-
-
-def _reading(name: str, pid: int) -> Iterator[tuple[str, object, dict[str, float]]]:
-    try:
-        process = psutil.Process(pid)
-        yield name, (pid, process.create_time()), measured(process)
-    except psutil.Error:
-        return  # it was killed meanwhile; its next life has a reading of its own
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from statistics import median
@@ -10,8 +10,10 @@ from typing import Final
 
 import psutil
 
-BUCKET: Final = 600.0  # seconds
-LEAST: Final = 3  # whole buckets after the first one, in which caches fill, of which a growth is told
+BUCKET: Final = 300.0  # seconds
+SPAN: Final = 600.0  # seconds of which a growth is told
+LEAST: Final = 4  # whole buckets after the first one, in which caches fill, of which a growth is told
+SHOWN: Final = 6  # at most, of the spans of a life
 MIB: Final = 1 << 20
 
 
@@ -29,7 +31,7 @@ class Limit:
 
 
 LIMITS: Final = {"memory": Limit(4 * MIB, 0.01), "descriptors": Limit(1, 0.01), "threads": Limit(1, 0.01)}
-FILES: Final = Limit(2, 0.01)  # of a folder
+FOLDER_LIMITS: Final = {"files": Limit(2, 0.01), "bytes": Limit(4 * MIB, 0.01)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +66,21 @@ class Life:
         """The time over which it was seen."""
         return self.samples[-1].at - self.samples[0].at if self.samples else 0.0
 
-    def buckets(self, measure: str) -> list[float]:
-        """The medians of a measure in its whole ten minutes, from its first sample on."""
+    @property
+    def limits(self) -> Mapping[str, Limit]:
+        """The limits of its measures."""
+        return FOLDER_LIMITS if "files" in self.samples[0].values else LIMITS
+
+    def buckets(self, measure: str, seconds: float = BUCKET) -> list[float]:
+        """The medians of a measure in its whole buckets of so many seconds, from its first sample on."""
         found: dict[int, list[float]] = {}
         for sample in self.samples:
-            if measure in sample.values:
-                found.setdefault(int((sample.at - self.samples[0].at) // BUCKET), []).append(sample.values[measure])
-        whole = int(self.seconds // BUCKET)
+            found.setdefault(int((sample.at - self.samples[0].at) // seconds), []).append(sample.values[measure])
+        whole = int(self.seconds // seconds)
         return [median(values) for bucket, values in sorted(found.items()) if bucket < whole]
 
     def growth(self, measure: str) -> float | None:
-        """The growth per ten minutes, without the first ones; None: it did not live long enough to tell.
+        """The growth per ten minutes, without the first bucket; None: it did not live long enough to tell.
 
         It is the median of the slopes between any two buckets, or that of neighbours where it is less: a single step,
         as a cache makes it, is no growth.
@@ -84,11 +90,11 @@ class Life:
             return None
         numbered = combinations(enumerate(later), 2)
         slopes = [(value - before) / (at - earlier) for (earlier, before), (at, value) in numbered]
-        return min(median(slopes), median(value - before for before, value in pairwise(later)))
+        return min(median(slopes), median(value - before for before, value in pairwise(later))) * SPAN / BUCKET
 
-    def grows(self, measure: str, limit: Limit) -> bool:
+    def grows(self, measure: str) -> bool:
         """True if the growth is beyond the limit."""
-        growth = self.growth(measure)
+        growth, limit = self.growth(measure), self.limits[measure]
         return growth is not None and growth > max(limit.least, limit.share * median(self.buckets(measure)))
 
 
@@ -115,40 +121,40 @@ class Lives:
         known[1].samples.append(sample)
 
 
-def measured(process: psutil.Process) -> dict[str, float]:
-    """Read a process's measures.
+def measured(processes: Iterable[psutil.Process]) -> dict[str, float]:
+    """Read the measures of processes, and return the sums.
 
     Raises:
-        psutil.Error: it has ended.
+        psutil.Error: one has ended.
     """
-    with process.oneshot():
-        return {
-            "memory": float(process.memory_info().rss),
-            "descriptors": float(process.num_fds()),
-            "threads": float(process.num_threads()),
-        }
+    sums = dict.fromkeys(LIMITS, 0.0)
+    for process in processes:
+        with process.oneshot():
+            sums["memory"] += process.memory_info().rss
+            sums["descriptors"] += process.num_fds()
+            sums["threads"] += process.num_threads()
+    return sums
 
 
 def table(lives: Sequence[Life]) -> Iterator[str]:
-    """Return the lines of a table: first and last ten minutes and growth of each measure; flagged ones end in `!`."""
-    yield f"{'process':24}{'life':>6}{'minutes':>9}  {'measure':12}{'first':>10}{'last':>10}{'per 10 min':>12}"
+    """Return the lines of a table: each measure by the ten minutes, and its growth; flagged ones end in `!`.
+
+    A longer life than an hour has some of its ten minutes, a shorter one than ten minutes its last sample.
+    """
+    yield f"{'process':18}{'life':>5}{'minutes':>8}  {'measure':12}{'per 10 min':>11}  medians of each ten minutes"
     for life in lives:
-        limits = {"files": FILES} if "files" in life.samples[0].values else LIMITS
-        for measure, limit in limits.items():
-            buckets = life.buckets(measure) or [life.samples[-1].values[measure]]
+        for measure in life.limits:
+            spans = life.buckets(measure, SPAN) or [life.samples[-1].values[measure]]
+            step = max((len(spans) - 1) / (SHOWN - 1), 1)
+            shown = [spans[round(at * step)] for at in range(min(SHOWN, len(spans)))]
+            unit = MIB if measure in ("memory", "bytes") else 1
             growth = life.growth(measure)
-            unit = MIB if measure == "memory" else 1
             told = "-" if growth is None else f"{growth / unit:+.2f}"
-            shown = f"{buckets[0] / unit:10.1f}{buckets[-1] / unit:10.1f}{told:>12}"
-            flag = " !" if life.grows(measure, limit) else ""
-            yield f"{life.name:24}{life.number:>6}{life.seconds / 60:>9.0f}  {measure:12}{shown}{flag}"
+            values = "".join(f"{value / unit:9.1f}" for value in shown)
+            flag = " !" if life.grows(measure) else ""
+            yield f"{life.name:18}{life.number:>5}{life.seconds / 60:>8.0f}  {measure:12}{told:>11}  {values}{flag}"
 
 
 def growing(lives: Sequence[Life]) -> list[str]:
     """Return what grows, as `process life measure`."""
-    return [
-        f"{life.name} {life.number} {measure}"
-        for life in lives
-        for measure, limit in ({**LIMITS, "files": FILES}).items()
-        if life.grows(measure, limit)
-    ]
+    return [f"{life.name} {life.number} {measure}" for life in lives for measure in life.limits if life.grows(measure)]

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import psutil
 import psycopg
+import pymysql
 import yaml
 
 from connector.clock import SystemClock
@@ -68,6 +69,7 @@ class Rig:
         seed: seed of the rows and of the workload.
         cluster: running; the applier's Spark. None: Spark's local mode.
         partitions: partitions of the log.
+        led: changes the configuration of producer and applier.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Rig:
         *,
         cluster: SparkCluster | None = None,
         partitions: int = 1,
+        led: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self.folder = folder
         self.mysql = mysql
@@ -89,7 +92,7 @@ class Rig:
         self._partitions = partitions
         self.random = Random(seed)
         self.kills: Counter[str] = Counter()
-        self.connect = workload.connector(mysql.host, mysql.port, mysql.user, mysql.password)
+        self._led = led
         self.workload: workload.ShopWorkload | None = None
         self._began = CLOCK.monotonic()
         self._workers: list[Worker] = []
@@ -120,6 +123,8 @@ class Rig:
         if self.cluster:
             values["apply"]["master"] = self.cluster.url
             values["apply"]["spark"]["spark.executor.memory"] = EXECUTOR_MEMORY
+        if self._led:
+            self._led(values)
         self.config = self.folder / f"{name}.yaml"
         self.config.write_text(yaml.safe_dump(values))
         cluster = {"master": "local-cluster[2,1,1024]"}
@@ -130,6 +135,10 @@ class Rig:
         self.witness = Witness(self.url)
         self.producer = self.worker("produce")
         self.applier = self.worker("apply")
+
+    def connect(self) -> pymysql.Connection[Any]:
+        """Connect to the source, whichever server that is now."""
+        return workload.connector(self.mysql.host, self.mysql.port, self.mysql.user, self.mysql.password)()
 
     def worker(self, command: str, environ: Mapping[str, str] | None = None, *, cluster: bool = False) -> Worker:
         """A `thl` command that is not started yet."""
@@ -203,9 +212,7 @@ class Rig:
     def prove(self) -> Report:
         """Stop the workload, wait for the last rows, and compare source and target."""
         self.pause()
-        with self.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT @@GLOBAL.gtid_executed")
-            executed = GtidSet.parse(cursor.fetchone()[0].replace("\n", ""))
+        executed = GtidSet.parse(self.executed())
         self.until(lambda: self._published(executed), "the rest of the log", ends=True)
         last = self._position().last_finished
         self.until(lambda: self.witness.look().seqno >= last, "the rest", ends=True)
@@ -216,6 +223,13 @@ class Rig:
         self.witness.prove_applied_once()
         self.tell("equal, each event once")
         return report
+
+    def executed(self) -> str:
+        """The source's executed GTIDs."""
+        with self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT @@GLOBAL.gtid_executed")
+            (executed,) = cursor.fetchone()
+        return str(executed).replace("\n", "")
 
     def _published(self, executed: GtidSet) -> bool:
         """True if the log has these transactions, or the producer has passed those that are no events (XA PREPARE)."""

@@ -25,6 +25,7 @@ class MemoryTarget:
         self.position: TargetPosition | None = None
         self.token = 0
         self.identity = ""
+        self._mark = ""
         self.events: list[AppliedEvent] = []
         self.statements: list[str] = []
         self.by_hand: list[str] = []
@@ -40,10 +41,11 @@ class MemoryTarget:
     def target_schema(self) -> TargetSchema:
         return TargetSchema()
 
-    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
-        if previous_token not in (0, self.token):
+    def claim(self, service: str, previous_token: int = 0, mark: str = "") -> TargetPosition:
+        if previous_token not in (0, self.token) and not (mark and mark == self._mark):
             raise Fenced("a newer applier has taken the target over", service=service, token=previous_token)
         self.token += 1
+        self._mark = mark
         self._staged = []
         return self.position or TargetPosition(service=service)
 

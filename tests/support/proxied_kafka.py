@@ -17,15 +17,7 @@ class ProxiedBroker:
     """A broker with its proxy; a `tests.support.servers.environment.Broker`."""
 
     def __init__(self, folder: Path, proxy: Proxy, *, port: int, clients: int) -> None:
-        controller = free_port()
-        listeners = f"PLAINTEXT://{HOST}:{port},CLIENTS://{HOST}:{clients}"
-        settings = {
-            "listeners": f"{listeners},CONTROLLER://{HOST}:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{port},CLIENTS://{HOST}:{proxy.port}",
-            "controller.quorum.voters": f"1@{HOST}:{controller}",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        }
+        settings = client_listener(port, clients, proxy.port)
         self._broker = KafkaBroker(folder, port, settings, die_with_parent=True)
         self.bootstrap = f"{HOST}:{proxy.port}"
         self.start, self.stop, self.kill = self._broker.start, self._broker.stop, self._broker.kill
@@ -35,6 +27,19 @@ class ProxiedBroker:
         self.kill()
         shutil.rmtree(self._broker.data)
         self.start()
+
+
+def client_listener(port: int, clients: int, advertised: int) -> dict[str, str]:
+    """The settings of a broker that has a further listener for clients, and names another port to them."""
+    controller = free_port()
+    listeners = f"PLAINTEXT://{HOST}:{port},CLIENTS://{HOST}:{clients}"
+    return {
+        "listeners": f"{listeners},CONTROLLER://{HOST}:{controller}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port},CLIENTS://{HOST}:{advertised}",
+        "controller.quorum.voters": f"1@{HOST}:{controller}",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
 
 
 @contextmanager

@@ -40,6 +40,7 @@ thl_loading (
   since_seqno BIGINT NOT NULL, began_at BIGINT NOT NULL, state VARCHAR NOT NULL, marks VARCHAR NOT NULL,
   consistent BOOLEAN NOT NULL, PRIMARY KEY (service, schema_name, table_name))
 thl_identity (service VARCHAR PRIMARY KEY, identity VARCHAR NOT NULL)
+thl_claim (service VARCHAR PRIMARY KEY, token BIGINT NOT NULL, mark VARCHAR NOT NULL)
 thl_rewound (service VARCHAR PRIMARY KEY, head BIGINT NOT NULL)
 """
 # The names in views have no schema: the file may be renamed, and then the catalogue is, too.

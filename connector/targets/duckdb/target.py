@@ -99,10 +99,10 @@ class DuckDbTarget:
         """The tables that the applier created, after the staged changes."""
         return self._schema.tables
 
-    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
+    def claim(self, service: str, previous_token: int = 0, mark: str = "") -> TargetPosition:
         """Claim the file. Waits for other processes that have it open, and logs that."""
         self._service = service
-        self._claim_token(service, previous_token)
+        self._claim_token(service, previous_token, mark)
         with translated():
             session = self._file.session
             query = f"SELECT {{}} FROM {session.bookkeeping}{{}} WHERE service = ?"
@@ -277,12 +277,12 @@ class DuckDbTarget:
         self._in_transaction = False
         self._file.close()
 
-    def _claim_token(self, service: str, previous_token: int) -> None:
+    def _claim_token(self, service: str, previous_token: int, mark: str) -> None:
         """Begin the transaction of a claim with a new token; wait for other sessions of this process."""
         deadline = self._clock.monotonic() + self._wait
         while True:
             try:
-                self._take_token(service, previous_token)
+                self._take_token(service, previous_token, mark)
             except duckdb.TransactionException as error:
                 self._roll_back()
                 if self._clock.monotonic() > deadline:
@@ -296,7 +296,7 @@ class DuckDbTarget:
             else:
                 return
 
-    def _take_token(self, service: str, previous_token: int) -> None:
+    def _take_token(self, service: str, previous_token: int, mark: str) -> None:
         session = self._file.session
         session.run("BEGIN")
         self._in_transaction = True
@@ -304,13 +304,18 @@ class DuckDbTarget:
         position = f"{session.bookkeeping}thl_position"
         self._check_schema_version(session, service)
         known = session.run(f"SELECT token FROM {position} WHERE service = ?", (service,))
-        if known and previous_token and known != [(previous_token,)]:
+        claim = f"{session.bookkeeping}thl_claim"
+        claims = session.run(f"SELECT token, mark FROM {claim} WHERE service = ?", (service,))
+        if known and previous_token and known != [(bookkeeping.last_token(previous_token, mark, claims),)]:
             self._roll_back()
             raise bookkeeping.fenced(service, previous_token)
         if known:
             session.run(f"UPDATE {position} SET token = token + 1 WHERE service = ?", (service,))
         else:
             session.run(f"INSERT INTO {position} (service, token) VALUES (?, 1)", (service,))
+        if mark:
+            query = f"INSERT OR REPLACE INTO {claim} SELECT service, token, ? FROM {position} WHERE service = ?"
+            session.run(query, (mark, service))
         session.run(
             f"INSERT INTO {session.bookkeeping}thl_identity VALUES (?, ?) ON CONFLICT DO NOTHING",
             (service, uuid4().hex),

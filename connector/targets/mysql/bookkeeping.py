@@ -57,6 +57,7 @@ _TABLES: Final = {
   since_seqno BIGINT NOT NULL, began_at BIGINT NOT NULL, state VARCHAR(64) NOT NULL, marks VARCHAR(64) NOT NULL,
   consistent TINYINT NOT NULL, PRIMARY KEY (service, schema_name, table_name)""",
     "thl_identity": f"service {_NAME} PRIMARY KEY, identity VARCHAR(64) NOT NULL",
+    "thl_claim": f"service {_NAME} PRIMARY KEY, token BIGINT NOT NULL, mark VARCHAR(64) NOT NULL",
     "thl_rewound": f"service {_NAME} PRIMARY KEY, head BIGINT NOT NULL",
     "thl_ddl": f"""service {_NAME} PRIMARY KEY, number BIGINT NOT NULL, seqno BIGINT, step INT,
   statement LONGTEXT, states LONGTEXT""",

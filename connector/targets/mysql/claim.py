@@ -55,6 +55,8 @@ def claim(
     session: ServerSession,
     service: str,
     previous_token: int,
+    mark: str,
+    *,
     columns: tuple[Column, ...],
     history: HistoryTables | None = None,
 ) -> Claim:
@@ -63,7 +65,8 @@ def claim(
     Args:
         session: the applier's.
         service: the service.
-        previous_token: the token that the target must have; 0: any.
+        previous_token: the token that the target must have, or that of a claim with the same mark; 0: any.
+        mark: the applier's; empty: it has none.
         columns: the metadata columns of every table.
         history: the tables that have a history.
 
@@ -76,19 +79,19 @@ def claim(
     session.query("USE thl")  # names that others may use are whole; DELETE of an alias needs some database
     bookkeeping.check_schema_version(service, schema_version(session, service))
     where = f"service = {literal(service)}"
-    token = session.rows(f"SELECT token FROM thl.thl_position WHERE {where}")
-    if previous_token and token != [(previous_token,)]:
-        raise bookkeeping.fenced(service, previous_token)
+    # Once before an older session is ended, so that an applier that is fenced does not end its successor's.
+    _check_token(session, service, previous_token, mark)
     take_over(session, service)
     session.query("START TRANSACTION")
     session.query(f"INSERT IGNORE INTO thl.thl_position (service, token) VALUES ({literal(service)}, 0)")
     position_columns = ", ".join(bookkeeping.POSITION)
     (found,) = session.rows(f"SELECT {position_columns}, token FROM thl.thl_position WHERE {where} FOR UPDATE")
     *row, token_before = found
-    if previous_token not in (0, token_before):
-        raise bookkeeping.fenced(service, previous_token)
+    _check_token(session, service, previous_token, mark)
     new_token = int(token_before) + 1
     session.query(f"UPDATE thl.thl_position SET token = {new_token} WHERE {where}")
+    if mark:
+        session.query(f"REPLACE INTO thl.thl_claim VALUES ({literal(service)}, {new_token}, {literal(mark)})")
     session.query(f"INSERT IGNORE INTO thl.thl_identity VALUES ({literal(service)}, {literal(token_hex(16))})")
     ((identity,),) = session.rows(f"SELECT identity FROM thl.thl_identity WHERE {where}")
     head = session.rows(f"SELECT head FROM thl.thl_rewound WHERE {where}")
@@ -102,6 +105,14 @@ def claim(
     check_names(MySqlNames(folds=session.folds), schema)
     _add_histories(session, service, histories)
     return Claim(new_token, str(identity), position, schema)
+
+
+def _check_token(session: ServerSession, service: str, previous_token: int, mark: str) -> None:
+    where = f"WHERE service = {literal(service)}"
+    claims = session.rows(f"SELECT token, mark FROM thl.thl_claim {where}")
+    token = session.rows(f"SELECT token FROM thl.thl_position {where}")
+    if previous_token and token != [(bookkeeping.last_token(previous_token, mark, claims),)]:
+        raise bookkeeping.fenced(service, previous_token)
 
 
 def _add_histories(session: ServerSession, service: str, operations: Sequence[CreateTable]) -> None:

@@ -128,7 +128,7 @@ class MySqlTarget:
         """The tables that the applier created, after the staged changes."""
         return self._schema.tables
 
-    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
+    def claim(self, service: str, previous_token: int = 0, mark: str = "") -> TargetPosition:
         """Claim the target: ends the session of an older applier."""
         self._service = service
         alive = self._db.is_alive()
@@ -136,7 +136,7 @@ class MySqlTarget:
         with self._translated_or_fenced():
             if self._statements is not None:
                 self._statements.check_server()
-            found = claim(self._db, service, previous_token, self._columns, self._history)
+            found = claim(self._db, service, previous_token, mark, columns=self._columns, history=self._history)
             self.token, self.identity = found.token, found.identity
             self._once = DdlOnce(self._db, service, self.identity)
             self._once.claim()

@@ -101,6 +101,8 @@ CREATE TABLE thl.thl_loading (
   PRIMARY KEY (service, schema_name, table_name))
 """
 
+_CLAIM: Final = "CREATE TABLE thl.thl_claim (service text PRIMARY KEY, token bigint NOT NULL, mark text NOT NULL)"
+
 _INTENT: Final = """
 CREATE TABLE thl.thl_intent (
   service text PRIMARY KEY, log_id text NOT NULL, first_seqno bigint NOT NULL, last_seqno bigint NOT NULL,
@@ -264,6 +266,7 @@ _OPTIONAL: Final[tuple[tuple[str, LiteralString, tuple[str, ...], LiteralString]
             ("thl.thl_excluded", _EXCLUDED),
             ("thl.thl_loading", _LOADING),
             ("thl.thl_identity", "CREATE TABLE thl.thl_identity (service text PRIMARY KEY, identity text NOT NULL)"),
+            ("thl.thl_claim", _CLAIM),
             ("thl.thl_rewound", "CREATE TABLE thl.thl_rewound (service text PRIMARY KEY, head bigint NOT NULL)"),
             ("thl.thl_intent", _INTENT),
             ("thl.thl_channels", _CHANNELS),
@@ -345,6 +348,21 @@ def identity(connection: psycopg.Connection, service: str, missing: set[str]) ->
     )
     found = connection.execute("SELECT identity FROM thl.thl_identity WHERE service = %s", (service,)).fetchone()
     return str(found[0]) if found else ""
+
+
+def last_claim(connection: psycopg.Connection, service: str, missing: set[str]) -> list[TupleRow]:
+    """Token and mark of the last claim that had a mark; `missing`: what the bookkeeping lacks."""
+    return _rows(connection, "token, mark", "thl.thl_claim", service, missing)
+
+
+def write_claim(connection: psycopg.Connection, service: str, token: int, mark: str, missing: set[str]) -> None:
+    """Write token and mark of a claim, if it has a mark, and the target the table for it."""
+    if mark and "thl.thl_claim" not in missing:
+        connection.execute(
+            "INSERT INTO thl.thl_claim VALUES (%s, %s, %s) ON CONFLICT (service) "
+            "DO UPDATE SET token = excluded.token, mark = excluded.mark",
+            (service, token, mark),
+        )
 
 
 def applied_tables(connection: psycopg.Connection, service: str) -> list[Table]:

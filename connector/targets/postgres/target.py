@@ -47,8 +47,10 @@ from connector.targets.postgres.bookkeeping import (
     ensure_bookkeeping,
     excluded_tables,
     identity,
+    last_claim,
     loading_tables,
     schema_version,
+    write_claim,
 )
 from connector.targets.postgres.build_indexes import IndexBuilder, Mode
 from connector.targets.postgres.catalog_checks import check_deletes, check_key_collations
@@ -132,7 +134,7 @@ class PostgresTarget:
         """The tables that the applier created, after the staged changes."""
         return self._schema.tables
 
-    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
+    def claim(self, service: str, previous_token: int = 0, mark: str = "") -> TargetPosition:
         """Claim the target. Waits for the running commit of an older applier."""
         with translated(), self._db.transaction():
             self._db.execute("SELECT set_config('application_name', %s, false)", (applier_name(service),))
@@ -140,15 +142,17 @@ class PostgresTarget:
             self._divided.lock(service)
             missing = ensure_bookkeeping(self._db)
             bookkeeping.check_schema_version(service, schema_version(self._db, service, missing))
+            claims = last_claim(self._db, service, missing)
             columns = ", ".join(bookkeeping.POSITION)
             claimed = self._db.execute(
                 "INSERT INTO thl.thl_position AS p (service, token) VALUES (%s, 1) ON CONFLICT (service) "
                 f"DO UPDATE SET token = p.token + 1 WHERE %s::bigint IN (0, p.token) RETURNING {columns}, token",
-                (service, previous_token),
+                (service, bookkeeping.last_token(previous_token, mark, claims)),
             ).fetchone()
             if claimed is None:
                 raise bookkeeping.fenced(service, previous_token)
             *row, token = claimed
+            write_claim(self._db, service, token, mark, missing)
             self.identity = identity(self._db, service, missing)
             self._service = service
             head = None

@@ -41,6 +41,8 @@ STATEMENTS: Final = (
   since_seqno INTEGER NOT NULL, began_at INTEGER NOT NULL, state TEXT NOT NULL, marks TEXT NOT NULL,
   consistent INTEGER NOT NULL, PRIMARY KEY (service, schema_name, table_name)) STRICT""",
     """CREATE TABLE IF NOT EXISTS thl_identity (service TEXT PRIMARY KEY, identity TEXT NOT NULL) STRICT""",
+    """CREATE TABLE IF NOT EXISTS thl_claim (service TEXT PRIMARY KEY, token INTEGER NOT NULL, mark TEXT NOT NULL)
+  STRICT""",
     """CREATE TABLE IF NOT EXISTS thl_rewound (service TEXT PRIMARY KEY, head INTEGER NOT NULL) STRICT""",
     """CREATE VIEW IF NOT EXISTS thl_progress AS SELECT
   service, log_id, seqno, epoch, source_id, event_id, gtid_set, consistent,

@@ -109,7 +109,7 @@ class SqliteTarget:
         """The tables that the applier created, after the staged changes."""
         return self._schema.tables
 
-    def claim(self, service: str, previous_token: int = 0) -> TargetPosition:
+    def claim(self, service: str, previous_token: int = 0, mark: str = "") -> TargetPosition:
         """Claim the file. Waits for the open transaction of another applier, and logs that."""
         self._service = service
         with translated(self._path):
@@ -117,16 +117,19 @@ class SqliteTarget:
             for statement in STATEMENTS:
                 self._db.execute(statement)
             self._check_schema_version(service)
+            claims = self._db.execute("SELECT token, mark FROM thl_claim WHERE service = ?", (service,)).fetchall()
             columns = ", ".join(bookkeeping.POSITION)
             claimed = self._db.execute(
                 "INSERT INTO thl_position (service, token) VALUES (?, 1) ON CONFLICT (service) "
                 f"DO UPDATE SET token = token + 1 WHERE ? IN (0, token) RETURNING {columns}, token",
-                (service, previous_token),
+                (service, bookkeeping.last_token(previous_token, mark, claims)),
             ).fetchone()
             if claimed is None:
                 self._db.execute("ROLLBACK")
                 raise bookkeeping.fenced(service, previous_token)
             *row, token = claimed
+            if mark:
+                self._db.execute("REPLACE INTO thl_claim VALUES (?, ?, ?)", (service, token, mark))
             self._db.execute(
                 "INSERT INTO thl_identity VALUES (?, lower(hex(randomblob(16)))) ON CONFLICT DO NOTHING", (service,)
             )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from tests.faults.growth import BUCKET, LIMITS, MIB, Life, Lives, Sample, growing, measured, table
+from tests.faults.growth import BUCKET, LIMITS, MIB, SPAN, Life, Lives, Sample, growing, measured, table
 
 FLAT = 300 * MIB
 
@@ -45,7 +45,7 @@ def test_growth_is_told_per_ten_minutes() -> None:
     assert life(lambda minute: FLAT + minute * MIB).growth("memory") == pytest.approx(10 * MIB)
 
 
-@pytest.mark.parametrize("minutes", [0, 9, 39])
+@pytest.mark.parametrize("minutes", [0, 9, 24])
 def test_a_short_life_tells_nothing(minutes: float) -> None:
     found = life(lambda minute: FLAT + minute * 100 * MIB, minutes)
     assert found.growth("memory") is None
@@ -64,9 +64,19 @@ def test_a_process_that_is_started_again_has_another_life() -> None:
 
 
 def test_files_of_a_folder_are_flagged() -> None:
-    folder = Life("the run's folder", 1, [Sample(n * 60.0, {"files": 30.0 + n}) for n in range(80)])
+    samples = [Sample(n * 60.0, {"files": 30.0 + n, "bytes": 1e6 + n * 10_000.0}) for n in range(80)]
+    folder = Life("the run's folder", 1, samples)
     assert growing([folder]) == ["the run's folder 1 files"]
-    assert [line.split()[-1] for line in table([folder])][1:] == ["!"]
+    assert [line.endswith(" !") for line in table([folder])][1:] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "shown"), [(5, [5]), (31, [4.5, 14.5, 24.5]), (121, [4.5, 24.5, 44.5, 74.5, 94.5, 114.5])]
+)
+def test_the_table_has_medians_of_ten_minutes(minutes: int, shown: list[float]) -> None:
+    samples = [Sample(n * 60.0, {"files": float(n), "bytes": 0.0}) for n in range(minutes + 1)]
+    lines = list(table([Life("the run's folder", 1, samples)]))
+    assert [float(value) for value in lines[1].removesuffix(" !").split()[-len(shown) :]] == shown
 
 
 def test_a_real_process_that_opens_files_is_flagged() -> None:
@@ -80,13 +90,13 @@ def test_a_real_process_that_opens_files_is_flagged() -> None:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        for bucket in range(6):
+        for bucket in range(7):
             process.stdin.write("\n")
             process.stdin.flush()
             assert process.stdout.readline() == "more\n"
-            values = measured(psutil.Process(process.pid))
+            values = measured([psutil.Process(process.pid)])
             for at in (0.0, BUCKET - 1):
                 lives.add("leaky", process.pid, Sample(bucket * BUCKET + at, values))
         process.stdin.close()
     assert "leaky 1 descriptors" in growing(lives.all)
-    assert lives.all[0].growth("descriptors") == 5
+    assert lives.all[0].growth("descriptors") == 5 * SPAN / BUCKET
