@@ -29,7 +29,6 @@ from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.producer.records.completion import EventCompleter
-from connector.records.versions import Versions
 from connector.schema import read_change, read_fragment
 
 LOG: Final = logging.getLogger(__name__)
@@ -70,7 +69,7 @@ def read_events(config: Config, control: ControlState, completion: EventComplete
     count, follower = 0, _Follower(completion, config.topic)
     for release in _releases(config, history, Seqno(versions.state.seqno + 1), last):
         if release.first:
-            _pass_trapped(versions, history, Seqno(release.seqno - 1))
+            _pass_trapped(completion, history, Seqno(release.seqno - 1))
         follower.follow(release, history.epoch_without_trapped(release.seqno))
         if release.complete:
             count += 1
@@ -79,15 +78,15 @@ def read_events(config: Config, control: ControlState, completion: EventComplete
                     "the record store reads the log",
                     extra={"service": config.service, "seqno": release.seqno, "last": last},
                 )
-    _pass_trapped(versions, history, last)
+    _pass_trapped(completion, history, last)
     versions.flush()
     return count
 
 
-def _pass_trapped(versions: Versions, history: History, upto: Seqno) -> None:
-    """End the events that are not released before the next one, or the log's end: trapped ones."""
-    for seqno in range(versions.state.seqno + 1, upto + 1):
-        versions.finish(Seqno(seqno), history.epoch_without_trapped(Seqno(seqno)))
+def _pass_trapped(completion: EventCompleter, history: History, upto: Seqno) -> None:
+    """Pass over the events that are not released before the next one, or the log's end: trapped ones."""
+    for seqno in range(completion.versions.state.seqno + 1, upto + 1):
+        completion.pass_over(Seqno(seqno), history.epoch_without_trapped(Seqno(seqno)))
 
 
 def _releases(config: Config, history: History, first: Seqno, last: Seqno) -> Iterator[Release[bytes]]:
