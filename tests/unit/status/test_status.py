@@ -163,7 +163,7 @@ def test_a_target_before_trapped_events_lacks_none_that_is_deleted() -> None:
         producer = producer_status(CONTROL, POSITION, ends, SOURCE, NOW, settings=LOADS)
         for seqno, lacks in ((38, False), (37, True)):
             applier = applier_status(replace(TARGET, seqno=seqno), ends, NOW, known=True, trapped=trapped)
-            found = problems_of(producer, applier, LagLimits(100, 0))
+            found = texts(problems_of(producer, applier, LagLimits(100, 0)))
             assert any("Kafka no longer has" in problem for problem in found) == lacks
 
 
