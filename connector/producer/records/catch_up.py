@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any, Final
 
 from connector.config.model import Config
 from connector.errors import LogDamaged
-from connector.kafka.arrow_reader import ArrowReader
+from connector.kafka.arrow_reader import read_in_order
 from connector.kafka.log_reader import LogReader
-from connector.log.compact.scan import Messages, Scanner
+from connector.log.compact.scan import Messages
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import History
 from connector.log.format import avro
@@ -104,20 +105,16 @@ def _releases(config: Config, history: History, first: Seqno, last: Seqno) -> It
     sequencer = EventSequencer[bytes, Messages](
         topic=config.topic, partitions=partitions, position=start, history=history
     )
-    scanner = Scanner(config.topic)
-    with ArrowReader(config.kafka, config.topic, offsets) as log_messages:
-        while (batch := log_messages.next()) is not None:
-            for part in batch.to_batches():
-                messages = (one for found in scanner.scan(part) for one in found)
-                for message, value in zip(messages, part["value"].to_pylist(), strict=True):
-                    sequencer.accept(message.header, message.partition, message.offset, value or b"")
-            for release in sequencer.release():
-                if isinstance(release, Voided):
-                    raise LogDamaged("an event that is finished was given up", seqno=release.seqno)
-                if isinstance(release, Release) and release.seqno <= last:
-                    yield release
-            if sequencer.released >= last:
+    with closing(read_in_order(config.kafka, config.topic, offsets, sequencer)) as releases:
+        for release in releases:
+            if isinstance(release, Voided):
+                raise LogDamaged("an event that is finished was given up", seqno=release.seqno)
+            if release.seqno <= last:
+                yield release
+            if release.complete and release.seqno >= last:
                 return
+    if sequencer.released >= last:  # the last events are trapped
+        return
     raise LogDamaged("the log ends before its last event", seqno=last)
 
 
