@@ -154,13 +154,13 @@ class MySqlTarget:
             rows, self._statement_rows = self._statement_rows, []
             applied = [net for net in (*rows, *changes) if not self._schema.leaves_out(net)]
             for net in applied:
-                with of_table(net.source_table):
+                with of_table(net.layout.name):
                     self._schema.tables.check(net.layout)
                     table = self._schema.tables.get(net.layout.name)
                     self._auxiliary.find_by(net, table, in_transaction=self._transaction.is_open)
             self._transaction.begin(self.token)
             for net in applied:
-                with of_table(net.source_table), translated():
+                with of_table(net.layout.name), translated():
                     self._apply(net)
                 faults.point("target.mid_stage")
 

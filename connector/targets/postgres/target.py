@@ -193,7 +193,7 @@ class PostgresTarget:
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
-                with of_table(net.source_table), translated():
+                with of_table(net.layout.name), translated():
                     whole = self._prepare(net, marks.get(net.layout.name))
                     if divided:
                         shared.append(whole)
