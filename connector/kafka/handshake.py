@@ -20,7 +20,6 @@ from connector.errors import (
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import AGAIN
 from connector.log.epochs.control import ControlState
-from connector.log.epochs.fork import last_outside
 from connector.log.epochs.history import REFUSED, History, check_before, check_offsets
 from connector.log.epochs.loads import loaded_after
 from connector.log.ids import NO_SEQNO, Seqno
@@ -107,7 +106,7 @@ def _prove(
         before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
         tails = {number: log.tail(number) for number in bounds}
         incomplete = {
-            number: last_outside(history.trapped, log.incomplete_upto({number: span}, record.last_begun))
+            number: log.incomplete_upto({number: span}, record.last_begun)
             for number, span in bounds.items()
             if record is not None and position.offsets.get(number, 0) < span[0]
         }

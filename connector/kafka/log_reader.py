@@ -194,13 +194,11 @@ class LogReader:
         for partition, (start, end) in spans.items():
             if start == 0:
                 continue
-            before = tails.get(partition, NO_SEQNO)
-            with closing(self._headers(partition, start, end)) as headers:
-                for _, fields in headers:
-                    if not fields.fragno:  # an event or a marker: what it does not name before it was given up
-                        before = fields.prev_seqno
-                        break
-                    before = fields.seqno  # it has lost its first fragments, and may be finished
+            first = self._first(partition, start, end)
+            if first is None:
+                before = tails.get(partition, NO_SEQNO)
+            else:  # an event that has lost its first fragments is incomplete, too
+                before = first.seqno if first.fragno else first.prev_seqno
             found = max(found, before)
         return found
 

@@ -17,7 +17,7 @@ from connector.kafka.ends import LogEnds, log_ends
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import ControlState
-from connector.log.epochs.fork import Range, last_outside, outside
+from connector.log.epochs.fork import Range, outside
 from connector.log.epochs.loads import LoadState, outstanding
 from connector.log.epochs.newest_load import NewestLoad
 from connector.log.gtid.source_gtids import lacking
@@ -160,7 +160,7 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
                 found.position = reader.position()
         if found.control.log is not None:
             begun = found.position.last_begun if found.position else {}
-            found.stored = _with_deleted(log_ends(config, begun=begun), found.position, found.control.trapped)
+            found.stored = _with_deleted(log_ends(config, begun=begun), found.position)
             check_tails(config)
     if End.PRODUCER in ends:
         with found.asking():
@@ -180,7 +180,7 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
     return found
 
 
-def _with_deleted(ends: LogEnds, position: PositionRecord | None, trapped: Sequence[Range]) -> LogEnds:
+def _with_deleted(ends: LogEnds, position: PositionRecord | None) -> LogEnds:
     """Return the ends of a log of which retention has deleted events.
 
     The first event is the first that a target may need next, as a handshake decides; where all are deleted, it comes
@@ -188,8 +188,7 @@ def _with_deleted(ends: LogEnds, position: PositionRecord | None, trapped: Seque
     """
     if position is None or position.last_finished < 0:
         return ends
-    oldest = Seqno(last_outside(trapped, ends.incomplete) + 1)
-    return replace(ends, oldest=oldest, newest=max(ends.newest, position.last_finished))
+    return replace(ends, oldest=Seqno(ends.incomplete + 1), newest=max(ends.newest, position.last_finished))
 
 
 def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> TargetRow:

@@ -132,14 +132,6 @@ def outside(ranges: Iterable[Range], first: Seqno, last: Seqno) -> int:
     return count + max(last - at + 1, 0)
 
 
-def last_outside(ranges: Iterable[Range], upto: Seqno) -> Seqno:
-    """The last seqno up to one that is in none of the ranges."""
-    for low, high in sorted(ranges, reverse=True):
-        if low <= upto <= high:
-            upto = Seqno(low - 1)
-    return upto
-
-
 def accept(
     position: PositionRecord, trapped: str, events: Sequence[LoggedEvent], pending: Iterable[Pending] = ()
 ) -> Accepted:

@@ -10,7 +10,7 @@ from connector.config.model import Config
 from connector.kafka.consumer import KafkaMessage
 from connector.kafka.log_reader import LogReader
 from connector.log.ids import NO_SEQNO, Seqno
-from tests.support.fragments import encoded, marker, record, statement
+from tests.support.fragments import encoded, record, statement
 
 
 class Partition(LogReader):
@@ -33,9 +33,6 @@ class Partition(LogReader):
 def fragment(seqno: int, fragno: int = 0, *, last: bool = True, prev: int | None = None) -> bytes:
     before = seqno - 1 if prev is None else prev
     return encoded(record(seqno, [statement("x")], fragno=fragno, last_frag=last, prev_seqno=before))
-
-
-VOID = encoded(marker(3, 8, 7, log_id="f" * 32, tail=6))
 
 
 @pytest.mark.parametrize("end", [12, 13, 28, 29, 200, 5000])
@@ -84,10 +81,6 @@ def test_empty_partition_has_no_event() -> None:
     [
         ({41: fragment(8, prev=6)}, (41, 42), 6),
         ({41: fragment(8, 1, prev=6)}, (41, 42), 8),
-        ({41: fragment(8, 1, prev=6), 42: fragment(9, prev=8)}, (41, 43), 8),
-        ({41: fragment(8, 1, last=False, prev=6), 42: fragment(8, prev=6)}, (41, 43), 6),  # written again, whole
-        ({41: fragment(8, 1, last=False, prev=6), 42: fragment(9, prev=6)}, (41, 43), 6),  # … in another partition
-        ({41: fragment(8, 1, last=False, prev=6), 42: VOID}, (41, 43), 6),
         ({}, (41, 42), 5),  # retention has deleted all: what the position names
         ({0: fragment(8, prev=6)}, (0, 42), NO_SEQNO),
     ],
