@@ -163,7 +163,7 @@ def test_a_target_lacks_what_a_handshake_refuses() -> None:
     for seqno, lacks in ((41, False), (40, True)):
         applier = applier_status(replace(TARGET, seqno=seqno), ends, NOW, known=True)
         found = problems_of(producer, applier, LagLimits(100, 0))
-        assert any("Kafka no longer has event 41" in problem for problem in found) == lacks
+        assert any("Kafka no longer has event 41" in problem for problem in texts(found)) == lacks
 
 
 def test_producer_not_reading_is_offline() -> None:
