@@ -28,7 +28,7 @@ REFERENCES = "REFERENCES"  # MySQL asks for it at each foreign key, whatever for
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> MySqlTarget:
     """Open the target for an applier."""
     return MySqlTarget(
-        options.url.get_secret_value(),
+        options.url,
         clock,
         audit=options.audit,
         columns=columns,
