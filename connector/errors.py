@@ -78,7 +78,15 @@ class ConnectorError(Exception):
 
     def __str__(self) -> str:
         text = _indented(self.located)
-        return redacted(escaped(f"{text}\n  hint: {_indented(self.hint)}" if self.hint else text, "\n\t"))
+        return printable(f"{text}\n  hint: {_indented(self.hint)}" if self.hint else text, "\n\t")
+
+
+def printable(text: str, kept: str = "") -> str:
+    """Hide secrets and escape characters as `escaped` does.
+
+    An escape may be within a secret; and together with what stands before it, it may make one.
+    """
+    return redacted(escaped(redacted(text), kept))
 
 
 def escaped(text: str, kept: str = "") -> str:
@@ -102,7 +110,7 @@ def _indented(text: str) -> str:
 
 
 def _shown(value: object) -> str:
-    return escaped(str(value))
+    return printable(str(value))
 
 
 class ConfigError(ConnectorError):
@@ -261,6 +269,8 @@ class TargetDiffers(ConnectorError):
 
 class TargetDamaged(TargetDiffers):
     """Raised when the target's own files are damaged: no table's fault. Not retryable."""
+
+    exit_code = 5
 
 
 class ValueNotRepresentable(ConnectorError):

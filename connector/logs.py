@@ -11,8 +11,8 @@ import time
 from pathlib import PurePath
 from typing import Final, Literal
 
-from connector.errors import escaped
-from connector.redaction import redacted
+from connector.errors import printable
+from connector.redaction import redacted, without_secrets
 
 Format = Literal["text", "json"]
 
@@ -36,11 +36,11 @@ class TextFormatter(logging.Formatter):
         """Return one line, followed by the traceback if there is one."""
         stage = record.name.removeprefix("connector.")
         fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
-        line = escaped(f"{_time(record)} {record.levelname} {stage} {record.getMessage()}{fields}")
+        line = printable(f"{_time(record)} {record.levelname} {stage} {record.getMessage()}{fields}")
         if not record.exc_info:
-            return redacted(line)
+            return line
         traceback = f"\n{self.formatException(record.exc_info)}".replace("\n", "\n  ")
-        return redacted(line + escaped(traceback, "\n\t"))
+        return line + printable(traceback, "\n\t")
 
 
 class JsonFormatter(logging.Formatter):
@@ -57,8 +57,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             event["traceback"] = self.formatException(record.exc_info)
-        hidden = {name: redacted(value) if isinstance(value, str) else value for name, value in event.items()}
-        return redacted(json.dumps(hidden, default=lambda value: redacted(str(value))))
+        return json.dumps(without_secrets(event), default=lambda value: redacted(str(value)))
 
 
 def set_up_logs(format: Format, level: int = logging.INFO) -> None:

@@ -5,6 +5,7 @@ docs/metrics.md is generated from these declarations: `python -m connector.metri
 
 from __future__ import annotations
 
+import logging
 import math
 import platform
 import shutil
@@ -19,11 +20,14 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from connector.addresses import on_this_machine
 from connector.errors import ConfigError
 
 if TYPE_CHECKING:
     from connector.config.model import Metrics
 
+LOG: Final = logging.getLogger(__name__)
+CLIENT_SECONDS: Final = 10.0  # in which a client has to ask
 LATENCY: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600)
 
 
@@ -204,12 +208,14 @@ jvm_memory = _gauge(
 jvm_heap_limit = _gauge(_A, "thl_jvm_heap_limit_bytes", "Bytes that its heap may have (apply.heap); NaN: unknown")
 jvm_collections = _counter(_A, "thl_jvm_collection_seconds", "Seconds that its garbage collectors have worked")
 ignored_ddl = _counter(_A, "thl_ignored_ddl", "DDL statements without effect on rows, not applied", "command")
-verified_at = _gauge(_V, "thl_verified_seconds", "Unix time of the last comparison; 0: none yet")
-verified_tables = _gauge(_V, "thl_verified_tables", "Tables in the last comparison")
-verified_rows = _gauge(_V, "thl_verified_rows", "Rows of the source in the last comparison")
-verified_different = _gauge(_V, "thl_verified_different_tables", "Tables that differed in the last comparison")
+verified_at = _gauge(_V, "thl_verified_seconds", "Unix time of the last comparison; 0: none yet", "target")
+verified_tables = _gauge(_V, "thl_verified_tables", "Tables in the last comparison", "target")
+verified_rows = _gauge(_V, "thl_verified_rows", "Rows of the source in the last comparison", "target")
+verified_different = _gauge(
+    _V, "thl_verified_different_tables", "Tables that differed in the last comparison", "target"
+)
 verified_not_compared = _gauge(
-    _V, "thl_verified_not_compared_tables", "Captured tables that the last comparison could not compare"
+    _V, "thl_verified_not_compared_tables", "Captured tables that the last comparison could not compare", "target"
 )
 
 service_read_at = _fact("thl_service_read_seconds", "Unix time of the newest reading of the service")
@@ -425,13 +431,23 @@ def serve(metrics: Metrics) -> None:
     if metrics.old_names:
         REGISTRY.register(OldNames())
     try:
-        start_http_server(metrics.port, addr=metrics.host)
+        server, _ = start_http_server(metrics.port, addr=metrics.host)
     except OSError as error:
         raise ConfigError.of_fields(
             f"the metrics server cannot listen on {metrics.host}, port {metrics.port}: {error.strerror}",
             {"metrics.port": None, "metrics.host": None},
             hint="give each process its own metrics.port (0: no server); metrics.host is an address of this machine",
         ) from error
+    # Else a client that asks nothing has a thread for ever. `timeout` is of `socketserver.StreamRequestHandler`.
+    server.RequestHandlerClass.timeout = CLIENT_SECONDS  # type: ignore[attr-defined]
+    server.handle_error = _client_failed  # type: ignore[method-assign, assignment]
+    if not on_this_machine(metrics.host):
+        LOG.warning("everyone who reaches this address may read the metrics, without TLS", extra={"host": metrics.host})
+
+
+def _client_failed(_: object, address: object) -> None:
+    """Log that a client has gone, or has asked nothing in time."""
+    LOG.debug("a client of the metrics has failed", extra={"address": address}, exc_info=True)
 
 
 def reference() -> str:

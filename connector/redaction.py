@@ -9,21 +9,32 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote
 
 HIDDEN: Final = "**********"
 LEAST: Final = 5  # characters: a shorter secret is part of ordinary words; hiding it everywhere would reveal it
 _WHOLE: Final = 12  # characters: a shorter secret is hidden only as a whole word
+# A word also begins after an escape, as Python, JSON or a URL writes a character: its last one may be a letter.
+_ESCAPES: Final = (
+    r"\\[abfnrtv]",
+    r"\\x[0-9a-f]{2}",
+    r"\\u[0-9a-f]{4}",
+    r"\\U[0-9a-f]{8}",
+    r"\\[0-7]{3}",
+    "%[0-9A-Fa-f]{2}",
+)
+_WORD_BEGINS: Final = f"(?:(?<!\\w)|{'|'.join(f'(?<={escape})' for escape in _ESCAPES)})"
 
 _NAME: Final = (
     r"passw(?:or)?d|passphrase|secret|token|credential|jaas|key\.pem|user\.info|\.sas\.|"
-    r"(?:access|account|api|hash)[._-]?key"
+    r"(?:access|account|api|hash|private)[._-]?key|keystore\.key|encryption[._-]?key\b"
 )
 _SECRET_NAME: Final = re.compile(_NAME, re.IGNORECASE)
-# Pattern of the properties that Spark hides in its event log and on its pages.
-SPARK_NAMES: Final = f"(?i){_NAME}".replace("(?:", "(")
+_PRIVATE_KEY: Final = "PRIVATE KEY-----"  # in the first line of every form of PEM, whatever the property's name
+# Pattern of the properties that Spark hides in its event log and on its pages, by their names or values.
+SPARK_NAMES: Final = f"(?i){_NAME}|{_PRIVATE_KEY}".replace("(?:", "(")
 _IN_ADDRESS: Final = re.compile(r"(://[^\s:/@\[]*:)(?!password@)[^\s/]+@")
 _ADDRESS: Final = re.compile(r"://([^:/@]*):")
 # Possessive and anchored at a name's first character: linear time on any text, also on one made to take long.
@@ -37,12 +48,12 @@ _pattern: re.Pattern[str] | None = None
 
 def is_secret(name: str) -> bool:
     """Return True if a property's name marks its value as a secret."""
-    return _SECRET_NAME.search(name) is not None and not name.lower().endswith("_file")
+    return _SECRET_NAME.search(name) is not None and not name.lower().endswith(("_file", ".file"))
 
 
 def secrets_of(name: str, value: str) -> Iterator[str]:
-    """Return the secrets of a property: its whole value if its name says so, and passwords within it."""
-    if is_secret(name):
+    """Return the secrets of a property: its whole value if its name says so or it is a key, and passwords within it."""
+    if is_secret(name) or _PRIVATE_KEY in value:
         yield value
         if name.lower().endswith("user.info"):
             yield value.partition(":")[2]
@@ -87,6 +98,19 @@ def redacted(text: str) -> str:
     return _pattern.sub(HIDDEN, text) if _pattern else text
 
 
+def without_secrets(value: object) -> object:
+    """Return what JSON is made of, its texts redacted; not its numbers and names, where that would be damage."""
+    match value:
+        case str():
+            return redacted(value)
+        case Mapping():
+            return {name: without_secrets(one) for name, one in value.items()}
+        case list() | tuple():
+            return [without_secrets(one) for one in value]
+        case _:
+            return value
+
+
 def _assigned(text: str) -> Iterator[str]:
     """Return the values of secret names in a text: `password=…`, quoted or not."""
     at = 0
@@ -103,9 +127,14 @@ def _basic(user_and_password: str) -> str:
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """Return the secret and, if it has several, its lines: a message may quote one line of a key."""
+    """Return the secret and, if it has several, its lines: a message may quote one line of a key.
+
+    Java takes a key's lines with blanks between them, and in files of properties as `\\n`.
+    """
     yield secret
     lines = [line.strip() for line in secret.splitlines()]
+    if _PRIVATE_KEY in secret:
+        lines = re.split(r"-----[A-Z ]*-----|\\n|\s", secret)
     if len(lines) > 1:
         yield from (line for line in lines if len(line) >= _WHOLE and not line.startswith("-----"))
 
@@ -127,4 +156,4 @@ def _forms(secret: str) -> set[str]:
 
 
 def _pattern_of(word: str) -> str:
-    return re.escape(word) if len(word) >= _WHOLE else rf"(?<!\w){re.escape(word)}(?!\w)"
+    return re.escape(word) if len(word) >= _WHOLE else rf"{_WORD_BEGINS}{re.escape(word)}(?!\w)"

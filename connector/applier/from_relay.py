@@ -51,14 +51,6 @@ from connector.targets.target import TargetDatabase
 
 LOG: Final = logging.getLogger(__name__)
 
-CAUSES: Final = {
-    "load": "a load is not complete",
-    "rewind": "events are to be applied again",
-    "quarantine": "tables are excluded",
-    "skipped": "events were skipped",
-}
-"""The causes of `thl_inconsistent_because` that a relay does not end."""
-
 
 class RelayApplier:
     """One run of `thl apply` from a relay, to its end.

@@ -254,8 +254,12 @@ class OpenCommit:
             yield
         except ConnectorError as error:
             # A table is not applied without its history: what a history refuses, its table does.
-            schema = self._target.target_schema
-            error.tables = tuple(dict.fromkeys(schema.source_table(TableName(*name)) for name in error.tables))
+            schema, named = self._target.target_schema, [TableName(*name) for name in error.tables]
+            error.tables = tuple(dict.fromkeys(map(schema.source_table, named)))
+            if histories := [str(name) for name in named if schema.source_table(name) != name]:
+                dropped = f"if {', '.join(histories)} was dropped, delete its row of thl_tables and start again: the "
+                dropped += "history begins anew, without its rows"
+                error.hint = f"{error.hint}; {dropped}" if error.hint else dropped
             self.refused = self._refused(error)
             first, last = self._position.seqno + 1, self.events.last
             seqno = first if last is None or last.seqno <= first else f"{first}..{last.seqno}"

@@ -19,7 +19,7 @@ from typing import Final, Literal
 
 from connector import failpoints as faults
 from connector.clock import Clock
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, escaped
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import TargetPosition
@@ -31,6 +31,7 @@ LOG: Final = logging.getLogger(__name__)
 DIVISOR: Final = 64  # the number of smaller commits in which a refused one is repeated
 BY: Final = "thl apply"
 REASON_CHARACTERS: Final = 2000
+VALUES: Final = frozenset({"row", "rows"})  # fields of errors that have values of rows
 HINT: Final = (
     "thl load makes the table whole; DROP TABLE on the source ends the quarantine; with target.on_error: stop the "
     "applier stops instead"
@@ -135,7 +136,7 @@ class Quarantine:
         new = [name for name in names if name not in self._tables]
         if not new:
             return False
-        reason = f"{QUARANTINED}{error.located}"[:REASON_CHARACTERS]
+        reason = f"{QUARANTINED}{_without_values(error)}\n{error.located}"[:REASON_CHARACTERS]
         entry = Excluded(since=refused.last, at=self._clock.now(), by=BY, reason=reason)
         self._tables |= dict.fromkeys(new, entry)
         way_out = LOAD_HINT if self._stops else HINT
@@ -143,3 +144,11 @@ class Quarantine:
             why = {"why": error.located, "hint": f"{error.hint}; {way_out}" if error.hint else way_out}
             LOG.error("a table is quarantined: it stays as it is", extra={**fields, "table": name, **why})
         return True
+
+
+def _without_values(error: ConnectorError) -> str:
+    """An error for those who may not read rows, in one line: what a server or a value said is left out."""
+    cause = error.__cause__ or error.__context__
+    what = error.message if cause is None else f"the target refuses a change ({type(cause).__name__})"
+    ids = (f"{name}={value}" for name, value in error.where.items() if name not in VALUES and value is not None)
+    return escaped(f"{what} [{' '.join(ids)}]")

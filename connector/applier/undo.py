@@ -25,7 +25,7 @@ from connector.applier.rewind import check_no_load, check_replay, offsets_of
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import ConfigError, LogDamaged, Unsupported
-from connector.kafka.arrow_reader import ArrowReader
+from connector.kafka.arrow_reader import read_in_order
 from connector.kafka.handshake import Agreement, handshake
 from connector.kafka.message_batch import message_batch
 from connector.log.compact.compact import Compactor
@@ -214,22 +214,16 @@ def _events(
     sequencer = EventSequencer[bytes, Messages](
         topic=config.topic, partitions=agreed.partitions, position=start, history=agreed.history
     )
-    scanner = Scanner(config.topic)
     held: list[bytes] = []
-    with ArrowReader(config.kafka, config.topic, start.offsets) as log:
-        while (batch := log.next()) is not None:
-            for part in batch.to_batches():
-                messages = (one for found in scanner.scan(part) for one in found)
-                for message, value in zip(messages, part["value"].to_pylist(), strict=True):
-                    sequencer.accept(message.header, message.partition, message.offset, value or b"")
-            for release in sequencer.release():
-                if not isinstance(release, Release):
-                    held = []
-                    continue
-                held += release.bodies
-                if release.complete:
-                    yield release.header, held
-                    held = []
-                    if release.seqno == last:
-                        return
+    with closing(read_in_order(config.kafka, config.topic, start.offsets, sequencer)) as releases:
+        for release in releases:
+            if not isinstance(release, Release):
+                held = []
+                continue
+            held += release.bodies
+            if release.complete:
+                yield release.header, held
+                held = []
+                if release.seqno == last:
+                    return
     raise LogDamaged("the log ends before the target's last event", seqno=last)

@@ -21,11 +21,13 @@ from connector.errors import ConfigError, ConnectorError, MissingPrivilege, Pref
 from connector.fetching.java import installed_java, is_fetched
 from connector.fetching.versions import JAVA_LEAST_VERSION
 from connector.kafka.topics import Topics
+from connector.log.compact.history import history_tables
+from connector.log.transaction.layout import TableName
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.zero_dates import FIRST_ROWS, DateColumn, zero_dates
 from connector.mysql.server.connection import Connection, connect, source_errors
 from connector.mysql.server.dump import replica_uuid
-from connector.mysql.snapshot.loadable import Purpose, by_reason, candidates, captured, unloadable
+from connector.mysql.snapshot.loadable import LoadCandidate, Purpose, by_reason, candidates, captured, unloadable
 from connector.mysql.transforms.filters import Filter
 from connector.private_files import guarded
 from connector.targets.open import check_target
@@ -102,7 +104,11 @@ def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
                 return list(_problems(f"{source.host}:{source.port} answers", error))
             filter = Filter.of(source, facts.lower_case_table_names)
             dates = list(_check_dates(config, connection, filter))
-            loads = list(_check_loads(config, connection, filter, snapshot=snapshot))
+            with source_errors(source):
+                tables = candidates(connection)
+            loads = list(_check_loads(captured(tables, filter), filter, snapshot=snapshot))
+            names = [filter.published_name(one.name) for one in tables if filter.captures(*one.name)]
+            histories = list(check_histories(config.target.history, names))
     except ConnectorError as error:
         return [failed(SOURCE, error)]
     return [
@@ -111,20 +117,36 @@ def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
         *(warning(SOURCE, text) for text in facts.warnings),
         *dates,
         *loads,
+        *histories,
     ]
 
 
-def _check_loads(config: Config, connection: Connection, filter: Filter, *, snapshot: bool) -> Iterator[Check]:
+def _check_loads(tables: Sequence[LoadCandidate], filter: Filter, *, snapshot: bool) -> Iterator[Check]:
     """Check that the captured tables can be loaded: before an initial load all must, later `thl load` refuses some."""
-    with source_errors(config.source):
-        tables = candidates(connection)
-    found = unloadable(captured(tables, filter), filter, Purpose.INITIAL if snapshot else Purpose.AGAIN)
+    found = unloadable(tables, filter, Purpose.INITIAL if snapshot else Purpose.AGAIN)
     # Rules that publish only some of a table's changes are the user's choice.
     for one in by_reason(one for one in found.values() if Purpose.INITIAL in one.reason.purposes):
         if snapshot:
             yield failed(SOURCE, one.error)
         else:
             yield warning(SOURCE, f"thl load cannot load some tables: {one.error.located}", one.error.hint)
+
+
+def check_histories(patterns: Sequence[str], names: Sequence[TableName]) -> Iterator[Check]:
+    """Check that each pattern of `target.history` finds a table; one that is still to be created may be meant.
+
+    Args:
+        patterns: the patterns.
+        names: those under which the captured tables are published.
+    """
+    for text in patterns:
+        wanted = history_tables([text])
+        if wanted is not None and not any(map(wanted.finds, names)):
+            yield warning(
+                SOURCE,
+                f"target.history: {text} finds no captured table of the source",
+                "correct it, unless its tables are still to be created; letters of another case are others",
+            )
 
 
 def _check_dates(config: Config, connection: Connection, filter: Filter) -> Iterator[Check]:

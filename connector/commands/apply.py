@@ -241,7 +241,8 @@ def _loading(config: Config) -> str:
 
 def _finished(config: Config, position: TargetPosition, reason: str) -> str:
     """The line after a commit was finished from the relay."""
-    from connector.applier.from_relay import CAUSES, causes_left
+    from connector.applier.from_relay import causes_left
+    from connector.log.transaction.position import CAUSES
 
     if position.intent is not None:
         return _stopped(position)

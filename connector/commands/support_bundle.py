@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -79,6 +80,8 @@ def support_bundle(settings: Settings, out: Path, logs: tuple[Path, ...]) -> Non
                     text = describe()
                 except ConnectorError as error:
                     text = f"{error.located}\n{error.hint}\n"
+                except Exception:  # noqa: BLE001 - a defect is what the bundle is for, and must not cost the other parts
+                    text = traceback.format_exc()
                 content = redacted(text).encode("utf-8", "backslashreplace")
                 entry = tarfile.TarInfo(f"{FOLDER}/{name}")
                 entry.size, entry.mode, entry.mtime = len(content), 0o600, SystemClock().now() // 1_000_000

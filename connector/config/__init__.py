@@ -2,6 +2,7 @@
 
 - `model`: `Config`, the sections as one model; `Metrics`; the fields that were renamed.
 - `section`: the base of sections, and common field types.
+- `secret_files`: secrets in files of their own.
 - `source`: the section `source`.
 - `filters`: the section `source.filters`.
 - `snapshot`: the section `source.snapshot`.

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from connector.config.section import Bytes, Properties, Seconds, Section, TableGlob, read_secret_files
+from connector.config.secret_files import Properties, read_secret_files
+from connector.config.section import Bytes, Seconds, Section, TableGlob
 from connector.config.target_url import TargetUrl
 
 MetadataColumn = Literal["seqno", "gtid", "commit_time", "event_id", "server_id"]

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from connector.config.section import Bytes, Name, Properties, Section, read_secret_files
+from connector.config.secret_files import Properties, read_secret_files
+from connector.config.section import Bytes, Name, Section
 
 LEAST_MESSAGE: Final = 16 << 10  # bytes: a fragment's header and a useful rest
 _BROKER: Final = re.compile(r"(?:\w+://)?(?:\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s:/@\[\]]+):(\d{1,5})")

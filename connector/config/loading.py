@@ -18,7 +18,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from connector.config.model import RENAMED, Config
-from connector.config.section import FILE, Section
+from connector.config.secret_files import FILE
+from connector.config.section import Section
 from connector.config.yaml_text import parsed, problem_of
 from connector.errors import ConfigError
 from connector.redaction import remember, secrets_of

@@ -31,7 +31,7 @@ class RecordStore(Section):
     partial: tuple[TableGlob, ...] = Field(
         (),
         description="Patterns of tables whose images may stay partial where the store does not know the row, or the "
-        "table has no primary key; in other tables that stops the producer.",
+        "table has no key; in other tables that stops the producer.",
     )
 
     @field_validator("dir", mode="before")

@@ -14,7 +14,8 @@ from pydantic.fields import FieldInfo
 
 from connector.config.loading import LEVEL, PREFIX, Path_, Settings, origin_of
 from connector.config.model import Config
-from connector.config.section import FILE, Section
+from connector.config.secret_files import FILE
+from connector.config.section import Section
 from connector.redaction import HIDDEN, is_secret, redacted
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from connector.config.section import Seconds, Section, read_secret_files
+from connector.config.secret_files import read_secret_files
+from connector.config.section import Seconds, Section
 
 LEAST_TOKEN: Final = 16  # characters: a token is guessed over the network
 

@@ -9,7 +9,8 @@ from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from connector.config.filters import Filters
 from connector.config.records import RecordStore
-from connector.config.section import Bytes, Seconds, Section, read_secret_files
+from connector.config.secret_files import read_secret_files
+from connector.config.section import Bytes, Seconds, Section
 from connector.config.snapshot import InitialLoad
 
 LARGEST_EVENT: Final = 256 << 20  # bytes: an UPDATE of a row of 64 MiB, and as much again

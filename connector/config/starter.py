@@ -12,7 +12,8 @@ from pydantic import BaseModel, SecretStr
 
 from connector.config.loading import Path_, Settings, assignment, current, load_settings
 from connector.config.reference import scalar
-from connector.config.section import FILE, Section
+from connector.config.secret_files import FILE
+from connector.config.section import Section
 from connector.errors import ConfigError
 
 # Asked by `thl init` in this order, with the question.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from connector.ddl.affected_tables import affected_tables
 from connector.ddl.syntax.ast import ParsedStatement, defined_items
 from connector.ddl.syntax.ast_column import DefinedColumn, Generated, NotUnderstood
 from connector.ddl.syntax.ast_table import TableItem
@@ -20,9 +21,17 @@ from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 NOT_LOGGED: Final = (
     "a MariaDB leaves VIRTUAL columns out of row images that are not FULL, so their new values are unknown"
 )
+NOT_TOLD: Final = (
+    "a row image of a MariaDB lacks columns, and files do not tell whether a VIRTUAL one is among them, whose new "
+    "value is unknown"
+)
 HALF_LOGGED: Final = (
     "a MariaDB logged an update whose before image lacks columns: with binlog_row_image MINIMAL or NOBLOB a REPLACE "
     "looks like one and lacks the columns that it resets"
+)
+FROM_SERVER: Final = (
+    "read them from the server, which is asked: thl produce without --from-files; or leave the table out with "
+    "source.filters.ignore"
 )
 FULL_AGAIN: Final = (
     "SET GLOBAL binlog_row_image = FULL, also in open sessions; what is logged already is passed with the table in "
@@ -69,6 +78,23 @@ def brings_virtual(statement: Statement) -> bool:
     except Unsupported:
         ways = readings(statement.sql, statement.options.get("sql_mode", ""), whole=False)
         return any(_may_be_virtual(tokens) for tokens in ways)
+
+
+def passes_on_virtual(statement: Statement, tables: Iterable[tuple[str, str]]) -> bool:
+    """True if a statement renames, or may rename or copy, one of these tables, which have VIRTUAL columns.
+
+    Args:
+        statement: a definition.
+        tables: schema and name of the tables. Upper and lower case are not distinguished.
+    """
+    try:
+        about = affected_tables(statement)
+    except Unsupported:
+        return True
+    renames = about.verb == "RENAME" or (about.verb == "ALTER" and len(about.tables) > 1)
+    passed = [*(about.tables if renames else ()), *([about.like] if about.like is not None else [])]
+    folded = {(schema.lower(), table.lower()) for schema, table in tables}
+    return any((name.schema.lower(), name.table.lower()) in folded for name in passed)
 
 
 def _is_virtual(item: TableItem | UnknownClause, parsed: ParsedStatement) -> bool:

@@ -128,7 +128,7 @@ def make() -> Path:
 
 def _train(archive: Path, key: Key) -> None:
     """Run the training; a JVM that is killed while it writes leaves a part, which is not used."""
-    command = [sys.executable, "-m", _TRAINING, key.class_path]
+    command = [sys.executable, "-P", "-m", _TRAINING, key.class_path]
     command += [f"-XX:ArchiveClassesAtExit={archive}", _QUIET]
     try:
         done = subprocess.run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from types import TracebackType
 from typing import Final, Self
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 from connector.config.kafka import Kafka
 from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage
 from connector.kafka.message_batch import batch_of
+from connector.log.compact.scan import Messages, Scanner
+from connector.log.reading.event_sequencer import EventSequencer, Release, Voided
 
 MESSAGES: Final = 500  # maximum number of messages of a batch
 BYTES: Final = 16 << 20  # approximate maximum bytes of a batch
@@ -67,3 +69,26 @@ class ArrowReader:
         if not found:
             return None
         return pa.Table.from_batches([batch_of(messages) for _, messages in sorted(found.items())])
+
+
+def read_in_order(
+    kafka: Kafka, topic: str, offsets: Mapping[int, int], sequencer: EventSequencer[bytes, Messages]
+) -> Generator[Release[bytes] | Voided, None, None]:
+    """Read the event topic to its end; yield what a sequencer releases, in the order of the events.
+
+    Args:
+        kafka, topic, offsets: as of `ArrowReader`.
+        sequencer: at the event that comes next.
+
+    Raises:
+        BrokerUnavailable, LogDamaged: the log cannot be read.
+    """
+    scanner = Scanner(topic)
+    with ArrowReader(kafka, topic, offsets) as log:
+        while (batch := log.next()) is not None:
+            for part in batch.to_batches():
+                messages = (one for found in scanner.scan(part) for one in found)
+                for message, value in zip(messages, part["value"].to_pylist(), strict=True):
+                    sequencer.accept(message.header, message.partition, message.offset, value or b"")
+            # No ranges: it was given none.
+            yield from (one for one in sequencer.release() if isinstance(one, Release | Voided))

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from connector.addresses import on_this_machine
 from connector.config.kafka import Kafka
+from connector.config.secret_files import present
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, Fenced, PreflightError, Unsupported
 from connector.redaction import is_secret
 
@@ -53,7 +54,7 @@ def properties(kafka: Kafka, **required: str | int | float | bool) -> dict[str, 
     """
     return {
         "bootstrap.servers": kafka.bootstrap,
-        **kafka.properties,
+        **present(kafka.properties),
         **{name.replace("_", "."): value for name, value in required.items()},
     }
 

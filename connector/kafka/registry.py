@@ -14,6 +14,7 @@ from typing import Any, Final
 from connector.addresses import on_this_machine
 from connector.config.kafka import Registry
 from connector.config.model import Config
+from connector.config.secret_files import present
 from connector.errors import ConfigError, ConnectorError, PreflightError, RegistryUnavailable
 
 LOG: Final = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ def _properties(config: Config) -> dict[str, str | int]:
     if not all(one.strip().startswith(("http://", "https://")) for one in url.split(",")):
         raise ConfigError("a URL is not http(s)://host:port/path", option="registry.url")
     given: dict[str, str | int] = {"url": url}
-    for name, value in config.registry.properties.items():
+    for name, value in present(config.registry.properties).items():
         if name in _NUMBERS and not value.isdecimal():
             raise ConfigError("a property is not a number", option="registry.properties", property=name)
         given[name] = int(value) if name in _NUMBERS else value

@@ -1,4 +1,4 @@
-"""Goes online in six steps; a crash between any two is harmless: ARCHITECTURE.md, "A log has one writer".
+"""Goes online in six steps; a crash between any two is harmless: docs/internals/log.md.
 
 1. Fence the older producer. 2. Read control, position and the partitions' tails to their ends. 3. Check that they are
 consistent (`connector.log.writing.online.decide`). 4. Read the last transaction from the source again and compare it
@@ -249,18 +249,24 @@ class GoingOnline:
         """Ask for the loads of the tables that the current filters capture and those of the log's last epoch did not.
 
         Raises:
-            PreflightError: no load makes such a table whole.
+            PreflightError: no load makes such a table whole; or XA transactions are prepared.
         """
         same = last.capture == facts.capture if last.capture is not None else last.filters in (None, facts.filters)
         if same:
             return []
         tables = self.source.check_widened(last.capture, self.accept_partial)
         pending = sorted(one.xid for one in log.prepared.pending)
-        if tables and pending:
+        if pending and (tables or self.config.source.records.dir is not None):
+            what = (
+                "tables join while XA transactions are prepared, whose changes of these tables the log does not have"
+                if tables
+                else "source.filters have changed while XA transactions are prepared, whose rows the record store "
+                "would take for rows of the new ones"
+            )
             raise PreflightError(
-                "tables join while XA transactions are prepared, whose changes of these tables the log does not have",
-                hint="with the earlier source.filters let the producer publish their commits; then widen the filters",
-                tables=", ".join(map(str, tables)),
+                what,
+                hint="with the earlier source.filters let the producer publish their commits; then change the filters",
+                tables=", ".join(map(str, tables)) or None,
                 xids=" ".join(pending),
             )
         by = "source.filters"

@@ -11,6 +11,7 @@ transition:
   last transaction again.
 - The source does not answer while transactions wait for replicas (`publish.wait_for`): they may exist only here, so
   they are dropped, and the producer goes online again at the log's end.
+- The record store is damaged: go online again, which begins the store again. If no event is finished in between, end.
 - A signal or a request asks it to stop: end after the current event. An event that does not end within `GRACE` seconds
   stays unfinished, and the next start voids it. Transactions that wait for replicas are not published.
 """
@@ -33,6 +34,7 @@ from connector.errors import (
     Fenced,
     LogDamaged,
     PreflightError,
+    RecordsDamaged,
     SourceChanged,
     SourceUnavailable,
 )
@@ -41,7 +43,7 @@ from connector.kafka.registry import load_subject_of, registered_number
 from connector.kafka.requests import listening, send_request
 from connector.log.epochs.control import OfflineRequest
 from connector.log.epochs.loads import LoadRequest
-from connector.log.ids import NO_SEQNO
+from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.batch import PositionAdvance, TransactionBatch
 from connector.log.transaction.definition import Item, Redefined
 from connector.log.transaction.position import PositionRecord
@@ -109,6 +111,7 @@ class Producer:
         self._stop_seen: float | None = None  # the time at which `stop` was noticed
         self._failed_after = NO_SEQNO  # the last finished event at the last failure
         self._failures = 0  # number of failures since that event
+        self._rebuilt_after: Seqno | None = None  # the last finished event when the record store was damaged
         self._position: PositionRecord | None = None
 
     def run(self) -> PositionRecord | None:
@@ -173,6 +176,16 @@ class Producer:
                 raise
             self._count(self._held.publisher.committed, error, "publish")
             return ProducerState.GOING_ONLINE
+        except RecordsDamaged as error:
+            if self._held is None or self._held.completion is None:
+                raise
+            self._held.completion.discard()
+            last = self._held.publisher.committed.last_finished
+            if self._rebuilt_after == last:  # the store that was made again is, too
+                raise
+            self._rebuilt_after = last
+            self._count(self._held.publisher.committed, error, "records")
+            return ProducerState.GOING_ONLINE
 
     def _enter(self, state: ProducerState) -> None:
         LOG.debug("state", extra=self._fields(state=state.value, previous=self.state.value))
@@ -198,6 +211,8 @@ class Producer:
             return self._retry(attempt, self._config.source.retries, "read", SourceUnavailable)
 
         online = self._held = self._retry(with_source, self._config.kafka.retries, "publish", BrokerUnavailable)
+        if online.completion is not None:
+            online.completion.loads = self._table_loads.known
         self._accept_trapped = False  # a further source that lacks transactions needs another start with the option
         if self._listeners is None:
             with ExitStack() as listeners:
@@ -242,6 +257,8 @@ class Producer:
                 self._put(online, items)
                 if later:
                     online.stream.push_back(later)
+                if online.completion is not None:
+                    online.completion.rest(self._clock.monotonic())
         except SourceUnavailable as error:
             self._lost = error
             return ProducerState.GOING_BACK

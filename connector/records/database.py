@@ -24,6 +24,7 @@ BLOCK: Final = 8 << 10
 FILTER_BITS: Final = 10  # of a key in the filter that tells which files need not be read
 UMASK: Final = 0o077
 READERS: Final = 16  # threads: each waits for the disk most of the time
+CURRENT: Final = "CURRENT"  # names the file with the list of all others
 SHARE: Final = 16  # keys that a reader gets at least
 
 
@@ -132,6 +133,12 @@ class Database:
         finally:
             os.umask(self._umask)
 
+    def discard(self) -> None:
+        """Close it, and let no process open it again before `remove`."""
+        with suppress(RecordsDamaged, DiskUnavailable):  # it is damaged
+            self.close()
+        (self.folder / CURRENT).unlink(missing_ok=True)
+
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
@@ -152,12 +159,14 @@ def remove(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         if not (stat.S_ISREG(path.lstat().st_mode) and _own(path.name)):
             raise ConfigError(f"{OPTION}: the folder has something else in it", file=path, option=OPTION)
+    # Without it nothing opens what an interruption leaves.
+    (folder / CURRENT).unlink(missing_ok=True)
     for path in sorted(folder.iterdir()):
         path.unlink()
 
 
 def _own(name: str) -> bool:
-    known = ("CURRENT", "IDENTITY", "LOCK", "LOG", "MANIFEST-", "OPTIONS-", "rocksdict-config.json")
+    known = (CURRENT, "IDENTITY", "LOCK", "LOG", "MANIFEST-", "OPTIONS-", "rocksdict-config.json")
     return name.startswith(known) or name.endswith((".sst", ".log", ".dbtmp"))
 
 

@@ -2,8 +2,8 @@
 
 The newest version of a row lies under its key; what an event replaced lies under the event's seqno. So a lookup reads
 one value, all versions at or above a seqno are dropped by reading back what these events replaced, and those below the
-horizon by one deletion of a range. A key with another first byte than `ROW` holds something else that is versioned in
-the same way: definitions.
+horizon by one deletion of a range. So are the rows of a table that has ended. A key with another first byte than `ROW`
+holds something else that is versioned in the same way: definitions.
 
 A version's seqno is that of the event which wrote it. Events are written in their order; a row that an event deletes
 has no newest version, and its last one lies under that event.
@@ -20,12 +20,13 @@ from typing import Any, Final
 from connector.errors import RecordsDamaged
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.records.database import REBUILD, Database
-from connector.records.stored import before, replaced
+from connector.records.stored import before, make_version, replaced, seqno_of
 
 ROW: Final = b"r"
 REPLACED: Final = b"h"
+ENDED: Final = b"g"
 STATE: Final = b"m"
-FORMAT: Final = 1
+FORMAT: Final = 2
 FLUSH_BYTES: Final = 4 << 20  # of versions that are only in memory
 SPILL_BYTES: Final = 16 << 20  # of the open event: a larger one is written before its end
 PRUNE_EVENTS: Final = 10_000  # between two deletions of versions below the horizon
@@ -130,6 +131,7 @@ class Versions:
         self._state = StoreState(log_id) if stored is None else StoreState.from_json(stored)
         self._seqno = self._state.seqno  # newer than the state's after events of its last epoch
         self._epoch = self._state.epoch_of(self._seqno)
+        self._written = self._seqno  # the last event that the database has
         if stored is not None:
             self._undo(self.state.seqno)  # an event that was open has no end
 
@@ -158,6 +160,11 @@ class Versions:
     def seqno(self) -> Seqno:
         """The last event whose versions it has; may be asked for by any thread, unlike `state`."""
         return self._seqno
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch of that event; NO_EPOCH: there is none."""
+        return self._epoch
 
     @property
     def oldest(self) -> Seqno:
@@ -192,6 +199,17 @@ class Versions:
         """Give a key a version in the open event."""
         self.open[key] = version
 
+    def end(self, prefix: bytes, seqno: Seqno) -> None:
+        """Let the rows whose keys begin so, which are not read from an event on, be deleted below the horizon.
+
+        Args:
+            prefix: the first bytes of the keys.
+            seqno: the event, which is open.
+        """
+        key = ENDED + prefix
+        self.fetch((key,))
+        self.put(key, make_version(seqno, 0, b""))
+
     def grew(self, size: int, seqno: Seqno) -> None:
         """Count bytes of the open event; a large one is written before its end, and stays open.
 
@@ -222,6 +240,11 @@ class Versions:
         if self.state.seqno - self._horizon >= self.state.oldest + PRUNE_EVENTS:
             self._prune(Seqno(self.state.seqno - self._horizon))
 
+    def rest(self) -> None:
+        """Write what is only in memory, if there is any; an event that is open stays so."""
+        if self._written != self._seqno and not self.open:
+            self.flush()
+
     def go_back(self, seqno: Seqno) -> None:
         """Drop the open event, and all versions of later events than this one.
 
@@ -248,7 +271,7 @@ class Versions:
     def rows(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The keys that begin so, with their newest versions. No event is open."""
         self._write()
-        yield from self._database.items(prefix, prefix + b"\xff" * 64)
+        yield from self._database.items(prefix, _after(prefix))
 
     @property
     def size(self) -> int:
@@ -279,6 +302,16 @@ class Versions:
             self.known.clear()
             self._database.close()
 
+    def discard(self) -> None:
+        """Close a damaged store, and let no process open it again: what it has is not written. May be repeated."""
+        if self._closed:
+            return
+        self._closed = True
+        for held in (self.open, self.known, self._dirty):
+            held.clear()
+        self._unwritten.clear()
+        self._database.discard()
+
     def _replace(self, seqno: Seqno) -> None:
         parts, grown = replaced(self.open, self.known, self._dirty)
         for part in parts:
@@ -303,7 +336,8 @@ class Versions:
         self._database.write(puts, deletes, sync=sync)
         self._unwritten, self._unwritten_bytes = [], 0
         self._dirty.clear()
-        if self._known_bytes > self._cache_bytes:
+        self._written = self._seqno
+        if self._known_bytes > self._cache_bytes and not self.open:  # which needs what its event replaces
             known.clear()
             self._known_bytes = 0
             self.forgot += 1
@@ -341,11 +375,23 @@ class Versions:
         self.state = replace(self.state, oldest=oldest)
         self._database.write([(STATE, self.state.to_json())])
         self._database.delete_range(_replaced_key(Seqno(0)), _replaced_key(oldest))
+        ended = [key for key, found in self._database.items(ENDED, _after(ENDED)) if seqno_of(found) < oldest]
+        for key in ended:
+            prefix = key.removeprefix(ENDED)
+            self._database.delete_range(prefix, _after(prefix))
+            self.known.pop(key, None)
+        if ended:
+            self._database.write((), ended)
 
 
 def _list_backwards(database: Database, first: bytes) -> Iterator[tuple[bytes, bytes]]:
     """What events replaced, the newest first, from a key on."""
     return database.items(first, _replaced_key(Seqno(2**63 - 1)), backwards=True)
+
+
+def _after(prefix: bytes) -> bytes:
+    """The first key after those that begin so."""
+    return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
 
 
 def _replaced_key(seqno: Seqno, part: int = 0) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from flask import Response
 
-from connector.redaction import redacted
+from connector.redaction import without_secrets
 
 INDENT: Final = 2
 
@@ -20,7 +20,7 @@ def json_answer(value: Mapping[str, Any], code: int = 200) -> Response:
         value: the object. Secrets are hidden in its texts, not in its numbers and names, where they would be damage.
         code: the status.
     """
-    return _answer(json.dumps(_without_secrets(value), indent=INDENT, allow_nan=False), code)
+    return _answer(json.dumps(without_secrets(value), indent=INDENT, allow_nan=False), code)
 
 
 def numbers_answer(value: Mapping[str, Any]) -> Response:
@@ -30,15 +30,3 @@ def numbers_answer(value: Mapping[str, Any]) -> Response:
 
 def _answer(text: str, code: int) -> Response:
     return Response(text + "\n", code, content_type="application/json")
-
-
-def _without_secrets(value: object) -> object:
-    match value:
-        case str():
-            return redacted(value)
-        case Mapping():
-            return {name: _without_secrets(one) for name, one in value.items()}
-        case list() | tuple():
-            return [_without_secrets(one) for one in value]
-        case _:
-            return value

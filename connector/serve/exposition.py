@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -14,11 +13,11 @@ from prometheus_client.registry import Collector
 
 from connector import metrics
 from connector.log.epochs.load_pause import PauseCause
+from connector.log.transaction.position import CAUSES
 from connector.metrics import Declared
 from connector.serve.watcher import DOWN, Reading, TargetReading, Watcher
 from connector.status.report import ServiceState
 
-CAUSES: Final = ("channels", "load", "rewind", "quarantine", "skipped")  # of thl_inconsistent_because
 Sample = tuple[Declared, tuple[str, ...], float]
 
 
@@ -110,8 +109,8 @@ def _producer(reading: Reading) -> Iterator[Sample]:
 
 def _target(name: str, target: TargetReading) -> Iterator[Sample]:
     applier, row = target.applier, target.observation.target
-    known = row is not None and row.applier is None  # the target has no sessions: an applier may run or not
-    yield metrics.service_applier_up, (name,), math.nan if known else _up(applier.state)
+    unobservable = row is not None and row.applier is None  # the target has no sessions: an applier may run or not
+    yield metrics.service_applier_up, (name,), math.nan if unobservable else _up(applier.state)
     yield from _states(metrics.service_applier_state, (name,), applier.state)
     yield metrics.service_applier_lag_events, (name,), _number(applier.events_behind)
     yield metrics.service_applier_lag, (name,), _number(applier.seconds_behind)

@@ -123,7 +123,7 @@ class Jobs:
         sets: Sequence[str],
         clock: Clock,
         compared: Callable[[str, Comparison], None],
-        program: Sequence[str] = (sys.executable, "-m", "connector"),
+        program: Sequence[str] = (sys.executable, "-P", "-m", "connector"),
         timeout: float = 6 * 3600.0,
     ) -> None:
         self._timeout = timeout

@@ -48,7 +48,7 @@ def summary(watcher: Watcher) -> dict[str, Any]:
         "readAt": _iso(reading.at / 1e6) if reading else None,
         "source": watcher.service.source,
         "targets": [target.name for target in watcher.service.targets],
-        "problems": list(reading.problems) if reading else [],
+        "problems": [one.text for one in reading.problems] if reading else [],
     }
 
 

@@ -16,8 +16,7 @@ from flask import Flask
 from markupsafe import Markup, escape
 
 from connector.clock import Clock
-from connector.errors import escaped
-from connector.redaction import redacted
+from connector.errors import printable
 from connector.serve.charts import LagChart, lag_chart, short
 from connector.serve.history import PRODUCER, target_key
 from connector.serve.objects import Health, health_of, service_object, summary
@@ -208,5 +207,5 @@ def when(at: float) -> str:
 def _printable(value: Any) -> Any:
     """Spell out unprintable characters, and hide secrets, in what a template prints."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return redacted(escaped(value, "\n"))
+        return printable(value, "\n")
     return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Event
 from typing import Final, Protocol
@@ -16,16 +15,16 @@ from connector.errors import ConnectorError
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.newest_load import NewestLoad
 from connector.serve.history import PRODUCER, Comparison, LagHistory, target_key
-from connector.serve.incidents import Incident, Incidents, remedy_of
+from connector.serve.incidents import Incident, Incidents
 from connector.serve.services import ServedService, ServedTarget
 from connector.serve.source_ends import SourceEnds
+from connector.serve.target_reads import TargetReads, ends_of
 from connector.status.catch_up import CatchUp, Estimate, Sample
 from connector.status.collect import Observation, observe
-from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, problems_of
+from connector.status.report import ApplierStatus, End, LagLimits, Problem, ProducerStatus, ServiceState, problems_of
 
 LOG: Final = logging.getLogger("connector.serve")
 STALE: Final = 60.0  # seconds beyond three intervals and readings after which a reading no longer counts
-AT_ONCE: Final = 16  # targets of a service that are read at once
 DOWN: Final = frozenset({ServiceState.OFFLINE, ServiceState.NONE})
 
 
@@ -75,7 +74,6 @@ class Reading:
         prepared_since: when the oldest XA transaction was prepared that is undecided, in µs since 1970 UTC; None: there
             is none, or it is not known.
         problems: of all ends.
-        remedies: by problem.
     """
 
     at: int
@@ -84,8 +82,7 @@ class Reading:
     first: Observation
     targets: Mapping[str, TargetReading]
     prepared_since: int | None
-    problems: tuple[str, ...]
-    remedies: Mapping[str, str]
+    problems: tuple[Problem, ...]
 
     @property
     def producer(self) -> ProducerStatus:
@@ -155,6 +152,7 @@ class Watcher:
         self._settings = settings
         self._clock = clock
         self._read = read
+        self._reads = TargetReads(self._read_target, clock)
         self.limits = LagLimits(settings.max_behind, settings.min_purge)
         self._estimates = {target.name: CatchUp(least=2) for target in service.targets}
         self._producer_bound = LagBound()
@@ -207,11 +205,9 @@ class Watcher:
         """Read the service once."""
         began = self._clock.monotonic()
         targets: dict[str, TargetReading] = {}
-        problems: dict[str, None] = {}  # in their order
-        remedies: dict[str, str] = {}
+        problems: dict[Problem, None] = {}  # in their order
         complete_at: float | None = None  # the log has everything that the source had then
-        with ThreadPoolExecutor(min(len(self.service.targets), AT_ONCE), f"read-{self.service.name}") as pool:
-            readings = list(pool.map(self._read_target, self.service.targets))
+        readings = self._reads.read(self.service.name, self.service.targets)
         for target, (at, found) in zip(self.service.targets, readings, strict=True):
             if not targets:
                 complete_at = self._source_ends.passed(began, found.source, found.position)
@@ -222,10 +218,9 @@ class Watcher:
             for problem in found.status.problems:
                 if problem in problems:
                     continue  # of the log, which each target's reading has
-                text = problem if len(targets) == 1 else f"target {target.name}: {problem}"
-                problems[text] = None
-                if remedy := found.remedies.get(problem) or remedy_of(problem):
-                    remedies[text] = remedy
+                if len(targets) > 1:
+                    problem = replace(problem, text=f"target {target.name}: {problem.text}")  # noqa: PLW2901
+                problems[problem] = None
         first = targets[self.service.targets[0].name].observation
         ended = self._clock.monotonic()
         reading = Reading(
@@ -236,17 +231,15 @@ class Watcher:
             targets=targets,
             prepared_since=self._prepared_since(first),
             problems=tuple(problems),
-            remedies=remedies,
         )
-        self._incidents.update(problems, remedies, reading.at)
+        self._incidents.update(problems, reading.at)
         self._remember(reading)
         self._newest = reading
         return reading
 
-    def _read_target(self, target: ServedTarget) -> tuple[float, Observation]:
-        """Read a target, the first one with source and log; returns when that began."""
-        ends = frozenset(End) if target is self.service.targets[0] else frozenset({End.TARGET})
-        return self._clock.monotonic(), self._read(target.config, self.limits, self._clock, ends=ends, measure=False)
+    def _read_target(self, target: ServedTarget) -> Observation:
+        ends = ends_of(target, self.service.targets)
+        return self._read(target.config, self.limits, self._clock, ends=ends, measure=False)
 
     def _bounded(self, name: str, found: Observation, at: float, complete_at: float | None) -> Observation:
         """Bound the lags, and with them the problems, by what earlier readings have seen."""

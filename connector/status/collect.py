@@ -27,12 +27,21 @@ from connector.log.transaction.position import PositionRecord
 from connector.mysql.server.replica import Replica
 from connector.mysql.server.semi_sync import semi_sync_problem
 from connector.status.catch_up import CatchUp, Sample
-from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, Status, problems_of
+from connector.status.report import (
+    ApplierStatus,
+    End,
+    LagLimits,
+    Problem,
+    ProducerStatus,
+    ServiceState,
+    Status,
+    problems_of,
+)
 from connector.status.source import SourceView, read_source
 from connector.targets.open import open_signal_table, read_position
 from connector.targets.position import TargetRow
 from connector.targets.signal_table import Inconsistent, Request
-from connector.targets.target_schema import Excluded, LoadContent, Loading
+from connector.targets.target_schema import QUARANTINED, Excluded, LoadContent, Loading
 
 WATCHED: Final = 1.0  # seconds of an applier's work that are measured for its rate
 PATIENCE: Final = 3.0  # seconds to wait for that work
@@ -45,8 +54,7 @@ FINISH_SECONDS: Final = 1.0  # after which several writers of a living applier h
 class _Found:
     """The answers of the servers, and the problems of those that did not answer."""
 
-    problems: list[str] = field(default_factory=list)
-    remedies: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
     control: ControlState | None = None
     position: PositionRecord | None = None
     stored: LogEnds = field(default_factory=LogEnds)
@@ -64,9 +72,7 @@ class _Found:
         try:
             yield
         except ConnectorError as error:
-            self.problems.append(error.located)
-            if error.hint:
-                self.remedies[error.located] = error.hint
+            self.problems.append(Problem(error.located, error.hint))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,6 @@ class Observation:
         status: the status.
         control, position, target: the answers of Kafka and of the target; None: none, or nothing was applied.
         ends: the ends of the log.
-        remedies: problem of the status → its remedy, where the server's error has one.
         source: the answer of the source; None: it was not asked, or does not answer.
     """
 
@@ -86,7 +91,6 @@ class Observation:
     position: PositionRecord | None
     ends: LogEnds
     target: TargetRow | None
-    remedies: Mapping[str, str]
     source: SourceView | None = None
 
 
@@ -144,7 +148,7 @@ def observe(
         applier = replace(applier, catch_up_seconds=_catch_up(config, found.target, found.stored, clock))
     problems = (*found.problems, *problems_of(producer, applier, limits))
     status = Status(config.service, producer, applier, problems, ends)
-    return Observation(status, found.control, found.position, found.stored, found.target, found.remedies, found.source)
+    return Observation(status, found.control, found.position, found.stored, found.target, found.source)
 
 
 def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
@@ -199,11 +203,12 @@ def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> 
     return replace(later, intent=None, reasons=causes, consistent=not {"load", "rewind"} & set(causes))
 
 
-def _problems_of_writers(target: TargetRow) -> Iterator[str]:
+def _problems_of_writers(target: TargetRow) -> Iterator[Problem]:
     if target.intent is not None:
-        yield f"a commit of several writers is not complete ({target.intent}): thl apply finishes it"
+        yield Problem(f"a commit of several writers is not complete ({target.intent})", "thl apply finishes it")
     if target.unreadable:
-        yield f"the account may not read {', '.join(target.unreadable)}: GRANT SELECT ON ALL TABLES IN SCHEMA thl TO …"
+        unreadable = f"the account may not read {', '.join(target.unreadable)}"
+        yield Problem(unreadable, "GRANT SELECT ON ALL TABLES IN SCHEMA thl TO …")
 
 
 def producer_status(
@@ -229,9 +234,8 @@ def producer_status(
         state = ServiceState.OFFLINE if not source.read else ServiceState.ONLINE if complete else ServiceState.BEHIND
     epoch = control.epochs[-1].epoch if control.epochs else 0
     begun = control.epochs[-1].started if control.epochs else 0
-    if position.snapshot and (
-        source is None or source.read or now - max(begun, ends.newest_commit or 0) < BEGIN_SECONDS * 1e6
-    ):
+    begins = now - max(begun, ends.newest_commit or 0) < BEGIN_SECONDS * 1e6
+    if position.snapshot and source is not None and (source.read or begins):
         state = ServiceState.LOADING
     request = (
         control.offline if control.offline and control.offline.epoch == epoch else None
@@ -292,6 +296,8 @@ def applier_status(
     relative = _seconds(now, target.commit_time or None)
     tables_alone = bool(loading) and all(entry.consistent for entry in (loading or {}).values())
     unbegun = target.seqno < 0 and bool(behind)  # the beginning of an initial load is not applied yet
+    if request is not None and request.offline_at is None and target.applier is False:
+        request = None  # nobody has heard it
     if request is not None:
         state = ServiceState.STOPPING if request.offline_at is None else ServiceState.OFFLINE
     elif target.applier is False:
@@ -323,7 +329,10 @@ def applier_status(
 
 
 def _excluded(name: TableName, entry: Excluded) -> str:
-    return f"{name} since {entry.since}, {entry.changes} row changes, by {entry.by} ({entry.reason})"
+    reason, known, _ = entry.reason.partition("\n")
+    if reason.startswith(QUARANTINED) and not known:  # by an applier that did not part values of rows from the rest
+        reason = f"{QUARANTINED}thl_excluded has the cause"
+    return f"{name} since {entry.since}, {entry.changes} row changes, by {entry.by} ({reason})"
 
 
 def _newest_loads(control: ControlState | None) -> dict[TableName, NewestLoad]:
@@ -344,7 +353,7 @@ def _loading(name: TableName, entry: Loading, load: NewestLoad | None) -> str:
     return f"{name} since {entry.since} ({began}){waits.get(entry.state, '')}{again if ended else ''}"
 
 
-def _replicas(config: Config, source: SourceView | None, problems: list[str]) -> Iterator[str]:
+def _replicas(config: Config, source: SourceView | None, problems: list[Problem]) -> Iterator[str]:
     """Ask the replicas of publish.wait_for; one that does not answer stops publication."""
     for url in config.publish.wait_for:
         replica = Replica(url.get_secret_value(), config.source)
@@ -353,7 +362,7 @@ def _replicas(config: Config, source: SourceView | None, problems: list[str]) ->
             missing = None if source is None else replica.missing(source.gtid_set or "")
             yield f"{replica.name} lacks {'?' if missing is None else missing.count()} transactions"
         except ConnectorError as error:
-            problems.append(f"publication waits for {replica.name}: {error.message}")
+            problems.append(Problem(f"publication waits for {replica.name}: {error.message}", error.hint))
             yield f"{replica.name} does not answer"
         finally:
             replica.close()
@@ -365,7 +374,7 @@ def _semi_sync(config: Config, found: _Found) -> str:
         return ""
     problem = semi_sync_problem(found.source.semi_sync, connected=found.source.read)
     if problem:
-        found.problems.append(f"commits on the source do not wait until Kafka has them: {problem}")
+        found.problems.append(Problem(f"commits on the source do not wait until Kafka has them: {problem}"))
     return "OFF" if problem else "ON"
 
 

@@ -72,7 +72,7 @@ def _line(load: NewestLoad) -> str:
 def _conditions(status: Status) -> Iterator[str]:
     producer = status.producer
     if producer.state is ServiceState.UNKNOWN:
-        yield f"it is not known whether loads pause: {'; '.join(status.problems)}"
+        yield f"it is not known whether loads pause: {'; '.join(one.text for one in status.problems)}"
         return
     if producer.state is ServiceState.OFFLINE:
         yield "no producer reads the source's binary log: loads go on once `thl produce` is started"

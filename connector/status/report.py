@@ -129,6 +129,19 @@ class ApplierStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """What needs attention.
+
+    Args:
+        text: what it is.
+        remedy: what to do about it; "" if the text says it, or nothing is known.
+    """
+
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The status of a service.
 
@@ -142,7 +155,7 @@ class Status:
     service: str
     producer: ProducerStatus
     applier: ApplierStatus
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
     ends: frozenset[End] = frozenset(End)
 
     @property
@@ -169,39 +182,57 @@ class LagLimits:
     seconds_until_purge: float = 3600.0
 
 
-def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: LagLimits) -> list[str]:
+def problems_of(producer: ProducerStatus, applier: ApplierStatus, limits: LagLimits) -> list[Problem]:
     """Return the problems: exceeded limits, and states that need attention."""
-    found = []
+    found: list[Problem] = []
+
+    def add(text: str, remedy: str = "") -> None:
+        found.append(Problem(text, remedy))
+
     if producer.state is ServiceState.NONE:
-        found.append("there is no log: start `thl produce`, or correct `service`")
+        add("there is no log: start `thl produce`, or correct `service`", "thl check says whether all is set up")
     if producer.state is ServiceState.OFFLINE:
-        found.append("no producer reads the source's binary log")
+        add(
+            "no producer reads the source's binary log",
+            "start `thl produce`; the last line and the exit code of the one before tell why it ended",
+        )
     if applier.state is ServiceState.OFFLINE and not applier.offline_requested_by:
-        found.append(NO_APPLIER)
-    for name, end in (("producer", producer), ("applier", applier)):
+        add(NO_APPLIER, "the last line and the exit code of the one before tell why it ended")
+    for name, end, remedy in (
+        ("producer", producer, "thl info --source shows how far it has read; docs/performance.md has its rates"),
+        ("applier", applier, "if it runs, wait until it has caught up; target.writers gives it several connections"),
+    ):
         if (end.seconds_behind or 0) > limits.seconds_behind:
             events = "an unknown number of" if end.events_behind is None else end.events_behind
-            found.append(f"the {name} is {end.seconds_behind:.0f} s behind ({events} events)")
+            add(f"the {name} is {end.seconds_behind:.0f} s behind ({events} events)", remedy)
     left = producer.seconds_until_purge
     if left is not None and left < limits.seconds_until_purge:
-        found.append(f"the source may purge the file that the producer needs next in {max(left, 0):.0f} s")
+        add(
+            f"the source may purge the file that the producer needs next in {max(left, 0):.0f} s",
+            "set binlog_expire_logs_seconds higher on the source, or start `thl archive`",
+        )
     if producer.load_pause is not None and not producer.load_pause.ordinary:
-        found.append(f"no round of a load begins: {producer.load_pause.why}")
+        add(f"no round of a load begins: {producer.load_pause.why}", "thl load --status has the remedy")
     known = applier.state not in {ServiceState.NONE, ServiceState.UNKNOWN}
     if known and applier.applied_last_seqno + 1 < producer.minimum_stored_seqno:
-        found.append(
+        add(
             f"Kafka no longer has event {applier.applied_last_seqno + 1}, which the target needs next; "
             + (
                 "it has none any more"
                 if producer.minimum_stored_seqno > producer.maximum_stored_seqno >= 0
                 else f"its first is {producer.minimum_stored_seqno}"
-            )
+            ),
+            "begin the target again with a load, and keep events longer: retention.ms of the topic",
         )
-    found += [f"table may differ: {table}" for table in applier.inconsistent_tables]
-    found += [f"table is not applied: {table}" for table in applier.excluded_tables]
-    found += [f"table is being loaded: {table}" for table in applier.loading_tables]
+    for what, tables, remedy in (
+        ("may differ", applier.inconsistent_tables, "thl verify --repair"),
+        ("is not applied", applier.excluded_tables, "correct the target, then thl load TABLE"),
+        ("is being loaded", applier.loading_tables, "thl load --status shows how far it is"),
+    ):
+        for table in tables:
+            add(f"table {what}: {table}", remedy)
     if applier.state in {ServiceState.NONE, ServiceState.LOADING}:
-        found.append("the target is not consistent yet")
+        add("the target is not consistent yet")
     return found
 
 
@@ -212,7 +243,7 @@ def as_object(status: Status) -> dict[str, object]:
         **{
             title: {name: _as_json(value) for name, value in _named(end).items()} for title, end in status.shown.items()
         },
-        "problems": list(status.problems),
+        "problems": [problem.text for problem in status.problems],
     }
 
 
@@ -221,7 +252,10 @@ def as_text(status: Status) -> str:
     lines = [_line("serviceName", status.service)]
     for title, end in status.shown.items():
         lines += ["", title, *(_line(name, value) for name, value in _named(end).items())]
-    return "\n".join([*lines, *(f"problem: {escaped(problem)}" for problem in status.problems)])
+    for problem in status.problems:
+        lines.append(f"problem: {escaped(problem.text)}")
+        lines += [f"  remedy: {escaped(problem.remedy)}"] * bool(problem.remedy)
+    return "\n".join(lines)
 
 
 def _named(end: ProducerStatus | ApplierStatus) -> dict[str, object]:

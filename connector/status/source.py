@@ -36,6 +36,7 @@ class SourceView:
         expire_seconds: seconds after its last event for which a file is kept; 0: unlimited.
         semi_sync: its semi-synchronous replication; None: it has none.
         channels: the channels by which it replicates; none where `max_replica_lag` does not ask for them.
+        server_uuid: the server; "": unknown.
     """
 
     end: SourcePosition
@@ -45,6 +46,7 @@ class SourceView:
     expire_seconds: int
     semi_sync: SemiSyncState | None = None
     channels: Sequence[ReplicationChannel] = ()
+    server_uuid: str = ""
 
     def seconds_until_purge(self, position: PositionRecord, newest_commit: int | None, now: int) -> float | None:
         """Return a lower bound of the time until the file that is needed next is purged; None: never, or unknown.
@@ -54,6 +56,8 @@ class SourceView:
             newest_commit: commit time of the log's newest event, in µs; None: unknown.
             now: the time, in µs.
         """
+        if position.server_uuid and self.server_uuid and position.server_uuid != self.server_uuid:
+            return None  # the position names a file of the server before
         written = last_known_write(position, newest_commit)
         return seconds_until_purge(self.files, self.expire_seconds, position.resume.file, written, now)
 
@@ -87,4 +91,5 @@ def read_source(source: Source) -> SourceView:
             expire_seconds=facts.expire_seconds,
             semi_sync=read_state(connection),
             channels=replication_channels(connection) if source.snapshot.max_replica_lag is not None else (),
+            server_uuid=facts.server_uuid,
         )

@@ -14,17 +14,13 @@ COLUMNS: Final = "log_id, seqno, epoch, event_id, gtid_set, consistent, commit_t
 SAME_TABLE: Final = "service = {0} AND lower(schema_name) = lower({0}) AND lower(table_name) = lower({0})"
 """The condition that finds a table in `thl_tables`, whose name some sources keep in lower case; {0}: a placeholder."""
 
-REASONS: Final = """
-SELECT 'rewind' FROM {0}thl_rewound WHERE service = {1}
-UNION ALL SELECT 'load' FROM {0}thl_position WHERE service = {1} AND NOT consistent
-  AND NOT EXISTS (SELECT 1 FROM {0}thl_rewound WHERE service = {1})
-UNION ALL SELECT DISTINCT 'quarantine' FROM {0}thl_excluded WHERE service = {1}
-UNION ALL SELECT DISTINCT 'skipped' FROM {0}thl_inconsistent WHERE service = {1}
-"""
-"""Selects the reasons that `thl_inconsistent_because` has, on a target without this view and with one writer.
-
-{0}: precedes the names of tables; {1}: a placeholder, always of the same value.
-"""
+INCONSISTENT_BECAUSE: Final = """
+SELECT service, 'rewind' AS because FROM {0}thl_rewound
+UNION ALL SELECT p.service, 'load' FROM {0}thl_position p LEFT JOIN {0}thl_rewound r ON r.service = p.service
+  WHERE NOT p.consistent AND r.service IS NULL
+UNION ALL SELECT DISTINCT service, 'quarantine' FROM {0}thl_excluded
+UNION ALL SELECT DISTINCT service, 'skipped' FROM {0}thl_inconsistent"""
+"""The query of the view `thl_inconsistent_because` on a target with one writer; {0}: precedes the names of tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +28,7 @@ class TargetRow:
     """The row of `thl_position`, and what belongs to it; times in µs since 1970 UTC.
 
     Args:
-        reasons: for which readers may see what the source never showed.
+        reasons: of `connector.log.transaction.position.CAUSES`.
         channels: the last seqno that each of several writers has committed, -1 before its first.
         intent: the commit of several writers that is not complete.
         unreadable: tables that the account may not read.
@@ -60,7 +56,7 @@ def target_row(found: Any, reasons: Sequence[tuple[Any, ...]], **further: Any) -
 
     Args:
         found: the values of `COLUMNS`.
-        reasons: for which readers may see what the source never showed, one in each row.
+        reasons: of `thl_inconsistent_because`, one in each row.
         further: other fields of `TargetRow`.
     """
     log_id, seqno, epoch, event_id, gtid_set, consistent, *times_and_token = found

@@ -30,7 +30,8 @@ class Excluded:
         since: the first event whose changes of the table are not applied.
         at: time of the exclusion, µs since 1970 UTC.
         by: the user who excluded it, user@host, or the applier.
-        reason: the reason that the user gave; `QUARANTINED` and the cause if the applier excluded it.
+        reason: the reason that the user gave; if the applier excluded it, `QUARANTINED` and the cause without values of
+            rows, then lines that may have some.
         changes: row changes and statements that were not applied, as of the last commit.
     """
 

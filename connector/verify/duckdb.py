@@ -14,7 +14,7 @@ from typing import Any, Final
 import duckdb
 
 from connector.clock import Clock, SystemClock
-from connector.errors import TargetDiffers, TargetUnavailable
+from connector.errors import TargetUnavailable
 from connector.verify.target import TargetState, metadata_columns, not_begun
 from connector.verify.values import ComparedColumn, Form, Row, ValueForm, double_form
 
@@ -43,7 +43,7 @@ class DuckDbReader:
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:
         if not path.exists():
-            raise TargetDiffers("nothing was applied to this target yet", hint="thl apply", file=path)
+            raise not_begun(file=path)
         self._path = path.resolve()
         self._clock = clock or SystemClock()
         self._connection: duckdb.DuckDBPyConnection | None = None
@@ -57,7 +57,7 @@ class DuckDbReader:
             self._run("BEGIN")
             ((self._catalog,),) = self._run("SELECT current_catalog()")
             if not self._run(_TABLE, "thl_position"):
-                raise not_begun(service)
+                raise not_begun(service=service)
             columns = "seqno, event_id, gtid_set, consistent"
             found = self._run(f"SELECT {columns} FROM {self._name('thl', 'thl_position')} WHERE service = ?", service)
             columns = "schema_name, table_name, target_name, definition"

@@ -43,7 +43,7 @@ class MySqlReader:
         try:
             self._query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             if not self._has("thl_position"):
-                raise not_begun(service)
+                raise not_begun(service=service)
             self._query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
             found = self._query(
                 "SELECT seqno, event_id, gtid_set, consistent FROM thl.thl_position WHERE service = %s", service

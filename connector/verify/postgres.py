@@ -63,7 +63,7 @@ class PostgresReader:
                 cursor.execute("SET LOCAL intervalstyle = 'postgres'")
                 cursor.execute("SELECT to_regclass('thl.thl_position')")
                 if cursor.fetchone() == (None,):
-                    raise not_begun(service)
+                    raise not_begun(service=service)
                 cursor.execute(
                     "SELECT seqno, event_id, gtid_set, consistent FROM thl.thl_position WHERE service = %s", (service,)
                 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from connector.errors import TargetDiffers, TargetUnavailable
+from connector.errors import TargetUnavailable
 from connector.verify.target import TargetState, metadata_columns, not_begun
 from connector.verify.values import ComparedColumn, Row, ValueForm, double_form
 
@@ -23,7 +23,7 @@ class SqliteReader:
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
-            raise TargetDiffers("nothing was applied to this target yet", hint="thl apply", file=path)
+            raise not_begun(file=path)
         self._connection = sqlite3.connect(
             f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30
         )
@@ -37,7 +37,7 @@ class SqliteReader:
             self._connection.execute("BEGIN")
             if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'thl_position'").fetchone():
                 self._connection.execute("ROLLBACK")
-                raise not_begun(service)
+                raise not_begun(service=service)
             found = self._connection.execute(
                 "SELECT seqno, event_id, gtid_set, consistent FROM thl_position WHERE service = ?", (service,)
             ).fetchone()

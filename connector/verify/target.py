@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from connector.errors import TargetDiffers
+from connector.errors import PreflightError
 from connector.verify.values import ComparedColumn, Row
 
 
@@ -37,9 +37,9 @@ class TargetState:
     loading: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
-def not_begun(service: str) -> TargetDiffers:
-    """Return the error of a target to which nothing was applied yet."""
-    return TargetDiffers("nothing was applied to this target yet", hint="thl apply", service=service)
+def not_begun(**where: object) -> PreflightError:
+    """Return the error of a target to which nothing was applied yet: no difference, for nothing was compared."""
+    return PreflightError("nothing was applied to this target yet", hint="thl apply", **where)
 
 
 class TargetReader(Protocol):
@@ -50,7 +50,7 @@ class TargetReader(Protocol):
 
         Raises:
             TargetUnavailable: it does not answer.
-            TargetDiffers: nothing was applied to it yet.
+            PreflightError: nothing was applied to it yet.
         """
 
     def applied(self, service: str) -> bool | None:

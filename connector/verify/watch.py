@@ -55,15 +55,18 @@ def watch(
             LOG.warning("source and target could not be compared", extra={"service": config.service, "why": str(error)})
         else:
             verdict = report.verdict
-            _set_metrics(config.service, report, clock)
+            _set_metrics(config, report, clock)
             report_to(report)
         stop.wait(every)
     return verdict
 
 
-def _set_metrics(service: str, report: Report, clock: Clock) -> None:
-    metrics.verified_tables.labels(service).set(len(report.tables))
-    metrics.verified_rows.labels(service).set(sum(table.rows for table in report.tables))
-    metrics.verified_different.labels(service).set(sum(not table.equal for table in report.tables))
-    metrics.verified_not_compared.labels(service).set(len(report.filtered))
-    metrics.verified_at.labels(service).set(clock.now() / 1e6)
+def _set_metrics(config: Config, report: Report, clock: Clock) -> None:
+    for gauge, value in (
+        (metrics.verified_tables, len(report.tables)),
+        (metrics.verified_rows, sum(table.rows for table in report.tables)),
+        (metrics.verified_different, sum(not table.equal for table in report.tables)),
+        (metrics.verified_not_compared, len(report.filtered)),
+        (metrics.verified_at, clock.now() / 1e6),
+    ):
+        gauge.labels(config.service, config.target.id or "target").set(value)  # as `thl serve` names it

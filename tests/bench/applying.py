@@ -19,6 +19,7 @@ from pathlib import Path
 import click
 import psycopg
 import pyarrow as pa
+from pydantic import SecretStr
 
 from connector.applier.core import ApplyCore
 from connector.applier.partition_buffers import PartitionBuffers
@@ -286,7 +287,7 @@ def _one(log: Recording, name: str, stack: ExitStack, profile: Path | None) -> d
     server = stack.enter_context(PostgresServer(place, die_with_parent=True))
     pid = server.program.pid
     if name == "postgresql":
-        postgres = PostgresTarget(server.dsn, SystemClock())
+        postgres = PostgresTarget(SecretStr(server.dsn), SystemClock())
         stack.callback(postgres.close)
         return _measured(filled(log, postgres), pid, profile).figures(log.rows)
     hand = ByHand(server.dsn, log)

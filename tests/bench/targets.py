@@ -15,6 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
+from pydantic import SecretStr
+
 from connector.clock import SystemClock
 from connector.log.compact.net_changes import Ddl, NetChanges
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
@@ -122,11 +124,11 @@ def main() -> None:
             of_kind = MySqlServer if kind == "mysql" else MariaDbServer
             database = stack.enter_context(of_kind(folder, settings=MYSQL_FAST, die_with_parent=True))
             address = f"mysql://{database.user}:{quote(database.password)}@{database.host}:{database.port}"
-            make = lambda: MySqlTarget(address, SystemClock())  # noqa: E731
+            make = lambda: MySqlTarget(SecretStr(address), SystemClock())  # noqa: E731
         else:
             server = stack.enter_context(PostgresServer(folder, die_with_parent=True))
             url = f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/postgres"
-            make = lambda: PostgresTarget(url, SystemClock())  # noqa: E731
+            make = lambda: PostgresTarget(SecretStr(url), SystemClock())  # noqa: E731
         for batch in [int(text) for text in sys.argv[2:]] or [100_000, 10_000, 1_000, 10]:
             target = start(make)
             seed = list(bulk(min(100_000, TOTAL)))

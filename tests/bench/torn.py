@@ -18,6 +18,7 @@ from typing import Final
 import click
 import psycopg
 from psycopg import errors, sql
+from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.log.compact.net_changes import Ddl, NetChanges
@@ -104,7 +105,7 @@ class _Applied:
     """A target whose tables are written as fast as it goes."""
 
     def __init__(self, dsn: str, writers: int, interval: float) -> None:
-        self.target = PostgresTarget(dsn, CLOCK, writers=writers, snapshot_interval=interval)
+        self.target = PostgresTarget(SecretStr(dsn), CLOCK, writers=writers, snapshot_interval=interval)
         self.failure: BaseException | None = None
         self.target.claim("torn")
         self.seqno = 0

@@ -16,6 +16,7 @@ from typing import Final
 
 import click
 import psycopg
+from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.sandbox.postgres import PostgresServer
@@ -39,7 +40,7 @@ def run(log: Recording, kind: str, writers: int, delay: float) -> tuple[dict[str
         server = stack.enter_context(PostgresServer(place, die_with_parent=True))
         port = stack.enter_context(slow_proxy(server.host, server.port, delay)) if delay else server.port
         url = server.dsn.replace(f":{server.port}/", f":{port}/")
-        target = PostgresTarget(url, SystemClock(), writers=writers, snapshot_interval=1.0)
+        target = PostgresTarget(SecretStr(url), SystemClock(), writers=writers, snapshot_interval=1.0)
         stack.callback(target.close)
         work = filled(log, target)
         pid = server.program.pid

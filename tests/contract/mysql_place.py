@@ -8,6 +8,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import pymysql
+from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.ddl.syntax.type_names import FLOATS, INTEGERS
@@ -99,7 +100,12 @@ class MySqlPlace:
         self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
     ) -> MySqlTarget:
         made = MySqlTarget(
-            self.url, SystemClock(), audit=audit, columns=columns, history=history, definitions=self.definitions
+            SecretStr(self.url),
+            SystemClock(),
+            audit=audit,
+            columns=columns,
+            history=history,
+            definitions=self.definitions,
         )
         self.opened.append(made)
         return self.opened[-1]

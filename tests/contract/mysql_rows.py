@@ -5,13 +5,18 @@ The `test_target_*_rows` files run it on both servers.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pymysql
 import pytest
 
-from connector.errors import TargetDiffers
+from connector.errors import TargetDiffers, ValueNotRepresentable
+from connector.log.compact.net_changes import NetChanges
+from connector.log.transaction.layout import TableName
 from connector.targets.mysql.catalog_checks import takes_upserts
 from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.rows import FEW
+from connector.targets.mysql.table_facts import facts_of
 from tests.contract.mysql_place import MySqlPlace
 from tests.contract.target_load import begin, end
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, USERS, Applier
@@ -130,6 +135,130 @@ class TestManyUpdates:
         with pytest.raises(TargetDiffers) as stopped:
             applier.rows(net(words, updates=[(f"{number:04} {'word' if number else 'other'}", 2) for number in MANY]))
         assert stopped.value.where["rows"] == "w='0000 other'"
+
+
+class TestEngine:
+    """A table that others have given an engine without transactions."""
+
+    def test_its_rows_are_refused_before_the_first_one(self, place: MySqlPlace, applier: Applier) -> None:
+        applier.target.close()
+        place.run("ALTER TABLE shop.items ENGINE = MyISAM")
+        for place.definitions in ("source", "plain"):
+            again = Applier(place.open())
+            with pytest.raises(TargetDiffers, match="has the storage engine MyISAM") as stopped:
+                again.rows(net(ITEMS, updates=[item(1, "new")]))
+            assert stopped.value.tables == (ITEMS.name,)
+            assert "thl load shop.items" in stopped.value.hint
+            again.target.discard()
+            assert item(1) in (place.read(ITEMS) or [])
+            again.target.close()
+
+    @pytest.mark.parametrize("number", [FEW, len(MANY)])
+    def test_rows_that_a_rollback_leaves_in_it_are_an_error(
+        self, place: MySqlPlace, applier: Applier, number: int
+    ) -> None:
+        """MySQL refuses them, if it has GTIDs. Others take them, and say at the rollback that they stay."""
+        applier.rows(net(ITEMS, updates=[item(number, "new") for number in MANY]))
+        place.run("ALTER TABLE shop.items ENGINE = MyISAM")
+        place.run("DELETE FROM shop.items WHERE id = 7")
+        with pytest.raises(TargetDiffers) as stopped:
+            applier.rows(net(ITEMS, updates=[item(one, "other") for one in range(number)]))
+        assert "without transactions" in stopped.value.message or stopped.value.where["code"] == 1785
+
+    def test_rows_that_are_discarded_in_it_are_an_error(self, place: MySqlPlace, applier: Applier) -> None:
+        applier.rows(net(ITEMS, updates=[item(1, "new")]))
+        place.run("ALTER TABLE shop.items ENGINE = MyISAM")
+        try:
+            applier.target.stage([net(ITEMS, updates=[item(1, "other")])], last=True)
+        except TargetDiffers as error:  # MySQL with GTIDs
+            assert error.where["code"] == 1785
+            return
+        with pytest.raises(TargetDiffers, match="without transactions"):
+            applier.target.discard()
+
+
+DAYS = layout("shop.days", ["id int", "at timestamp", "day date", "plain int"], ["id"])
+CREATE_DAYS = (
+    "CREATE TABLE days (id INT {}, at TIMESTAMP NULL, day DATE AS (DATE(at)) STORED, plain INT AS (id * 2) STORED)"
+)
+UTC, EAST = "2024-02-29", "2024-03-01"  # the day of 23:30 in two time zones
+
+
+def day(number: int, date: str, hour: int = 23) -> Row:
+    return (number, f"2024-02-29 {hour:02}:30:00", date, number * 2)
+
+
+class TestComputedColumns:
+    """The date of a TIMESTAMP is that of the time zone in which the row was written at the source."""
+
+    @pytest.fixture
+    def days(self, place: MySqlPlace) -> Applier:
+        place.definitions = "source"
+        applier = Applier(place.open())
+        applier.sql("CREATE DATABASE shop", CREATE_DAYS.format("PRIMARY KEY"))
+        applier.rows(net(DAYS, inserts=[day(number, UTC) for number in range(1000)]))
+        return applier
+
+    def test_values_that_are_the_sources_are_applied(self, place: MySqlPlace, days: Applier) -> None:
+        after = [(*day(number, "2024-02-29", 1)[:2], UTC, number * 2) for number in range(900)]
+        days.rows(net(DAYS, updates=after, inserts=[(2000, None, None, 4000)]))
+        days.rows(net(DAYS, changed=[({"at": "2024-03-01 10:00:00", "day": EAST}, (1,))]))
+        days.rows(net(DAYS, moved=[({"id": 3000, "at": "2024-03-01 10:00:00", "day": EAST}, (2,))]))
+        assert [row[2] for row in place.read(DAYS) or [] if row[0] in (0, 1, 2000, 3000)] == [UTC, EAST, None, EAST]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            net(DAYS, inserts=[day(number, EAST if number == 2700 else UTC) for number in range(2000, 3000)]),
+            net(DAYS, inserts=[(2700, None, UTC, 5400)]),
+            net(DAYS, updates=[day(number, EAST if number == 700 else UTC) for number in range(1000)]),
+            net(DAYS, updates=[day(700, EAST)]),
+            net(DAYS, changed=[({"at": "2024-02-29 22:30:00", "day": EAST}, (700,))]),
+            net(DAYS, moved=[({"id": 2700, "day": EAST}, (5,))]),
+        ],
+        ids=["many inserts", "NULL", "many updates", "update", "partial", "moved"],
+    )
+    def test_value_that_the_target_computes_otherwise_stops_with_its_row(
+        self, place: MySqlPlace, days: Applier, changes: NetChanges
+    ) -> None:
+        with pytest.raises(ValueNotRepresentable, match="another value of day") as stopped:
+            days.rows(changes)
+        assert stopped.value.where["row"] in ("id=700", "id=2700")
+        days.target.discard()
+        assert len(place.read(DAYS) or []) == 1000
+
+    def test_value_in_a_table_without_a_key_stops(self, place: MySqlPlace) -> None:
+        place.definitions = "source"
+        applier = Applier(place.open())
+        applier.sql("CREATE DATABASE shop", CREATE_DAYS.format(""))
+        keyless = replace(DAYS, key=())
+        applier.rows(net(keyless, inserts=[day(1, UTC), day(1, UTC), day(2, UTC)]))
+        with pytest.raises(ValueNotRepresentable, match="another value of day"):
+            applier.rows(net(keyless, inserts=[day(1, UTC), day(1, EAST)]))
+
+    def test_plain_tables_have_the_sources_values(self, place: MySqlPlace) -> None:
+        place.definitions = "plain"
+        applier = Applier(place.open())
+        applier.sql("CREATE DATABASE shop", CREATE_DAYS.format("PRIMARY KEY"))
+        applier.rows(net(DAYS, inserts=[day(1, EAST)]))
+        assert place.read(DAYS) == [day(1, EAST)]
+
+    @pytest.mark.usefixtures("applier")
+    def test_columns_that_may_differ_are_those_of_the_session(self, place: MySqlPlace) -> None:
+        ((version,),) = place.query("SELECT VERSION()")
+        name = "CONCAT(id)" if "MariaDB" in str(version) else "DATE_FORMAT('2024-01-01', '%a')"  # it refuses this one
+        place.run(
+            "CREATE TABLE shop.c (id INT, at TIMESTAMP NULL, a INT AS (id * 2) STORED, b DATE AS (DATE(at)) STORED, "
+            f"v INT AS (DAYOFMONTH(at)) VIRTUAL, w INT AS (v + 1) STORED, x VARCHAR(9) AS ({name}) STORED, "
+            "y DECIMAL(20, 10) AS (id / 3) STORED, z VARCHAR(20) AS (CONCAT(id, 'a')) STORED)"
+        )
+        session = ServerSession(place.url, "a writer")
+        try:
+            found = facts_of(session, TableName("shop", "c"))
+        finally:
+            session.close()
+        assert found.by_session == {"b", "w", "y"} | ({"x"} if "DATE" in name else set())
+        assert found.computed == {"a", "b", "v", "w", "x", "y", "z"}
 
 
 class TestManyRowsOfALoad:

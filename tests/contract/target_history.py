@@ -469,6 +469,24 @@ class TestHistoryTables:
             made.rows("insert", (None, [1, "ann", None]))
         assert refused.value.tables == (USERS.name,)
 
+    def test_history_that_was_dropped_begins_anew_as_its_error_says(self, place: Place) -> None:
+        made = Log(place)
+        made.sql("CREATE DATABASE shop")
+        made.sql(CREATE_USERS)
+        made.rows("insert", (None, [1, "ann", None]))
+        target = place.open(history=SHOP)
+        made.continue_with(target)
+        place.drop(HISTORY)
+        with pytest.raises(TargetDiffers) as refused:
+            made.rows("insert", (None, [2, "bob", None]))
+        assert refused.value.tables == (USERS.name,)
+        assert f"if {HISTORY.name} was dropped, delete its row of thl_tables and start again" in refused.value.hint
+        target.close()
+        name = f"schema_name = '{HISTORY.name.schema}' AND table_name = '{HISTORY.name.table}'"
+        place.run(f"DELETE FROM {'thl_tables' if place.schemaless else 'thl.thl_tables'} WHERE {name}")
+        Applier(place.open(history=SHOP)).target.close()
+        assert read(place, USERS.name) == []
+
     def test_tables_that_are_there_get_their_histories_at_a_claim(self, place: Place) -> None:
         applier = Applier(place.open())
         applier.sql("CREATE DATABASE shop", CREATE_USERS, CREATE_LOOSE)

@@ -10,15 +10,18 @@ from typing import Any
 
 import pymysql
 import pytest
+from pydantic import SecretStr
 
+from connector.config.apply import Target
 from connector.errors import ConnectorError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 from connector.log.transaction.layout import TableLayout
 from connector.targets.mysql.connection import Loaded, ServerSession
 from connector.targets.mysql.errors import connector_error
 from connector.targets.mysql.keyed_rows import KeyedRows
-from connector.targets.mysql.load_data import FEWEST, FILE_BYTES
+from connector.targets.mysql.load_data import FEWEST, FILE_BYTES, MOST_TAKEN_BACK
 from connector.targets.mysql.table_facts import facts_of
 from connector.targets.mysql.table_statements import SAVEPOINT, TableStatements
+from connector.targets.open import check_target
 from connector.targets.table import Table
 from tests.contract.mysql_place import MySqlPlace
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS, Applier
@@ -371,6 +374,52 @@ class TestErrors:
         assert "Data too long" in found[-1]
         assert counted == Counts(loads=1, taken_back=1)
 
+    @pytest.mark.parametrize(
+        ("kind", "definition", "value"),
+        [
+            ("double", "VARCHAR(40)", 1.5),
+            ("float", "VARCHAR(40)", -0.25),
+            ("double", "JSON", 1.0),
+            ("int", "YEAR", 0),
+            ("decimal(4,2)", "JSON", "1.50"),
+            ("bit(3)", "INT", b"\5"),
+            ("bit(3)", "VARCHAR(9)", b"\5"),
+            ("timestamp", "VARCHAR(40)", "2024-02-29 00:00:00"),
+            ("varchar(9)", "INT", "7"),
+        ],
+    )
+    def test_column_of_which_others_have_changed_the_type_is_inserted(
+        self, place: MySqlPlace, kind: str, definition: str, value: Value
+    ) -> None:
+        """Also if the server would load each row without a warning, and another text than it inserts."""
+        rows = [(number, value, number) for number in range(MANY)]
+        _, counted = compare(place, of(kind), defined(definition), rows)
+        assert counted == Counts(0, 0)
+
+    def test_table_whose_rows_are_taken_back_again_and_again_is_loaded_no_more(
+        self, place: MySqlPlace, applier: Applier
+    ) -> None:
+        table = layout("shop.prices", ["id int", "price decimal(4,2)"], ["id"])
+        applier.sql("CREATE TABLE prices (id INT PRIMARY KEY, price DECIMAL(4,2))")
+        place.run("ALTER TABLE shop.prices MODIFY price DECIMAL(4,1)")  # each row is rounded, with a note
+        numbers = iter(range(100 * MANY))
+
+        def inserted(price: str) -> Counts:
+            start = counts(place)
+            applier.rows(net(table, inserts=[(next(numbers), price) for _ in range(MANY)]))
+            return counts(place) - start
+
+        for _ in range(2):
+            assert inserted("1.25") == Counts(1, 1)
+        assert inserted("1.20") == Counts(1, 0)  # one that succeeds begins the count again
+        for _ in range(MOST_TAKEN_BACK):
+            assert inserted("1.25") == Counts(1, 1)
+        assert inserted("1.25") == Counts(0, 0)
+        assert inserted("1.20") == Counts(0, 0)
+        applier.rows(net(USERS, inserts=map(user, range(MANY))))
+        assert counts(place).loads > MOST_TAKEN_BACK  # other tables are
+        assert len(place.read(table) or []) == 8 * MANY
+
     def test_rows_before_those_that_are_not_loaded_stay(self, place: MySqlPlace) -> None:
         """A value that INSERT stores, if not as it is, in the second file."""
         size = 7000
@@ -412,6 +461,28 @@ class TestTriggers:
             place.run(statement)
         with pytest.raises(TargetDiffers, match=told):
             applier.rows(net(USERS, inserts=map(user, range(MANY, 2 * MANY))))
+
+    @pytest.mark.parametrize(("right", "loads"), [("TRIGGER", 1), ("REFERENCES", 0)])
+    def test_user_who_would_see_no_trigger_inserts(self, place: MySqlPlace, right: str, loads: int) -> None:
+        place.run("DROP USER IF EXISTS limited")
+        place.run("CREATE USER limited IDENTIFIED BY 'only this'")
+        table = "SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX, CREATE VIEW"
+        for schema in ("thl", "shop"):
+            place.run(f"GRANT {table}, {right} ON {schema}.* TO limited")
+        root, place.url = place.url, f"mysql://limited:only%20this@{place.server.host}:{place.server.port}"
+        try:
+            applier = Applier(place.open())
+            applier.sql(CREATE_USERS)
+            start = counts(place)
+            applier.rows(net(USERS, inserts=map(user, range(MANY))))
+            assert counts(place) - start == Counts(loads, 0)
+            assert place.read(USERS) == [user(number) for number in range(MANY)]
+            sees_none = "sees no triggers that may act on what is applied: GRANT TRIGGER ON `shop`.* TO 'limited'@'%';"
+            place.run("GRANT CREATE TEMPORARY TABLES, REFERENCES ON *.* TO limited")
+            assert (sees_none in check_target(Target(url=SecretStr(place.url)))) is not loads
+        finally:
+            place.url = root
+            place.run("DROP USER limited")
 
     def test_table_with_a_trigger_at_inserts_is_written_by_insert(self, place: MySqlPlace, applier: Applier) -> None:
         place.run("CREATE TRIGGER shop.fires AFTER INSERT ON shop.users FOR EACH ROW SET @seen = 1")

@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.errors import (
@@ -73,7 +74,9 @@ class PostgresPlace:
     def open(
         self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
     ) -> PostgresTarget:
-        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=audit, columns=columns, history=history))
+        self.opened.append(
+            PostgresTarget(SecretStr(self.url), SystemClock(), audit=audit, columns=columns, history=history)
+        )
         return self.opened[-1]
 
     @property
@@ -344,7 +347,9 @@ def test_refused_connection_is_not_retried(place: PostgresPlace, wrong: dict[str
     place.reader.execute("CREATE ROLE thl_other LOGIN PASSWORD 'x'")
     try:
         with pytest.raises(PreflightError) as raised:
-            PostgresTarget(make_conninfo(place.url, **{"user": "thl_other", "password": "x", **wrong}), SystemClock())
+            PostgresTarget(
+                SecretStr(make_conninfo(place.url, **{"user": "thl_other", "password": "x", **wrong})), SystemClock()
+            )
         assert "secret" not in str(raised.value)
     finally:
         place.reader.execute("DROP ROLE thl_other")
@@ -494,7 +499,7 @@ def test_account_without_create_gets_the_grant_as_hint(place: PostgresPlace) -> 
     place.reader.execute("CREATE ROLE thl_nobody LOGIN PASSWORD 'x'")
     try:
         url = make_conninfo(place.url, user="thl_nobody", password="x")
-        target = PostgresTarget(url, SystemClock())
+        target = PostgresTarget(SecretStr(url), SystemClock())
         with pytest.raises(PreflightError) as refused:
             target.claim("shop")
         assert "GRANT CREATE" in refused.value.hint
@@ -528,7 +533,7 @@ def test_key_too_long_for_a_btree_gets_a_hash_index(
 
 @pytest.fixture
 def gtids(place: PostgresPlace) -> Iterator[PostgresPlace]:
-    PostgresTarget(place.url, SystemClock()).claim("shop")
+    PostgresTarget(SecretStr(place.url), SystemClock()).claim("shop")
     yield place
 
 
@@ -635,7 +640,7 @@ def test_account_that_may_only_write_works_without_views(place: PostgresPlace, a
     try:
         place.reader.execute("GRANT USAGE ON SCHEMA thl TO thl_writer")
         place.reader.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA thl TO thl_writer")
-        target = PostgresTarget(make_conninfo(place.url, user="thl_writer", password="x"), SystemClock())
+        target = PostgresTarget(SecretStr(make_conninfo(place.url, user="thl_writer", password="x")), SystemClock())
         assert target.claim("shop") == applier.position
         target.close()
         assert place.query("SELECT to_regclass('thl.thl_progress')") == [(None,)]

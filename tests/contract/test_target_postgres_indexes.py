@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.errors import TargetDiffers, TargetUnavailable
@@ -47,7 +48,7 @@ class Bench:
 
     def open(self, mode: Mode = "all") -> Applier:
         """A claimed target."""
-        self.place.opened.append(PostgresTarget(self.place.url, SystemClock(), indexes=mode))
+        self.place.opened.append(PostgresTarget(SecretStr(self.place.url), SystemClock(), indexes=mode))
         return Applier(self.place.opened[-1])
 
     def with_users(self, mode: Mode = "all") -> Applier:
@@ -79,10 +80,11 @@ def bench(place: PostgresPlace) -> Iterator[Bench]:
 
 COMPLETE = """
 import sys
+from pydantic import SecretStr
 from connector.clock import SystemClock
 from connector.targets.postgres.target import PostgresTarget
 from tests.contract.target_suite import Applier
-Applier(PostgresTarget(sys.argv[1], SystemClock(), indexes="all")).commit(consistent=True)
+Applier(PostgresTarget(SecretStr(sys.argv[1]), SystemClock(), indexes="all")).commit(consistent=True)
 """
 
 

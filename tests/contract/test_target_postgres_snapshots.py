@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 from psycopg import sql
+from pydantic import SecretStr
 
 from connector.clock import SystemClock
 from connector.errors import PreflightError
@@ -49,7 +50,7 @@ class SnapshotsPlace(WritersPlace):
         self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
     ) -> PostgresTarget:
         made = PostgresTarget(
-            self.url,
+            SecretStr(self.url),
             SystemClock(),
             audit=audit,
             columns=columns,

@@ -9,13 +9,17 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
+from pydantic import SecretStr
 
 from connector.clock import SystemClock
+from connector.config.secret_files import SecretFile
 from connector.errors import (
     ConfigError,
     ConnectorError,
@@ -71,7 +75,7 @@ class WritersPlace(PostgresPlace):
         self, *, audit: bool = False, columns: MetadataColumns | None = None, history: HistoryTables | None = None
     ) -> PostgresTarget:
         made = PostgresTarget(
-            self.url, SystemClock(), audit=audit, columns=columns, history=history, writers=self.writers
+            SecretStr(self.url), SystemClock(), audit=audit, columns=columns, history=history, writers=self.writers
         )
         self.opened.append(made)
         return made
@@ -81,7 +85,7 @@ class WritersPlace(PostgresPlace):
         return {"url": self.url, "writers": self.writers}
 
     def open_for_undo(self, *, columns: MetadataColumns | None = None) -> PostgresTarget:
-        self.opened.append(PostgresTarget(self.url, SystemClock(), audit=True, columns=columns))
+        self.opened.append(PostgresTarget(SecretStr(self.url), SystemClock(), audit=True, columns=columns))
         return self.opened[-1]
 
     def close(self) -> None:
@@ -713,3 +717,20 @@ def test_random_transactions_with_crashes_between_writers_converge(
     assert ended > 1
     assert [seqno for seqno, _ in place.applied()] == list(range(events))
     assert place.staging() == 0
+
+
+def test_writers_connect_with_the_present_password(place: WritersPlace, tmp_path: Path) -> None:
+    file = tmp_path / "url"
+    file.write_text(make_conninfo(place.url, user="thl_rotated", password="old"))
+    place.reader.execute(b"CREATE ROLE thl_rotated LOGIN SUPERUSER PASSWORD 'old'")
+    try:
+        made = PostgresTarget(SecretFile("url_file", file), SystemClock(), writers=WRITERS)
+        place.opened.append(made)
+        file.write_text(make_conninfo(place.url, user="thl_rotated", password="new"))
+        place.reader.execute(b"ALTER ROLE thl_rotated PASSWORD 'new'")
+        applier = Applier(made)
+        applier.sql("CREATE DATABASE shop", CREATE_ORDERS)
+        applier.rows(net(ORDERS, inserts=[(number, "x") for number in range(10)]))
+    finally:
+        place.close()
+        place.reader.execute(b"DROP OWNED BY thl_rotated CASCADE; DROP ROLE thl_rotated")

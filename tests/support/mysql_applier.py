@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Literal, cast
 
+from pydantic import SecretStr
+
 from connector.clock import SystemClock
 from connector.log.compact.net_changes import AppliedEvent, Ddl, NetChanges
 from connector.log.ids import Epoch, LogId, Seqno
@@ -67,4 +69,8 @@ def apply(target: TargetDatabase) -> None:
 
 if __name__ == "__main__":
     url, definitions = sys.argv[1:]
-    apply(MySqlTarget(url, SystemClock(), audit=True, definitions=cast(Literal["source", "plain"], definitions)))
+    apply(
+        MySqlTarget(
+            SecretStr(url), SystemClock(), audit=True, definitions=cast(Literal["source", "plain"], definitions)
+        )
+    )

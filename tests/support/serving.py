@@ -34,7 +34,16 @@ from connector.serve.jobs import Jobs
 from connector.serve.services import ServedService, served_services
 from connector.serve.watcher import Watcher
 from connector.status.collect import Observation
-from connector.status.report import ApplierStatus, End, LagLimits, ProducerStatus, ServiceState, Status, problems_of
+from connector.status.report import (
+    ApplierStatus,
+    End,
+    LagLimits,
+    Problem,
+    ProducerStatus,
+    ServiceState,
+    Status,
+    problems_of,
+)
 from connector.targets.position import TargetRow
 from tests.support.producing import until
 
@@ -103,14 +112,13 @@ def observation(
     applier: ApplierStatus = APPLIER,
     *,
     state: ControlState | None = None,
-    problems: tuple[str, ...] = (),
-    remedies: Mapping[str, str] | None = None,
+    problems: tuple[Problem, ...] = (),
     row: TargetRow | None = ROW,
     limits: LagLimits | None = None,
 ) -> Observation:
     found = (*problems, *problems_of(producer, applier, limits or LagLimits()))
     status = Status("shop", producer, applier, found)
-    return Observation(status, state or control(), POSITION, LogEnds(), row, remedies or {})
+    return Observation(status, state or control(), POSITION, LogEnds(), row)
 
 
 def troubled() -> Observation:
@@ -127,8 +135,7 @@ def troubled() -> Observation:
                 inconsistent_tables=("shop.orders since 42 (skipped)",), inconsistent_because=("quarantine", "skipped"),
                 channels=(4000, 4001)),
         state=control(loads={load.table: load, name: stopped}),
-        problems=("the source does not answer [host=mysql.example]",),
-        remedies={"the source does not answer [host=mysql.example]": "start MySQL, or correct source.host"},
+        problems=(Problem("the source does not answer [host=mysql.example]", "start MySQL, or correct source.host"),),
         row=replace(ROW, seqno=4000, applier=False),
     )  # fmt: skip
 

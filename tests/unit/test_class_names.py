@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMPILED = re.compile(r"^\s*(?:cdef\s+)?class\s+(\w+)", re.MULTILINE)
+COMPILED = re.compile(r"^\s*(?:(?:cdef\s+)?class|cpdef\s+enum)\s+(\w+)", re.MULTILINE)
 
 
 def classes(path: Path) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.finished import Digest, Finished
@@ -16,7 +17,16 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import NOTHING, PendingChecksum
 from connector.log.transaction.source_position import SourcePosition
 
-__all__ = ["Digest", "Finished", "Intent", "Open", "PositionRecord", "SourcePosition", "TargetPosition"]
+__all__ = ["CAUSES", "Digest", "Finished", "Intent", "Open", "PositionRecord", "SourcePosition", "TargetPosition"]
+
+CAUSES: Final = {
+    "channels": "several writers commit",
+    "load": "a load is not complete",
+    "rewind": "events are to be applied again",
+    "quarantine": "tables are excluded",
+    "skipped": "events were skipped",
+}
+"""For which readers of a target may see what the source never showed, as `thl_inconsistent_because` names them."""
 
 
 @dataclass(frozen=True, slots=True)

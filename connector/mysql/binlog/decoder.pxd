@@ -49,7 +49,7 @@ cdef class Decoder:
     cdef bint without_begin  # rows of one statement, without BEGIN and COMMIT
     cdef bint redefined  # a definition of the transaction has changed tables
     cdef Tables tables
-    cdef object virtual_tables  # MariaDB: tables that had a virtual column when the producer began
+    cdef object virtual_tables  # MariaDB: tables that had a virtual column when the producer began; None: not known
     cdef object virtual_definition  # MariaDB: a definition with a virtual column, which partial row images leave out
     cdef dict uuids
     cdef object statements

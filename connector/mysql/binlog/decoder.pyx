@@ -56,7 +56,7 @@ from connector.mysql.binlog.events.gtid_tagged import tagged_gtid
 from connector.mysql.binlog.events.payload import payload as open_payload
 from connector.mysql.binlog.events.query import rows_query
 from connector.mysql.binlog.events.statements import OLD_LOADS, PARTS, Statements
-from connector.ddl.mariadb import FULL_AGAIN, HALF_LOGGED, NOT_LOGGED
+from connector.ddl.mariadb import FROM_SERVER, FULL_AGAIN, HALF_LOGGED, NOT_LOGGED, NOT_TOLD
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
 
@@ -402,6 +402,8 @@ cdef class Decoder:
                 hint="SET GLOBAL binlog_row_image = FULL",
                 definition=self.virtual_definition,
             ).with_file_hint("--ignore leaves the table out")
+        if self.virtual_tables is None and self.tables.mariadb and self.tables.after and table is not None:
+            raise Unsupported(NOT_TOLD, hint=FROM_SERVER, table=table.layout.name)
         if self.virtual_tables and self.tables.after and table is not None and table.layout.name in self.virtual_tables:
             raise Unsupported(NOT_LOGGED, hint=FULL_AGAIN, table=table.layout.name)
         if self.tables.mariadb and action == UPDATE and self.tables.before and table is not None and not self.shows:

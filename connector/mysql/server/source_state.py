@@ -114,7 +114,7 @@ def binary_logs(connection: Connection) -> list[tuple[str, int]]:
 def seconds_until_purge(
     files: Sequence[str], expire_seconds: int, file: str, last_commit: int | None, now: int
 ) -> float | None:
-    """A lower bound of the time until a file is purged; None: never, or unknown.
+    """A lower bound of the time until a file is purged; 0: it is; None: never, or unknown.
 
     A file is purged `expire_seconds` after its last write, which is not before the last known event in it. The newest
     file is never purged.
@@ -126,10 +126,10 @@ def seconds_until_purge(
         last_commit: commit time of the last known event in it, in µs.
         now: the time, in µs.
     """
-    if not expire_seconds or last_commit is None:
-        return None
     if file not in files:
         return 0.0
+    if not expire_seconds or last_commit is None:
+        return None
     if file == files[-1]:
         return float(expire_seconds)
     return last_commit / 1e6 + expire_seconds - now / 1e6

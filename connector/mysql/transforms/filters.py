@@ -73,7 +73,8 @@ class Filter:
         system_schemas: true if patterns may match MySQL's own schemas.
         replays: true if what is read is to be executed again: rows become BINLOG statements, texts keep their bytes.
         shows: true if what is read is only shown.
-        virtual_tables: tables of a MariaDB with a VIRTUAL column, whose images must be whole.
+        virtual_tables: tables of a MariaDB with a VIRTUAL column, whose images must be whole; None: not known, so all
+            images of a MariaDB must be.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -94,7 +95,7 @@ class Filter:
         system_schemas: bool = False,
         replays: bool = False,
         shows: bool = False,
-        virtual_tables: Collection[tuple[str, str]] = frozenset(),
+        virtual_tables: Collection[tuple[str, str]] | None = frozenset(),
     ) -> None:
         self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
         self.keeps_statements = keeps_statements
@@ -130,7 +131,7 @@ class Filter:
         lower_case_table_names: int = 0,
         unlogged_options: Mapping[str, str] = MappingProxyType({}),
         system_time_zone: str = "",
-        virtual_tables: Collection[tuple[str, str]] = frozenset(),
+        virtual_tables: Collection[tuple[str, str]] | None = frozenset(),
     ) -> Filter:
         """The filter of a producer of this source; it also ignores the producer's own server id."""
         return cls(

@@ -99,8 +99,11 @@ class RuledColumns:
 
     def treats(self, column: str) -> object:
         """The treatment of a column, comparable between rules."""
-        mask = next((mask for pattern, mask in self.rule.mask.items() if finds_column((pattern,), column)), None)
-        return "dropped" if self.drops(column) else (mask, finds_column(self.rule.zero_dates, column))
+        return "dropped" if self.drops(column) else (self.mask(column), finds_column(self.rule.zero_dates, column))
+
+    def mask(self, column: str) -> Mask | None:
+        """The mask of a column that is not dropped."""
+        return next((mask for pattern, mask in self.rule.mask.items() if finds_column((pattern,), column)), None)
 
     def nulls(self, column: str, base: str) -> bool:
         """True if rows of the column may be published with a NULL that the source's rows do not have."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from connector.errors import CorruptBinlog, Unsupported, ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableName
 from connector.mysql.values import charsets, collations, multibyte
-from connector.mysql.values.rows import Kind
+from connector.mysql.values.rows import ValueKind
 
 Spec = tuple[int, int, int, bool, object, tuple[bytes, ...]]
 """kind, size, scale, flag, alphabet or codec, labels: see `RowCodec`."""
@@ -20,8 +20,12 @@ TEXT = frozenset({15, 253, 254, 249, 250, 251, 252, 140, 141})  # types with a c
 BLOB = frozenset({249, 250, 251, 252, 140})
 COMPRESSED = frozenset({140, 141})  # MariaDB's BLOB, TEXT and VARCHAR with the attribute COMPRESSED
 INTEGERS = {1: ("tinyint", 1), 2: ("smallint", 2), 9: ("mediumint", 3), 3: ("int", 4), 8: ("bigint", 8)}
-TIMES = {19: ("time", Kind.TIME2), 18: ("datetime", Kind.DATETIME2), 17: ("timestamp", Kind.TIMESTAMP2)}
-OLD_TIMES = {11: ("time", Kind.OLD_TIME), 12: ("datetime", Kind.OLD_DATETIME), 7: ("timestamp", Kind.OLD_TIMESTAMP)}
+TIMES = {19: ("time", ValueKind.TIME2), 18: ("datetime", ValueKind.DATETIME2), 17: ("timestamp", ValueKind.TIMESTAMP2)}
+OLD_TIMES = {
+    11: ("time", ValueKind.OLD_TIME),
+    12: ("datetime", ValueKind.OLD_DATETIME),
+    7: ("timestamp", ValueKind.OLD_TIMESTAMP),
+}
 SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 
 
@@ -85,7 +89,7 @@ def _compile(raw: Raw, name: str) -> tuple[Column, Spec]:
     code, meta = raw.code, raw.meta
     if code in INTEGERS:
         type_, size = INTEGERS[code]
-        return made(type_, Kind.EITHER if raw.unsigned is None else Kind.INTEGER, size)
+        return made(type_, ValueKind.EITHER if raw.unsigned is None else ValueKind.INTEGER, size)
     if code in TIMES:
         type_, kind = TIMES[code]
         if meta[0] > 6:
@@ -96,30 +100,30 @@ def _compile(raw: Raw, name: str) -> tuple[Column, Spec]:
         return made(type_, kind)
     match code:
         case 4:
-            return made("float", Kind.FLOAT)
+            return made("float", ValueKind.FLOAT)
         case 5:
-            return made("double", Kind.DOUBLE)
+            return made("double", ValueKind.DOUBLE)
         case 10 | 14:
-            return made("date", Kind.DATE)
+            return made("date", ValueKind.DATE)
         case 13:
             raw.unsigned = False
-            return made("year", Kind.YEAR)
+            return made("year", ValueKind.YEAR)
         case 16:
             bits = meta[1] * 8 + meta[0]
             if not 0 < bits <= 64 or meta[0] > 7:
                 raise CorruptBinlog(f"a BIT of {bits} bits")
-            return made(f"bit({bits})", Kind.BIT, (bits + 7) // 8)
+            return made(f"bit({bits})", ValueKind.BIT, (bits + 7) // 8)
         case 246:
             precision, scale = meta
             if not 0 < precision <= 65 or scale > min(30, precision):
                 raise CorruptBinlog(f"a DECIMAL({precision},{scale})")
-            return made(f"decimal({precision},{scale})", Kind.DECIMAL, precision, scale)
+            return made(f"decimal({precision},{scale})", ValueKind.DECIMAL, precision, scale)
         case 242:
-            return made(f"vector({raw.dimension})", Kind.BYTES, _prefix(meta))
+            return made(f"vector({raw.dimension})", ValueKind.BYTES, _prefix(meta))
         case 255:
-            return made("geometry", Kind.BYTES, _prefix(meta))
+            return made("geometry", ValueKind.BYTES, _prefix(meta))
         case 245:
-            return made("json", Kind.JSON, _prefix(meta))
+            return made("json", ValueKind.JSON, _prefix(meta))
         case 247 | 248:
             return _labelled(raw, name)
         case _ if code in TEXT:
@@ -139,21 +143,25 @@ def _text(raw: Raw, name: str) -> tuple[Column, Spec]:
     binary = charset == charsets.BINARY
     type_, prefix, pad = _string_type(raw, charset, binary)
     column = Column(name, type_, charset=charset, nullable=raw.nullable)
-    spec = (Kind.PADDED if pad else Kind.BYTES, prefix, pad, False, None, ()) if binary else text_spec(charset, prefix)
+    spec = (
+        (ValueKind.PADDED if pad else ValueKind.BYTES, prefix, pad, False, None, ())
+        if binary
+        else text_spec(charset, prefix)
+    )
     if raw.code in COMPRESSED:
-        spec = (spec[0] + Kind.COMPRESSED, *spec[1:])
+        spec = (spec[0] + ValueKind.COMPRESSED, *spec[1:])
     return column, spec
 
 
 def text_spec(charset: str, prefix: int = 0) -> Spec:
     """The specification of text of a set with a length of `prefix` bytes."""
     if charset in charsets.UTF8:
-        return Kind.UTF8, prefix, 0, False, None, ()
+        return ValueKind.UTF8, prefix, 0, False, None, ()
     if charset in charsets.WIDE:
-        return Kind.WIDE, prefix, 0, False, charsets.WIDE[charset], ()
+        return ValueKind.WIDE, prefix, 0, False, charsets.WIDE[charset], ()
     if charset in multibyte.LONGEST:
-        return Kind.MULTIBYTE, prefix, multibyte.LONGEST[charset], False, multibyte.codes(charset), ()
-    return Kind.MAPPED, prefix, 0, False, charsets.table(charset), ()
+        return ValueKind.MULTIBYTE, prefix, multibyte.LONGEST[charset], False, multibyte.codes(charset), ()
+    return ValueKind.MAPPED, prefix, 0, False, charsets.table(charset), ()
 
 
 def _string_type(raw: Raw, charset: str, binary: bool) -> tuple[str, int, int]:
@@ -185,11 +193,11 @@ def _labelled(raw: Raw, name: str) -> tuple[Column, Spec]:
     if size not in ({1, 2, 3, 4, 8} if is_set else {1, 2}) or (is_set and raw.labels and len(raw.labels) > 64):
         raise CorruptBinlog(f"an ENUM or SET of {len(raw.labels or ())} labels in {size} bytes")
     if raw.labels is None:
-        return Column(name, type_, nullable=raw.nullable), (Kind.INTEGER, size, 0, True, None, ())
+        return Column(name, type_, nullable=raw.nullable), (ValueKind.INTEGER, size, 0, True, None, ())
     if raw.collation is None:
         raise CorruptBinlog("the metadata lacks the collation of a text column")
     charset = collations.charset_of(raw.collation)
     labels = tuple(charsets.decode(label, charset) for label in raw.labels)
     column = Column(name, type_, charset=charset, labels=labels, nullable=raw.nullable)
-    kind = Kind.SET if is_set else Kind.ENUM
+    kind = ValueKind.SET if is_set else ValueKind.ENUM
     return column, (kind, size, 0, False, None, tuple(label.encode() for label in labels))

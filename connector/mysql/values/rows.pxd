@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from connector.mysql.memory cimport Cursor, Out
 
 cdef struct Codec:
-    int kind  # rows.Kind
+    int kind  # rows.ValueKind
     int size  # bytes of the value or of its length prefix; digits of a fraction; precision
     int scale  # of decimals; bytes to pad to; of a multi-byte set, the most bytes of a character
     bint flag  # integers: unsigned; texts: keep invalid text as bytes

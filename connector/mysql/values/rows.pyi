@@ -1,6 +1,6 @@
 from enum import IntEnum
 
-class Kind(IntEnum):
+class ValueKind(IntEnum):
     INTEGER = 1
     FLOAT = 2
     DOUBLE = 3

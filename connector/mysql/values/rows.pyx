@@ -48,7 +48,7 @@ from connector.mysql.compression import column_value
 from connector.mysql.values.text import check_codes
 from connector.errors import Unsupported
 
-cpdef enum Kind:
+cpdef enum ValueKind:
     INTEGER = 1
     FLOAT = 2
     DOUBLE = 3

@@ -22,10 +22,10 @@ from connector.mysql.memory cimport (
 from connector.mysql.values.rows cimport RowCodec
 from connector.mysql.values.text cimport is_utf8
 
-from connector.mysql.values.rows import Kind
+from connector.mysql.values.rows import ValueKind
 from connector.errors import CorruptBinlog
 
-cdef int UTF8 = Kind.UTF8
+cdef int UTF8 = ValueKind.UTF8
 
 cdef enum:
     FULL_PACKET = 0xFFFFFF
@@ -88,7 +88,7 @@ cdef class TextRows:
         specs = list(texts) or [None] * len(kinds)
         if [kind == "t" for kind in kinds] != [spec is not None for spec in specs]:
             raise ValueError(f"kinds {kinds!r} do not match the texts")
-        self._texts = RowCodec([spec or (Kind.BYTES, 0, 0, False, None, ()) for spec in specs])
+        self._texts = RowCodec([spec or (ValueKind.BYTES, 0, 0, False, None, ()) for spec in specs])
         self._kind = <const uint8_t*>PyBytes_AsString(self._kinds)
         self._columns = PyBytes_Size(self._kinds)
         self._pending = b""

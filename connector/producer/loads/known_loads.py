@@ -37,6 +37,7 @@ class KnownLoads:
         self.states: dict[TableName, TableLoad] = {}
         self._trapped: tuple[Range, ...] = ()
         self._outstanding: list[OutstandingLoad] | None = None  # None: it has changed
+        self._awaited: frozenset[TableName | str] = frozenset()
 
     def restore(self, control: ControlState) -> None:
         """Take what the control topic has."""
@@ -65,7 +66,18 @@ class KnownLoads:
         """The loads that are not ended. Asked for whenever the stream is read, so only what has changed is sorted."""
         if self._outstanding is None:
             self._outstanding = outstanding(self.requests.values(), self.states, self._trapped)
+            whole = [request for request, _ in self._outstanding if not request.keys]
+            self._awaited = frozenset([*(one.in_log for one in whole), *(one.load for one in whole)])
         return self._outstanding
+
+    def awaits(self, table: TableName, load: str) -> bool:
+        """True if a load of a whole table is asked for, or under way.
+
+        Args:
+            table: the table, by its name in the log.
+            load: the ID of the load that has begun; "": none has.
+        """
+        return bool(self.outstanding()) and (table in self._awaited or load in self._awaited)
 
     def published_together(self, table: TableName, load: str) -> list[TableLoad]:
         """The loads of other tables that are published under the same name: they have one ID, and one end."""

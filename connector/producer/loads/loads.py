@@ -163,8 +163,15 @@ class TableLoads:
                     del under_way[name]  # the rows of its new name need no load
         for new, old in change.renamed.items():
             if new in under_way or old in under_way:
-                asked_by, targets = f"the renaming of {old}", under_way[old if old in under_way else new][0].targets
-                asked = LoadRequest(table=new, load=new_load_id(), asked_at=now, asked_by=asked_by, targets=targets)
+                before = under_way[old if old in under_way else new][0]
+                asked = LoadRequest(
+                    table=new,
+                    load=new_load_id(),
+                    asked_at=now,
+                    asked_by=f"the renaming of {old}",
+                    published=_published(before, new),
+                    targets=before.targets,
+                )
                 self.known.ask(asked)
                 records.append(asked)
         return records
@@ -254,3 +261,10 @@ class TableLoads:
         fields = {"service": self._config.service, "rows": rows, "stream_waited_seconds": f"{seconds:.2f}"}
         LOG.info("published a round of loads", extra=fields)
         self._gate.published(rows, began)
+
+
+def _published(request: LoadRequest, name: TableName) -> TableName | None:
+    """The name in the log of a table that was renamed; None: that on the source."""
+    if request.published is None or request.table.schema != name.schema or request.in_log.table != request.table.table:
+        return None
+    return TableName(request.in_log.schema, name.table)

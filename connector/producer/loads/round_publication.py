@@ -9,7 +9,15 @@ from typing import Final
 
 from connector import failpoints as faults
 from connector.clock import Clock
-from connector.errors import BrokerUnavailable, ConnectorError, Fenced, SourceChanged, SourceUnavailable
+from connector.errors import (
+    BrokerUnavailable,
+    ConnectorError,
+    DiskUnavailable,
+    Fenced,
+    RecordsDamaged,
+    SourceChanged,
+    SourceUnavailable,
+)
 from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
@@ -120,7 +128,7 @@ class RoundPublication:
 
         try:
             return at.publish(opened, chosen, self._stop, end)
-        except (BrokerUnavailable, Fenced):
+        except (BrokerUnavailable, Fenced, DiskUnavailable, RecordsDamaged):  # no table's fault
             raise
         except SourceUnavailable:
             for name, state in chosen.items():

@@ -7,6 +7,9 @@
 - `gauges`: the store's metrics.
 - `report`: what `thl records` shows and does.
 - `table_entry`: a table of the store, as it is stored.
+- `source_rules`: the rules of the filters, by the names in the log.
+- `filter_history`: the tables whose rows later filters publish otherwise.
+- `published_defaults`: the defaults of columns, as rules publish them.
 - `tables`: the tables as they are published, their definitions and defaults.
 - `conversion`: versions of an earlier definition.
 """

@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any, Final
 
 from connector.config.model import Config
 from connector.errors import LogDamaged
-from connector.kafka.arrow_reader import ArrowReader
+from connector.kafka.arrow_reader import read_in_order
 from connector.kafka.log_reader import LogReader
-from connector.log.compact.scan import Messages, Scanner
+from connector.log.compact.scan import Messages
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.history import History
 from connector.log.format import avro
@@ -29,7 +30,6 @@ from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.producer.records.completion import EventCompleter
-from connector.records.versions import Versions
 from connector.schema import read_change, read_fragment
 
 LOG: Final = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def read_events(config: Config, control: ControlState, completion: EventComplete
     count, follower = 0, _Follower(completion, config.topic)
     for release in _releases(config, history, Seqno(versions.state.seqno + 1), last):
         if release.first:
-            _pass_trapped(versions, history, Seqno(release.seqno - 1))
+            _pass_trapped(completion, history, Seqno(release.seqno - 1))
         follower.follow(release, history.epoch_without_trapped(release.seqno))
         if release.complete:
             count += 1
@@ -79,15 +79,15 @@ def read_events(config: Config, control: ControlState, completion: EventComplete
                     "the record store reads the log",
                     extra={"service": config.service, "seqno": release.seqno, "last": last},
                 )
-    _pass_trapped(versions, history, last)
+    _pass_trapped(completion, history, last)
     versions.flush()
     return count
 
 
-def _pass_trapped(versions: Versions, history: History, upto: Seqno) -> None:
-    """End the events that are not released before the next one, or the log's end: trapped ones."""
-    for seqno in range(versions.state.seqno + 1, upto + 1):
-        versions.finish(Seqno(seqno), history.epoch_without_trapped(Seqno(seqno)))
+def _pass_trapped(completion: EventCompleter, history: History, upto: Seqno) -> None:
+    """Pass over the events that are not released before the next one, or the log's end: trapped ones."""
+    for seqno in range(completion.versions.state.seqno + 1, upto + 1):
+        completion.pass_over(Seqno(seqno), history.epoch_without_trapped(Seqno(seqno)))
 
 
 def _releases(config: Config, history: History, first: Seqno, last: Seqno) -> Iterator[Release[bytes]]:
@@ -105,20 +105,16 @@ def _releases(config: Config, history: History, first: Seqno, last: Seqno) -> It
     sequencer = EventSequencer[bytes, Messages](
         topic=config.topic, partitions=partitions, position=start, history=history
     )
-    scanner = Scanner(config.topic)
-    with ArrowReader(config.kafka, config.topic, offsets) as log_messages:
-        while (batch := log_messages.next()) is not None:
-            for part in batch.to_batches():
-                messages = (one for found in scanner.scan(part) for one in found)
-                for message, value in zip(messages, part["value"].to_pylist(), strict=True):
-                    sequencer.accept(message.header, message.partition, message.offset, value or b"")
-            for release in sequencer.release():
-                if isinstance(release, Voided):
-                    raise LogDamaged("an event that is finished was given up", seqno=release.seqno)
-                if isinstance(release, Release) and release.seqno <= last:
-                    yield release
-            if sequencer.released >= last:
+    with closing(read_in_order(config.kafka, config.topic, offsets, sequencer)) as releases:
+        for release in releases:
+            if isinstance(release, Voided):
+                raise LogDamaged("an event that is finished was given up", seqno=release.seqno)
+            if release.seqno <= last:
+                yield release
+            if release.complete and release.seqno >= last:
                 return
+    if sequencer.released >= last:  # the last events are trapped
+        return
     raise LogDamaged("the log ends before its last event", seqno=last)
 
 

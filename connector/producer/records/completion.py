@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
+from connector.config.filters import Filters
 from connector.errors import RecordsDamaged, Unsupported
 from connector.log.ids import Epoch, Kind, Outcome, Seqno
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch
@@ -18,6 +19,8 @@ from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.patterns import table_pattern
 from connector.producer.records.conversion import split, value_of
+from connector.producer.records.filter_history import FilterHistory
+from connector.producer.records.published_defaults import PublishedDefaults
 from connector.producer.records.row_completer import KeyMissing, RowCompleter, UnknownDefault, UnknownRow
 from connector.producer.records.table_entry import TableEntry, Unknown
 from connector.producer.records.tables import PublishedTables
@@ -26,8 +29,21 @@ from connector.records.versions import Versions
 
 SHOWN: Final = 100  # characters of a key in an error
 PARTIAL: Final = "source.records.partial"
+FLUSH_SECONDS: Final = 10.0  # for which versions are only in memory at most, while the service is quiet
 
 Changes = list[Rows | Statement]
+
+
+class AwaitedLoads(Protocol):
+    """The loads that a producer has still to end."""
+
+    def awaits(self, table: TableName, load: str) -> bool:
+        """True if a load of a whole table is asked for, or under way.
+
+        Args:
+            table: the table, by its name in the log.
+            load: the ID of the load that has begun; "": none has.
+        """
 
 
 class EventCompleter:
@@ -36,11 +52,26 @@ class EventCompleter:
     Args:
         versions: the store, at the log's last event.
         partial: patterns of the tables whose images may stay partial.
+        history: the filters of the log's epochs; None: they have never changed.
+        filters: those of the producer.
+
+    Attributes:
+        loads: the loads of the producer; None: each that has begun goes on until its end.
     """
 
-    def __init__(self, versions: Versions, partial: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        versions: Versions,
+        partial: Sequence[str] = (),
+        history: FilterHistory | None = None,
+        filters: Filters | None = None,
+    ) -> None:
+        self.loads: AwaitedLoads | None = None
         self.versions = versions
-        self.tables = PublishedTables(versions)
+        self._history = history or FilterHistory()
+        self._epoch = versions.epoch  # that under whose filters the rows of the tables are published
+        self._flush_at = 0.0
+        self.tables = PublishedTables(versions, PublishedDefaults(filters or Filters()))
         self._patterns = [table_pattern(pattern) for pattern in partial]
         self._allowed: dict[TableName, bool] = {}
         self._kind = Kind.TRANSACTION
@@ -53,13 +84,41 @@ class EventCompleter:
         """Follow a batch of an event that the log has: what cannot be completed there is not known here."""
         if batch.ending is not None and batch.ending.outcome is Outcome.VOID:
             self.go_back(Seqno(seqno - 1))
-            self.versions.finish(seqno, epoch)
+            self.pass_over(seqno, epoch)
             return
         self._lenient = True
         try:
             self.complete(batch, seqno, epoch)
         finally:
             self._lenient = False
+
+    def enter(self, epoch: Epoch, seqno: Seqno) -> None:
+        """Drop the rows of tables that the filters of later epochs publish otherwise.
+
+        Args:
+            epoch: the epoch of the next event.
+            seqno: that event.
+        """
+        tables = [entry.table for entry in self.tables if entry.table.key or entry.keyed]
+        for name, why in self._history.changed(tables, self._epoch, epoch):
+            self.tables.drop_rows(name, why, seqno)
+        self._epoch = epoch
+
+    def pass_over(self, seqno: Seqno, epoch: Epoch) -> None:
+        """Follow an event that changes no row."""
+        if epoch != self._epoch:
+            self.enter(epoch, seqno)
+        self.versions.finish(seqno, epoch)
+
+    def rest(self, now: float) -> None:
+        """Write now and then what is only in memory; called between two batches.
+
+        Args:
+            now: seconds of a monotonic clock.
+        """
+        if now >= self._flush_at:
+            self.versions.rest()
+            self._flush_at = now + FLUSH_SECONDS
 
     def complete(self, batch: TransactionBatch, seqno: Seqno, epoch: Epoch) -> TransactionBatch:
         """Complete the next batch.
@@ -77,11 +136,13 @@ class EventCompleter:
             RecordsDamaged, DiskUnavailable: of the store.
         """
         begin = batch.begin
+        if epoch != self._epoch:
+            self.enter(epoch, seqno)
         if begin is not None:
             self._kind = begin.kind
             self._load = LoadEvent.of(begin.metadata) if begin.kind is Kind.LOAD else None
             if begin.metadata.get("snapshot") == "begin":
-                self.tables.forget_all()
+                self.tables.forget_all(seqno)
         time = 0 if batch.ending is None else batch.ending.commit_time
         changes: Changes = []
         for change in batch.changes:
@@ -124,16 +185,21 @@ class EventCompleter:
         """Drop the event that is open, and what the store has of later events than this one."""
         self.versions.go_back(seqno)
         self.tables.read()
+        self._epoch = self.versions.epoch
 
     def close(self) -> None:
         """Write what is only in memory, and close the store. May be repeated."""
         self.versions.close()
 
+    def discard(self) -> None:
+        """Close a damaged store, so that the next one to open it begins it again. May be repeated."""
+        self.versions.discard()
+
     def _statement(self, statement: Statement, seqno: Seqno, time: int) -> None:
         if statement.sql.startswith(SAVEPOINTS) or self._kind is Kind.LOAD:
             return
         if self._kind is not Kind.DDL and self._lenient:
-            self.tables.forget_affected(statement, "a change of it is logged as a statement")
+            self.tables.forget_affected(statement, "a change of it is logged as a statement", seqno)
             return
         if self._kind is not Kind.DDL:
             raise Unsupported(
@@ -171,7 +237,7 @@ class EventCompleter:
             raise self._unknown_row(entry, completer, error.key, seqno) from error
         except UnknownDefault as error:
             if self._lenient:
-                self.tables.forget(layout.name, "the defaults of its columns are not known")
+                self.tables.forget(layout.name, "the defaults of its columns are not known", seqno)
                 return ()
             column = layout.columns[error.column].name
             raise Unsupported(
@@ -208,9 +274,16 @@ class EventCompleter:
         self.versions.grew(sum(map(len, keys)), seqno)
 
     def _unknown(self, entry: TableEntry) -> Unknown:
-        if entry.loading and entry.everywhere:
+        awaited = self._is_awaited(entry)
+        if awaited and entry.loading and entry.everywhere:
             return Unknown.FOLLOWED if self._lenient else Unknown.DELETED
-        return Unknown.STAYS if entry.loading or self._allows(entry.table.name) else Unknown.REFUSED
+        return Unknown.STAYS if awaited or self._allows(entry.table.name) else Unknown.REFUSED
+
+    def _is_awaited(self, entry: TableEntry) -> bool:
+        """True if a load brings the rows of a table that are not known."""
+        if self._lenient or self.loads is None:
+            return entry.loading
+        return self.loads.awaits(entry.table.name, entry.load)
 
     def _allows(self, name: TableName) -> bool:
         if self._lenient:
@@ -226,11 +299,12 @@ class EventCompleter:
         shown = ", ".join(
             f"{layout.columns[at].name}={value_of(one)!r}" for at, one in zip(layout.key, values, strict=True)
         )
-        why = f": {entry.reason}" if entry.reason else ""
+        reason = "its load was cancelled, or has stopped" if entry.loading else entry.reason
+        why = f": {reason}" if reason else ""
         return Unsupported(
             f"an image of {layout.name} lacks columns, and the record store does not know the row{why}",
-            hint=f"thl load {layout.name}, with {PARTIAL} naming it until the load has ended; or SET GLOBAL "
-            "binlog_row_image = FULL on the source",
+            hint=f"thl load {layout.name}, and start the producer again: images of such rows stay partial until the "
+            f"load has ended, as where {PARTIAL} names the table; or SET GLOBAL binlog_row_image = FULL on the source",
             seqno=seqno,
             table=layout.name,
             key=shown[:SHOWN],

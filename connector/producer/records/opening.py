@@ -8,17 +8,19 @@ log's events, as far as it still has them. What it then does not know is loaded 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from typing import Final
 
 from connector.config.model import Config
-from connector.config.records import RecordStore
+from connector.config.source import Source
 from connector.errors import ConfigError, RecordsDamaged
-from connector.log.epochs.control import ControlState
+from connector.log.epochs.control import ControlState, EpochRecord
 from connector.log.epochs.history import History
 from connector.log.ids import NO_EPOCH, NO_SEQNO, LogId, Seqno
 from connector.producer.records.catch_up import first_event, read_events
 from connector.producer.records.completion import EventCompleter
+from connector.producer.records.filter_history import FilterHistory
 from connector.producer.records.gauges import watch_records
 from connector.records.database import OPTION, Database, remove
 from connector.records.versions import StoreState, Versions
@@ -46,36 +48,41 @@ def open_completion(config: Config, control: ControlState, last: Seqno) -> Event
         return None
     history = History.of(control, last)
     with ExitStack() as on_error:
+        completion: EventCompleter | None = None
         try:
-            completion = on_error.enter_context(closing(open_store(config.source.records, history.log_id)))
+            completion = open_store(config.source, history.log_id, history.epochs)
+            on_error.callback(completion.close)
             _go_to(config, completion, history)
+            _follow(config, control, completion, last)
         except RecordsDamaged as error:
-            on_error.close()
+            if completion is not None:
+                completion.discard()
             completion = on_error.enter_context(closing(_again(config, history, error)))
-        watch_records(config.service, completion.versions, last)
-        _read(config, control, completion, last)
+            _follow(config, control, completion, last)
         on_error.pop_all()
     return completion
 
 
-def open_store(settings: RecordStore, log_id: LogId) -> EventCompleter:
+def open_store(source: Source, log_id: LogId, epochs: Sequence[EpochRecord] = ()) -> EventCompleter:
     """Open a store as it is.
 
     Args:
-        settings: `source.records`, whose folder is created if it is missing.
+        source: the section; the folder of its records is created if it is missing.
         log_id: the log of a new store.
+        epochs: the log's epochs; none: the store is not written.
 
     Raises:
         ConfigError: the folder is not named, or cannot be used.
         RecordsDamaged: the store cannot be read.
         DiskUnavailable: its disk is full or fails.
     """
+    settings = source.records
     if settings.dir is None:
         raise ConfigError("there is no record store", hint=f"{OPTION} names its folder", option=OPTION)
     database = Database(settings.dir, cache_bytes=settings.cache_bytes)
     try:
         versions = Versions(database, log_id, horizon=settings.horizon, cache_bytes=settings.cache_bytes)
-        return EventCompleter(versions, settings.partial)
+        return EventCompleter(versions, settings.partial, FilterHistory(epochs), source.filters)
     except BaseException:
         database.close()
         raise
@@ -107,12 +114,19 @@ def rebuild(config: Config, control: ControlState, last: Seqno) -> EventComplete
     """
     history = History.of(control, last)
     with suppress(RecordsDamaged):  # a producer that has it open is found out before its files are deleted
-        open_store(config.source.records, history.log_id).close()
+        open_store(config.source, history.log_id).close()
     with ExitStack() as on_error:
         completion = on_error.enter_context(closing(_again(config, history, None)))
         _read(config, control, completion, last)
         on_error.pop_all()
     return completion
+
+
+def _follow(config: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> None:
+    """Bring a store to the log's last event, and under the filters of the newest epoch."""
+    watch_records(config.service, completion.versions, last)
+    _read(config, control, completion, last)
+    completion.enter(control.epochs[-1].epoch, Seqno(last + 1))
 
 
 def _read(config: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> None:
@@ -155,7 +169,7 @@ def _again(config: Config, history: History, why: RecordsDamaged | None) -> Even
         remove(settings.dir)
     first = first_event(config, history) if history.last_finished > NO_SEQNO else Seqno(0)
     epoch = history.epoch_without_trapped(Seqno(first - 1)) if first else NO_EPOCH
-    completion = open_store(settings, history.log_id)
+    completion = open_store(config.source, history.log_id, history.epochs)
     if first:
         completion.versions.begin_at(first, epoch)
     return completion

@@ -34,7 +34,7 @@ class StoredTable:
     def missing(self) -> str:
         """The reason why rows may be missing; "": none are."""
         if self.entry.loading:
-            return "it is being loaded"
+            return "its load has begun, and not ended"
         return self.entry.reason
 
 
@@ -141,4 +141,4 @@ def _opened(config: Config) -> EventCompleter:
     settings = config.source.records
     if settings.dir is None or not settings.dir.is_dir():
         raise ConfigError(f"{OPTION}: the folder has no record store yet", folder=settings.dir, option=OPTION)
-    return open_store(settings, NO_LOG)
+    return open_store(config.source, NO_LOG)

@@ -38,7 +38,8 @@ class TableEntry:
         since: the event since which it is being loaded; NO_SEQNO: it is not.
         load: the ID of that load.
         everywhere: that load is for all targets.
-        lost: a row that the store did not know has changed its key meanwhile: the load may not bring it.
+        lost: why that load may not bring all rows, unless it reads the table once more: a row that the store did not
+            know has changed its key meanwhile, or the store has dropped rows that it had brought; "": it brings them.
         keyed: the indexes of the columns that are its rows' keys, as its rows in the log say; None: none has come. They
             may be those of a unique key.
     """
@@ -51,7 +52,7 @@ class TableEntry:
     load: str = ""
     keyed: tuple[int, ...] | None = None
     everywhere: bool = False
-    lost: bool = False
+    lost: str = ""
 
     @property
     def loading(self) -> bool:
@@ -88,5 +89,5 @@ class TableEntry:
         since = Seqno(int(stored["since"]))
         numbers = int(stored["number"]), int(stored["definition"])
         keyed = None if stored["keyed"] is None else tuple(map(int, stored["keyed"]))
-        load = {name: bool(stored.get(name)) for name in ("everywhere", "lost")}
-        return cls(*numbers, table, stored["why"], since, stored["load"], keyed, **load)
+        everywhere, lost = bool(stored["everywhere"]), str(stored["lost"])
+        return cls(*numbers, table, stored["why"], since, stored["load"], keyed, everywhere, lost)

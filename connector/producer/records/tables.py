@@ -15,13 +15,13 @@ from typing import Final
 
 from connector.ddl.affected_tables import affected_tables
 from connector.errors import ConnectorError, TargetDiffers, Unsupported
-from connector.log.format import avro
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.producer.records.conversion import DefinitionStep, converted, step_of
+from connector.producer.records.published_defaults import PublishedDefaults
 from connector.producer.records.row_completer import RowCompleter
 from connector.producer.records.table_entry import TableEntry
 from connector.records.stored import content_of, definition_of, make_version, seqno_of
@@ -56,10 +56,12 @@ class PublishedTables:
 
     Args:
         versions: the store. Its open event gets the changes of definitions.
+        defaults: the defaults of their columns.
     """
 
-    def __init__(self, versions: Versions) -> None:
+    def __init__(self, versions: Versions, defaults: PublishedDefaults) -> None:
         self._versions = versions
+        self._defaults = defaults
         self._known = TableCache()
         self.read()
 
@@ -111,17 +113,17 @@ class PublishedTables:
                     return self._put(replace(entry, keyed=layout.key), seqno)
                 why = "its rows are known by another key"
                 LOG.warning("the record store drops a table", extra={"table": layout.name, "why": why})
-                return self._put(replace(self._begin(entry.table, seqno, why), keyed=layout.key), seqno)
-        keys = [layout.columns[at].name for at in layout.key]
-        begun = self._begin(make_table(layout.name, layout.columns, keys), seqno, why)
+                return self._put(replace(self._begin_again(entry, entry.table, seqno, why), keyed=layout.key), seqno)
+        table = make_table(layout.name, layout.columns, [layout.columns[at].name for at in layout.key])
+        begun = self._begin(table, seqno, why) if entry is None else self._begin_again(entry, table, seqno, why)
         return self._put(replace(begun, keyed=layout.key), seqno)
 
     def completer_of(self, layout: TableLayout, entry: TableEntry) -> RowCompleter:
         """What completes rows of a layout."""
         found = self._known.completers.get(layout.name)
         if found is None or found.layout is not layout or found.definition != entry.definition:
-            known = entry.table.defaults_of()
-            defaults = [avro.union(known[one.name]) if one.name in known else None for one in layout.columns]
+            known = self._defaults.of(entry.table)
+            defaults = [known.get(one.name) for one in layout.columns]
             found = self._known.completers[layout.name] = RowCompleter(layout, entry.prefix, entry.definition, defaults)
         return found
 
@@ -147,15 +149,15 @@ class PublishedTables:
         try:
             found = plan(statement, self._known.schema, commit_time)
         except ConnectorError as error:
-            self.forget_affected(statement, error.located)
+            self.forget_affected(statement, error.located, seqno)
             return
         for operation in found.operations:
             self._operate(operation, seqno)
 
-    def forget_all(self) -> None:
+    def forget_all(self, seqno: Seqno) -> None:
         """Forget all tables: an initial load begins."""
         for name in list(self._known.entries):
-            self._forget(name)
+            self._forget(name, seqno)
 
     def apply_load_event(
         self, event: LoadEvent, statements: Sequence[Statement], seqno: Seqno, commit_time: int
@@ -166,8 +168,7 @@ class PublishedTables:
             self._begin_load(event, statements, seqno, commit_time)
         elif event.part is Part.END and entry is not None and entry.load == event.load:
             self._sweep(entry, seqno)
-            reason = LOST if entry.lost else ""
-            self._put(replace(entry, reason=reason, since=NO_SEQNO, load="", lost=False), seqno)
+            self._put(replace(entry, reason=entry.lost, since=NO_SEQNO, load="", lost=""), seqno)
 
     def _begin_load(self, event: LoadEvent, statements: Sequence[Statement], seqno: Seqno, commit_time: int) -> None:
         name = event.table
@@ -187,7 +188,7 @@ class PublishedTables:
             entry = self._begin(made, seqno, "it is being loaded")
         elif made is not None:
             entry = replace(entry, table=made)
-        self._put(replace(entry, since=seqno, load=event.load, everywhere=not event.targets, lost=False), seqno)
+        self._put(replace(entry, since=seqno, load=event.load, everywhere=not event.targets, lost=""), seqno)
 
     def _sweep(self, entry: TableEntry, seqno: Seqno) -> None:
         """Delete the rows that were not written since the load began: the source does not have them."""
@@ -204,7 +205,7 @@ class PublishedTables:
                 self._versions.put(key, None)
             self._versions.grew(sum(map(len, keys)), seqno)
 
-    def forget_affected(self, statement: Statement, why: str) -> None:
+    def forget_affected(self, statement: Statement, why: str, seqno: Seqno) -> None:
         """Forget the tables that a statement may be about."""
         try:
             about = affected_tables(statement)
@@ -214,18 +215,18 @@ class PublishedTables:
             touched = {*about.tables, *([about.partner] if about.partner else [])}
             names = [name for name in self._known.entries if name in touched or about.schema == name.schema]
         for name in names:
-            self.forget(name, why)
+            self.forget(name, why, seqno)
 
     def lose(self, name: TableName, seqno: Seqno) -> None:
         """Note that a row which is not known is now under a key that a load may have passed already."""
         entry = self._known.entries[name]
         if entry.loading and not entry.lost:
-            self._put(replace(entry, lost=True), seqno)
+            self._put(replace(entry, lost=LOST), seqno)
         elif not entry.loading and not entry.reason:
             self._put(replace(entry, reason=LOST), seqno)
 
     def find_again(self, name: TableName, seqno: Seqno) -> bool:
-        """True if a load that has read all of a table has to read it once more, for rows that have changed their keys.
+        """True if a load that has read all of a table has to read it once more, for rows that it may not have brought.
 
         Args:
             name: the table.
@@ -234,23 +235,36 @@ class PublishedTables:
         entry = self._known.entries.get(name)
         if entry is None or not (entry.loading and entry.everywhere and entry.lost):
             return False
-        self._put(replace(entry, lost=False), seqno)
+        self._put(replace(entry, lost=""), seqno)
         return True
 
-    def forget(self, name: TableName, why: str) -> None:
+    def forget(self, name: TableName, why: str, seqno: Seqno) -> None:
         """Forget a table and its rows, until it is loaded."""
         LOG.warning("the record store drops a table: thl load brings its rows", extra={"table": name, "why": why})
-        self._forget(name)
+        entry = self._known.entries[name]
+        if entry.loading:  # what the load has to read once more would be forgotten, too
+            bare = make_table(name, entry.table.columns, entry.table.key)  # its defaults may have changed
+            self._begin_again(entry, bare, seqno, why)
+        else:
+            self._forget(name, seqno)
+
+    def drop_rows(self, name: TableName, why: str, seqno: Seqno) -> None:
+        """Forget the rows of a table, until it is loaded."""
+        LOG.warning(
+            "the record store drops the rows of a table: thl load brings them back", extra={"table": name, "why": why}
+        )
+        entry = self._known.entries[name]
+        self._begin_again(entry, entry.table, seqno, why)
 
     def _operate(self, operation: Operation, seqno: Seqno) -> None:
         match operation:
             case CreateTable(table):
                 self._begin(table, seqno, "")
             case DropTable(table):
-                self._forget(table.name)
+                self._forget(table.name, seqno)
             case RenameTable(table, name):
                 entry = self._known.entries[table.name]
-                self._forget(table.name)
+                self._remove(table.name)
                 self._put(replace(entry, table=entry.table.renamed(name)), seqno)
             case Truncate(table):
                 self._begin(table, seqno, "")
@@ -264,7 +278,7 @@ class PublishedTables:
         entry = self._known.entries[before.name]
         keyed = _same_keys(operation, entry.keyed)
         if entry.keyed is not None and keyed is None:
-            self._begin(after, seqno, "the columns of its key have changed")
+            self._begin_again(entry, after, seqno, "the columns of its key have changed")
             return
         definition = entry.definition
         if before.columns != after.columns:
@@ -276,11 +290,21 @@ class PublishedTables:
 
     def _begin(self, table: Table, seqno: Seqno, why: str) -> TableEntry:
         """Begin a table without rows."""
+        if (before := self._known.entries.get(table.name)) is not None:
+            self._versions.end(before.prefix, seqno)
         number, definition = self._number(0, seqno), self._number(1, seqno)
         step = DefinitionStep(0, (), 0)
         self._known.steps[definition] = step
         self._versions.put(_definition_key(definition), make_version(seqno, NO_DEFINITION, step.to_json()))
         return self._put(TableEntry(number, definition, table, why), seqno)
+
+    def _begin_again(self, entry: TableEntry, table: Table, seqno: Seqno, why: str) -> TableEntry:
+        """Begin a table again without rows. A load that goes on must read it once more: what it has brought is gone."""
+        begun = self._begin(table, seqno, why)
+        if not entry.loading:
+            return begun
+        load = replace(begun, since=entry.since, load=entry.load, everywhere=entry.everywhere, lost=entry.lost or why)
+        return self._put(load, seqno)
 
     def _put(self, entry: TableEntry, seqno: Seqno) -> TableEntry:
         name = entry.table.name
@@ -291,9 +315,13 @@ class PublishedTables:
         self._versions.put(_table_key(name), make_version(seqno, NO_DEFINITION, entry.to_json()))
         return entry
 
-    def _forget(self, name: TableName) -> None:
-        if self._known.entries.pop(name, None) is None:
-            return
+    def _forget(self, name: TableName, seqno: Seqno) -> None:
+        if (entry := self._known.entries.get(name)) is not None:
+            self._versions.end(entry.prefix, seqno)
+            self._remove(name)
+
+    def _remove(self, name: TableName) -> None:
+        del self._known.entries[name]
         self._known.schema = self._known.schema.without(name)
         self._known.completers.pop(name, None)
         self._versions.fetch((_table_key(name),))

@@ -70,7 +70,7 @@ class FileSource:
     def __init__(self, config: Config, paths: Sequence[Path], clock: Clock) -> None:
         self._config = config
         self._clock = clock
-        self._filter = Filter.of(config.source)
+        self._filter = Filter.of(config.source, virtual_tables=None)
         folder = Archive(paths[0]) if len(paths) == 1 and paths[0].is_dir() else None
         self._files: Files = folder or GivenFiles(tuple(log_files([str(path) for path in paths])))
         self._owner = folder.owner if folder else None

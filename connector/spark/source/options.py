@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from connector.config.kafka import Kafka
 from connector.config.model import Config
+from connector.config.secret_files import present
 from connector.errors import ConfigError
 from connector.log.ids import Seqno
 from connector.spark.source.offset import LogOffset
@@ -110,7 +111,7 @@ class Options:
 
 def as_options(config: Config) -> dict[str, str]:
     """Return the options that name a configuration's log."""
-    properties = {f"{_KAFKA}{name}": value for name, value in config.kafka.properties.items()}
+    properties = {f"{_KAFKA}{name}": value for name, value in present(config.kafka.properties).items()}
     return {
         **properties,
         "service": config.service,

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, length, when
 
 from connector.config.kafka import Kafka
+from connector.config.secret_files import present
 from connector.kafka.large_messages import LARGE
 from connector.spark import settings as spark_settings
 from connector.spark.session import SparkRun
@@ -35,7 +36,7 @@ def offsets_stream(
     chosen = {
         **spark_settings.OPTIONS,
         **options,
-        **{f"kafka.{name.removeprefix('kafka.')}": value for name, value in kafka.spark_properties.items()},
+        **{f"kafka.{name.removeprefix('kafka.')}": value for name, value in present(kafka.spark_properties).items()},
         "kafka.bootstrap.servers": kafka.bootstrap,
         "assign": json.dumps({topic: sorted(offsets)}),
         "startingOffsets": json.dumps({topic: {str(number): at for number, at in offsets.items()}}),

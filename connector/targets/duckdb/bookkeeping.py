@@ -1,10 +1,11 @@
-"""The applier's tables and views in a DuckDB target; the same as in PostgreSQL."""
+"""The applier's tables and views in a DuckDB target: those of PostgreSQL, for one writer."""
 
 from __future__ import annotations
 
 from connector.targets.commit_statements import SqlDialect
 from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.literals import literal
+from connector.targets.position import INCONSISTENT_BECAUSE
 
 _TABLES = """
 thl_position (
@@ -42,7 +43,7 @@ thl_identity (service VARCHAR PRIMARY KEY, identity VARCHAR NOT NULL)
 thl_claim (service VARCHAR PRIMARY KEY, token BIGINT NOT NULL, mark VARCHAR NOT NULL)
 thl_rewound (service VARCHAR PRIMARY KEY, head BIGINT NOT NULL)
 """
-# Its names have no schema: the file may be renamed, and then the catalogue is, too.
+# The names in views have no schema: the file may be renamed, and then the catalogue is, too.
 _PROGRESS = """thl_progress AS SELECT
   service, log_id, seqno, epoch, source_id, event_id, gtid_set, consistent,
   make_timestamp(nullif(commit_time, 0)) AS commit_time, make_timestamp(nullif(applied_at, 0)) AS applied_at,
@@ -57,6 +58,8 @@ def create(session: FileSession) -> None:
     for table in _TABLES.strip().split("\nthl_"):
         session.run(f"CREATE TABLE IF NOT EXISTS {prefix}thl_{table.removeprefix('thl_')}")
     session.run(f"CREATE VIEW IF NOT EXISTS {prefix}{_PROGRESS}")
+    because = INCONSISTENT_BECAUSE.format("")
+    session.run(f"CREATE VIEW IF NOT EXISTS {prefix}thl_inconsistent_because AS {because}")
 
 
 def dialect(session: FileSession) -> SqlDialect:

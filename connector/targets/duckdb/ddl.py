@@ -12,7 +12,7 @@ from typing import Final
 
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.transaction.layout import Column, TableName
-from connector.targets.duckdb.dictionary import column_names_of
+from connector.targets.duckdb.dictionary import OF_TABLE, column_names_of
 from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.literals import column_literal, literal
 from connector.targets.duckdb.marks import sweep
@@ -49,11 +49,10 @@ _TABLES = "(SELECT schema_name, table_name FROM duckdb_tables() WHERE database_n
 _TABLES += "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = current_catalog())"
 _FOREIGN = f"SELECT 1 FROM {_TABLES} WHERE lower(schema_name) = lower(?) AND lower(table_name) = lower(?)"
 _USED = f"SELECT 1 FROM {_TABLES} WHERE lower(schema_name) = lower(?)"
-_OF = "database_name = current_catalog() AND schema_name = ? AND table_name = ?"
 _OTHERS = f"""
-SELECT 'index ' || index_name FROM duckdb_indexes() WHERE {_OF}
-UNION ALL SELECT 'trigger ' || trigger_name FROM duckdb_triggers() WHERE {_OF}
-UNION ALL SELECT DISTINCT 'constraint ' || constraint_text FROM duckdb_constraints() WHERE {_OF}
+SELECT 'index ' || index_name FROM duckdb_indexes() WHERE {OF_TABLE}
+UNION ALL SELECT 'trigger ' || trigger_name FROM duckdb_triggers() WHERE {OF_TABLE}
+UNION ALL SELECT DISTINCT 'constraint ' || constraint_text FROM duckdb_constraints() WHERE {OF_TABLE}
 """
 
 

@@ -11,9 +11,9 @@ from connector.targets.duckdb.names import NAMES, quoted
 from connector.targets.duckdb.types import duckdb_type
 from connector.targets.table import Table
 
-_OF: Final = "database_name = current_catalog() AND schema_name = ? AND table_name = ?"
-_COLUMNS: Final = f"SELECT column_name, data_type FROM duckdb_columns() WHERE {_OF} ORDER BY column_index"
-_SQL: Final = f"SELECT sql FROM duckdb_tables() WHERE {_OF}"
+OF_TABLE: Final = "database_name = current_catalog() AND schema_name = ? AND table_name = ?"
+_COLUMNS: Final = f"SELECT column_name, data_type FROM duckdb_columns() WHERE {OF_TABLE} ORDER BY column_index"
+_SQL: Final = f"SELECT sql FROM duckdb_tables() WHERE {OF_TABLE}"
 _REMADE: Final = "DuckDB cannot change {} to an ordinary column: create a new table with it and copy the rows"
 
 

@@ -33,6 +33,10 @@ WAIT_SECONDS: Final = 30.0
 SHARE: Final = 20
 """The file stays open this many times as long as it takes to close and open it."""
 
+HAS: Final = """
+SELECT 1 FROM information_schema.tables
+WHERE table_catalog = current_catalog() AND table_schema = 'thl' AND table_name = ?
+"""
 _PRIVATE: Final = Lock()  # a umask is the process's
 _PAUSE: Final = 0.01  # seconds between two attempts to open it
 _GRACE: Final = 0.05  # seconds that a lent file stays closed: enough for two attempts of others
@@ -62,6 +66,10 @@ class FileSession:
     def name(self, table: TableName) -> str:
         """The quoted name of a table of the source, with catalogue and schema."""
         return table_name(self.catalog, table)
+
+    def has(self, name: str) -> bool:
+        """True if there is a table or view of this name among the bookkeeping."""
+        return bool(self.run(HAS, (name,)))
 
     @property
     def bookkeeping(self) -> str:

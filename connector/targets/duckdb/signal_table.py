@@ -13,7 +13,7 @@ from pathlib import Path
 from connector.clock import Clock, SystemClock
 from connector.errors import TargetUnavailable
 from connector.targets.duckdb.errors import translated
-from connector.targets.duckdb.file import WAIT_SECONDS, DuckDbFile, FileSession, opened_to_read
+from connector.targets.duckdb.file import HAS, WAIT_SECONDS, DuckDbFile, FileSession, opened_to_read
 from connector.targets.operations import Value
 
 Rows = list[tuple[object, ...]]
@@ -54,8 +54,7 @@ class DuckDbSession:
 
     def has(self, table: str) -> bool:
         """True if the table exists."""
-        query = "SELECT 1 FROM duckdb_tables() WHERE database_name = current_catalog()"
-        return bool(self.run(f"{query} AND schema_name = 'thl' AND table_name = ?", (table,)))
+        return bool(self.run(HAS, (table,)))
 
     def close(self) -> None:
         """Close the file."""

@@ -142,7 +142,7 @@ class DuckDbTarget:
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
-                with of_table(net.source_table), translated():
+                with of_table(net.layout.name), translated():
                     self._schema.tables.check(net.layout)
                     table = self._schema.tables.get(net.layout.name)
                     marks = self._schema.marks(table.name)

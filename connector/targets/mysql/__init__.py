@@ -2,6 +2,7 @@
 
 - `entrance`: opens, checks and reads the target, for `targets.open`.
 - `target`: the target itself.
+- `grants`: the privileges of its user.
 - `claim`: the claim of a target.
 - `fence`: ends the session of an older applier.
 - `open_transaction`: the transaction of the next commit.
@@ -12,9 +13,10 @@
 - `statements`: executes changes that were logged as statements.
 - `statement_session`: the session of such a change: its options, variables and text.
 - `other_statement`: statements about triggers and temporary tables.
-- `table_facts`: columns that the server itself computes or updates.
+- `table_facts`: columns that the server itself computes or updates; a storage engine without transactions.
 - `rows`: applies the row changes of a table.
 - `keyed_rows`: whole rows of tables with a key.
+- `computed_columns`: compares generated columns that depend on the session.
 - `load_data`: many new rows by LOAD DATA LOCAL.
 - `keyless_rows`: rows of tables without a key.
 - `partial_updates`: rows of which the log has only some columns, changed in place.

@@ -20,6 +20,7 @@ from connector.targets.commit_statements import SqlDialect
 from connector.targets.mysql.connection import ServerSession, literal
 from connector.targets.mysql.errors import DENIED, code_of
 from connector.targets.mysql.names import text_literal
+from connector.targets.position import INCONSISTENT_BECAUSE
 from connector.targets.table import Table, from_json
 from connector.targets.target_schema import Excluded, Loading
 
@@ -70,13 +71,9 @@ _PROGRESS: Final = """CREATE OR REPLACE SQL SECURITY INVOKER VIEW thl.thl_progre
   (nullif(applied_at, 0) - nullif(commit_time, 0)) / 1e6 AS latency
 FROM thl.thl_position"""
 
-# One row for each reason for which readers may see what the source never showed, as on PostgreSQL.
-_BECAUSE: Final = """CREATE OR REPLACE SQL SECURITY INVOKER VIEW thl.thl_inconsistent_because AS
-  SELECT service, 'rewind' AS because FROM thl.thl_rewound
-  UNION ALL SELECT p.service, 'load' FROM thl.thl_position p LEFT JOIN thl.thl_rewound r ON r.service = p.service
-    WHERE NOT p.consistent AND r.service IS NULL
-  UNION ALL SELECT DISTINCT service, 'quarantine' FROM thl.thl_excluded
-  UNION ALL SELECT DISTINCT service, 'skipped' FROM thl.thl_inconsistent"""
+_BECAUSE: Final = "CREATE OR REPLACE SQL SECURITY INVOKER VIEW thl.thl_inconsistent_because AS " + (
+    INCONSISTENT_BECAUSE.format("thl.")
+)
 
 
 def ensure_bookkeeping(session: ServerSession) -> None:

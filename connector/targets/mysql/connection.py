@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, BinaryIO, Final
 
 import pymysql
@@ -14,9 +16,10 @@ from pymysql.constants import CLIENT, CR, ER, SERVER_STATUS
 
 from connector.addresses import on_this_machine
 from connector.config.target_url import mysql_address, tls_attempts
-from connector.errors import PreflightError, Unsupported
-from connector.targets.mysql.errors import code_of, translated
+from connector.errors import PreflightError, TargetDiffers, Unsupported
+from connector.targets.mysql.errors import NOT_ROLLED_BACK, code_of, translated
 from connector.targets.mysql.file_connection import FileConnection
+from connector.targets.mysql.grants import granted_by_scope
 from connector.targets.mysql.names import BOOKKEEPING, text_literal
 from connector.targets.operations import Value
 
@@ -36,7 +39,7 @@ SQL_MODE: Final = "STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO,N
 LENIENT_MODE: Final = SQL_MODE.replace("STRICT_ALL_TABLES,", "")
 _SESSION: Final = (
     f"SET SESSION sql_mode = '{SQL_MODE}', time_zone = '+00:00', foreign_key_checks = 0, unique_checks = 1,"
-    " lc_messages = 'en_US', sql_big_selects = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT,"
+    " lc_messages = 'en_US', sql_notes = 1, sql_big_selects = 1, sql_safe_updates = 0, sql_select_limit = DEFAULT,"
     " group_concat_max_len = 1048576, completion_type = NO_CHAIN, default_storage_engine = InnoDB,"
     " default_tmp_storage_engine = InnoDB,"
     f" innodb_lock_wait_timeout = {LOCK_SECONDS}, lock_wait_timeout = {LOCK_SECONDS}, wait_timeout = 28800"
@@ -45,11 +48,11 @@ _SESSION: Final = (
 _MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
 _LOADED: Final = re.compile(rb"Records: (\d+)  Deleted: (\d+)  Skipped: (\d+)  Warnings: (\d+)")
 _DUPLICATES: Final = re.compile(rb"Records: \d+  Duplicates: (\d+)")
-_OF_KEYS: Final = "'sql_require_primary_key', 'sql_generate_invisible_primary_key'"
+_OF_KEYS: Final = "'sql_require_primary_key', 'sql_generate_invisible_primary_key', 'restrict_fk_on_non_standard_key'"
 _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 # Lists of thousands of keys are looked up in the index, however long they are.
 _OF_PRODUCT: Final = {
-    False: ", range_optimizer_max_mem_size = 0",
+    False: ", range_optimizer_max_mem_size = 0, max_execution_time = 0",
     True: ", in_predicate_conversion_threshold = 0, max_statement_time = 0, idle_transaction_timeout = 0",
 }
 
@@ -94,6 +97,7 @@ class ServerSession:
 
     Attributes:
         loads: true if the server takes rows by LOAD DATA LOCAL from the session (`load_data`).
+        taken_back: how often in a row it has not stored those of a table as they were (`load_data`).
 
     Raises:
         PreflightError: the server refuses the user, or lacks what a target needs.
@@ -104,6 +108,7 @@ class ServerSession:
         self, url: str, name: str, patience: int = 10, *, binary_log: bool = True, files: bool = False
     ) -> None:
         self._address = mysql_address(url)
+        self.taken_back: Counter[str] = Counter()
         self._flags = CLIENT.MULTI_STATEMENTS | (CLIENT.LOCAL_FILES if files else 0)
         with translated():
             self._db = self._connect(name, patience)
@@ -174,7 +179,7 @@ class ServerSession:
     def _prepare(self, *, binary_log: bool) -> None:
         self.restore()
         self.query(_ISOLATION)
-        # Setting them needs a privilege, also to the value that they have.
+        # The source's definitions are as they are. Setting some needs a privilege, also to the value that they have.
         for name, _ in self.rows(f"SHOW VARIABLES WHERE value = 'ON' AND variable_name IN ({_OF_KEYS})"):
             self.query(f"SET SESSION {name} = OFF")
         if self.logs and not binary_log:
@@ -216,6 +221,23 @@ class ServerSession:
         if found is None:
             raise RuntimeError("an INSERT of several rows without their counts")
         return affected - 2 * int(found[1])
+
+    def roll_back(self, savepoint: str = "") -> None:
+        """Roll the transaction back, to a savepoint if there is one.
+
+        Raises:
+            TargetDiffers: rows stay in a table that others have given another storage engine.
+        """
+        self.query(f"ROLLBACK TO SAVEPOINT {savepoint}" if savepoint else "ROLLBACK")
+        result = self._db._result
+        if result is not None and result.warning_count:  # also of temporary tables, which are still there
+            codes = {int(code) for _, code, _ in self.rows("SHOW WARNINGS")}
+            if NOT_ROLLED_BACK in codes:
+                raise TargetDiffers(
+                    "a table of the target has a storage engine without transactions: the rows of a commit that did "
+                    "not succeed are in it",
+                    hint="ALTER TABLE … ENGINE = InnoDB, then thl load SCHEMA.TABLE",
+                )
 
     def rows(self, sql: str | bytes) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows."""
@@ -286,6 +308,11 @@ class ServerSession:
         names -= {"character_set_client", "collation_connection"}  # of SET NAMES
         self.query(f"SET SESSION {', '.join(f'{name} = DEFAULT' for name in sorted(names))}")
         self.restore()
+
+    @cached_property
+    def granted(self) -> dict[str, set[str]]:
+        """The user's privileges (`grants`), as they were when they were asked for first."""
+        return granted_by_scope([str(line) for (line,) in self.rows("SHOW GRANTS")])
 
     def is_alive(self) -> bool:
         """False if the session has ended: a newer applier may have ended it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from connector.clock import Clock
@@ -12,6 +11,7 @@ from connector.errors import MissingPrivilege, TargetUnavailable
 from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.mysql.connection import ServerSession, unverified
+from connector.targets.mysql.grants import OWN, lacking
 from connector.targets.mysql.once import DdlOnce
 from connector.targets.mysql.progress import read_heartbeat, read_position
 from connector.targets.mysql.signal_table import MySqlSession
@@ -22,15 +22,13 @@ __all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_posit
 
 CHECK_PATIENCE = 4  # seconds for the server to answer `thl check`
 NEEDED = ("CREATE", "ALTER", "DROP", "INDEX", "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE TEMPORARY TABLES")
-_GRANT = re.compile(r"GRANT (.+?) ON (\*|`(?:[^`]|``)+`)\.\* TO ", re.DOTALL)
-_OWN, _EVERYWHERE, _ALL = "`thl`", "*", "ALL PRIVILEGES"
 REFERENCES = "REFERENCES"  # MySQL asks for it at each foreign key, whatever foreign_key_checks is; MariaDB does not
 
 
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> MySqlTarget:
     """Open the target for an applier."""
     return MySqlTarget(
-        options.url.get_secret_value(),
+        options.url,
         clock,
         audit=options.audit,
         columns=columns,
@@ -57,7 +55,7 @@ def check(options: Options) -> str:
         where = {**error.where, "server": f"{address.host}:{address.port}"}
         raise TargetUnavailable(error.message, hint=error.hint or hint, **where) from error
     try:
-        granted = granted_by_scope([str(line) for (line,) in session.run("SHOW GRANTS", ())])
+        granted = session.session.granted
         product, mariadb = session.session.product, session.session.mariadb
         ddl, triggers = _ddl(session.session), _triggers(session)
         if options.executes_statements:
@@ -70,42 +68,17 @@ def check(options: Options) -> str:
         raise MissingPrivilege(
             f"the user {address.user} lacks privileges on the target: "
             + ", ".join(dict.fromkeys(name for names in found.values() for name in names)),
-            hint=" ".join(
-                f"GRANT {', '.join(names)} ON {scope}.* TO '{address.user}'@'%';" for scope, names in found.items()
-            ),
+            hint=_grants(found, address.user),
         )
     fired = f"; triggers that act on what is applied: {', '.join(triggers)}" if triggers else ""
+    if unseen := {scope: names for scope, names in lacking(granted, ("TRIGGER",)).items() if scope != OWN}:
+        fired += f"; it sees no triggers that may act on what is applied: {_grants(unseen, address.user)}"
     return f"{product}, {address.host}:{address.port}, user {address.user}, DDL once by {ddl}{fired}"
 
 
-def granted_by_scope(lines: Sequence[str]) -> dict[str, set[str]]:
-    """The privileges of a user and its active roles: `*`, or the quoted name of a database → their names.
-
-    Args:
-        lines: of SHOW GRANTS. `information_schema.user_privileges` knows no roles, and shows who may read `mysql`
-            everybody's privileges.
-    """
-    found: dict[str, set[str]] = {}
-    for line in lines:
-        if grant := _GRANT.match(line):
-            found.setdefault(grant[2], set()).update(name.strip().upper() for name in grant[1].split(","))
-    return found
-
-
-def lacking(granted: Mapping[str, set[str]], needed: Sequence[str]) -> dict[str, list[str]]:
-    """What a user lacks: `*`, or the quoted name of a database → names of privileges.
-
-    A user who may write to databases needs all of them on each, and on `thl`; any other user needs them on `*.*`.
-    Which databases the log has is not known here: the applier says so where it comes to another one.
-    """
-    everywhere = granted.get(_EVERYWHERE, set())
-    databases = [scope for scope, names in granted.items() if scope != _EVERYWHERE and names & {"INSERT", _ALL}]
-    scopes = dict.fromkeys((_OWN, *databases)) if set(databases) - {_OWN} else {_EVERYWHERE: None}
-    found = {
-        scope: [name for name in needed if not (everywhere | granted.get(scope, set())) & {name, _ALL}]
-        for scope in scopes
-    }
-    return {scope: names for scope, names in found.items() if names}
+def _grants(found: Mapping[str, Sequence[str]], user: str) -> str:
+    """The statements that give a user privileges."""
+    return " ".join(f"GRANT {', '.join(names)} ON {scope}.* TO '{user}'@'%';" for scope, names in found.items())
 
 
 def _ddl(session: ServerSession) -> str:

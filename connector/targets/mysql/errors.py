@@ -61,6 +61,9 @@ NO_LOCAL_FILES: Final = frozenset({1148, 3948})
 TRUNCATED: Final = ER.WARN_DATA_TRUNCATED
 """A value is truncated: a label that an ENUM lacks."""
 
+NOT_ROLLED_BACK: Final = 1196
+"""The warning ER_WARNING_NOT_COMPLETE_ROLLBACK: rows of a table without transactions stay."""
+
 _PASSING: Final = frozenset(
     {
         ER.CON_COUNT_ERROR,

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 import pymysql
+from pydantic import SecretStr
 from pymysql.constants import ER
 
 from connector.errors import ConnectorError, MissingPrivilege, TargetUnavailable
@@ -70,7 +71,7 @@ def _end(session: ServerSession, number: int, service: str) -> None:
 
 
 @contextmanager
-def translated_or_fenced(url: str, service: str, token: int) -> Iterator[None]:
+def translated_or_fenced(url: SecretStr, service: str, token: int) -> Iterator[None]:
     """Raise what an applier's session raises as an error of `connector.errors`.
 
     Args:
@@ -103,12 +104,12 @@ def check_token(session: ServerSession, service: str, token: int) -> None:
         raise bookkeeping.fenced(service, token)
 
 
-def _is_fenced(url: str, service: str, token: int) -> bool:
+def _is_fenced(url: SecretStr, service: str, token: int) -> bool:
     """Ask the server, in a new session, whether a newer applier has claimed the target; False if it does not answer."""
     if not token:
         return False
     with suppress(ConnectorError, pymysql.MySQLError, OSError):
-        session = ServerSession(url, "thl")
+        session = ServerSession(url.get_secret_value(), "thl")
         try:
             found = session.rows(f"SELECT token FROM thl.thl_position WHERE service = {literal(service)}")
         finally:

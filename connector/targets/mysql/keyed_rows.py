@@ -83,7 +83,7 @@ class KeyedRows:
             return
         self._statements.session.query(f"SAVEPOINT {_SAVEPOINT}")
         if not self._upsert(images, must_exist=must_exist):
-            self._statements.session.query(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+            self._statements.session.roll_back(_SAVEPOINT)
             self.delete(images, "updated", must_exist=must_exist)
             self.insert(images)
 

@@ -8,7 +8,7 @@ from connector.errors import ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.mysql.json_exact import json_literal
 from connector.targets.mysql.names import quoted, text_literal
-from connector.targets.mysql.sql_values import Kind
+from connector.targets.mysql.sql_values import LiteralKind
 from connector.targets.mysql.types import literal_kind
 from connector.targets.operations import Value
 from connector.targets.types import parse
@@ -22,13 +22,13 @@ def value_literal(column: Column, value: Value, *, mariadb: bool) -> str:
         return f"{value:.16e}"
     kind = literal_kind(column, mariadb=mariadb)
     if isinstance(value, bytes):
-        return str(int.from_bytes(value, "big")) if kind is Kind.BITS else _bytes_literal(value)
-    if kind is Kind.NUMBER:
+        return str(int.from_bytes(value, "big")) if kind is LiteralKind.BITS else _bytes_literal(value)
+    if kind is LiteralKind.NUMBER:
         text = str(value)
         if not text.lstrip("-").replace(".", "", 1).isdigit():
             raise ValueNotRepresentable(f"{text!r:.100} is no number", column=column.name)
         return text
-    return json_literal(str(value)) if kind is Kind.JSON else text_literal(str(value))
+    return json_literal(str(value)) if kind is LiteralKind.JSON else text_literal(str(value))
 
 
 def _bytes_literal(value: bytes) -> str:
@@ -63,6 +63,6 @@ def _equal(column: Column, value: Value, *, mariadb: bool) -> str:
         return f"CAST({name} AS BINARY) = CAST(CAST({given} AS JSON) AS BINARY)"
     if base in ("geometry", "vector"):
         return f"HEX({name}) = HEX({given})"
-    if literal_kind(column, mariadb=mariadb) is Kind.TEXT and column.charset:
+    if literal_kind(column, mariadb=mariadb) is LiteralKind.TEXT and column.charset:
         return f"{name} = {given} AND CAST(CONVERT({name} USING utf8mb4) AS BINARY) = CAST({given} AS BINARY)"
     return f"{name} = {given}"

@@ -52,9 +52,13 @@ class OpenTransaction:
         self.forget()
 
     def rollback(self) -> None:
-        """Roll it back if it has begun."""
+        """Roll it back if it has begun.
+
+        Raises:
+            TargetDiffers: a table has no transactions.
+        """
         if self.is_open:
-            self._session.query("ROLLBACK")
+            self._session.roll_back()
         self.forget()
 
     def forget(self) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.targets.marks import Marks
 from connector.targets.mysql.catalog_checks import takes_upserts, unique_indexes
+from connector.targets.mysql.computed_columns import check_computed
 from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.keyed_rows import KeyedRows
 from connector.targets.mysql.keyless_rows import delete_equal
@@ -53,7 +54,7 @@ class RowWriter:
 
         Raises:
             TargetDiffers: a row to delete or update is missing, or a row to insert exists.
-            ValueNotRepresentable: a column cannot store a value.
+            ValueNotRepresentable: a column cannot store a value, or computes another one.
             PreflightError: a row is larger than the server's max_allowed_packet.
         """
         net = self._net
@@ -81,6 +82,7 @@ class RowWriter:
             moved.mark()
         if changed is not None:
             changed.insert_back()  # not marked: an older row of which the log has some columns stays older
+        check_computed(self._statements, net)
 
     def _takes_upserts(self) -> bool:
         statements = self._statements

@@ -22,7 +22,7 @@ from connector.log.format.avro_values cimport (
 
 from connector.targets.mysql.json_exact import json_literal, keeps_numbers
 
-cpdef enum Kind:
+cpdef enum LiteralKind:
     NUMBER  # exact numbers: digits
     REAL  # float and double
     TEXT
@@ -268,7 +268,7 @@ def value_rows(
     Args:
         data, ends: of `connector.log.compact.net_changes.Images`.
         first: the first image.
-        kinds: the `Kind` of each value of an image.
+        kinds: the `LiteralKind` of each value of an image.
         order: indexes of the values to write, in order.
         limit: bytes after which no further image is written.
         most: the largest number of images.

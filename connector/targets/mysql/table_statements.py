@@ -182,7 +182,7 @@ class TableStatements:
             done: its effect in words.
         """
         keys = decoded(images.data, images.ends, len(self.columns), self.key)[rows.start : rows.stop]
-        self.session.query(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
+        self.session.roll_back(SAVEPOINT)
         absent: list[str] = []
         for key in keys:
             if not self.session.rows(f"SELECT 1 FROM {self.name} WHERE {self.matches(key)} LIMIT 1"):

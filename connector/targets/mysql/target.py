@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final, Literal
 
 import pymysql
+from pydantic import SecretStr
 from pymysql.constants import ER
 
 from connector import failpoints as faults
@@ -68,7 +69,7 @@ class MySqlTarget:
     """A MySQL or MariaDB server.
 
     Args:
-        url: `mysql://user:password@host:port`.
+        url: `mysql://user:password@host:port`; read again for each session.
         clock: for `applied_at`.
         audit: true to write `thl_applied`.
         columns: the metadata columns of every table and of the layouts of staged rows.
@@ -80,7 +81,7 @@ class MySqlTarget:
 
     def __init__(
         self,
-        url: str,
+        url: SecretStr,
         clock: Clock,
         *,
         audit: bool = False,
@@ -109,7 +110,7 @@ class MySqlTarget:
         self._use(self._session())
 
     def _session(self) -> ServerSession:
-        return ServerSession(self._url, "thl", binary_log=self._binary_log, files=True)
+        return ServerSession(self._url.get_secret_value(), "thl", binary_log=self._binary_log, files=True)
 
     def _use(self, session: ServerSession) -> None:
         """Use a session, in which nothing is staged."""
@@ -154,13 +155,13 @@ class MySqlTarget:
             rows, self._statement_rows = self._statement_rows, []
             applied = [net for net in (*rows, *changes) if not self._schema.leaves_out(net)]
             for net in applied:
-                with of_table(net.source_table):
+                with of_table(net.layout.name):
                     self._schema.tables.check(net.layout)
                     table = self._schema.tables.get(net.layout.name)
                     self._auxiliary.find_by(net, table, in_transaction=self._transaction.is_open)
             self._transaction.begin(self.token)
             for net in applied:
-                with of_table(net.source_table), translated():
+                with of_table(net.layout.name), translated():
                     self._apply(net)
                 faults.point("target.mid_stage")
 

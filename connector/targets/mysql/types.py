@@ -12,7 +12,7 @@ from typing import Final
 from connector.ddl.syntax.type_names import CHARACTERS, FLOATS, INTEGERS
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.mysql.names import text_literal
-from connector.targets.mysql.sql_values import Kind
+from connector.targets.mysql.sql_values import LiteralKind
 from connector.targets.types import BYTES, family, parse
 
 _INDEXED: Final = 700  # characters of a text that certainly fit an index of InnoDB
@@ -41,18 +41,18 @@ def _collation(charset: str, *, mariadb: bool) -> str:
     return "utf8mb4_0900_bin" if charset == "utf8mb4" else f"{charset}_bin"
 
 
-def literal_kind(column: Column, *, mariadb: bool) -> Kind:
+def literal_kind(column: Column, *, mariadb: bool) -> LiteralKind:
     """The kind of a column's literals. MariaDB's JSON is a text."""
     base = parse(column.type).base
     if base in FLOATS:
-        return Kind.REAL
+        return LiteralKind.REAL
     if base in INTEGERS or base in ("decimal", "year"):
-        return Kind.NUMBER
+        return LiteralKind.NUMBER
     if base == "bit":
-        return Kind.BITS
+        return LiteralKind.BITS
     if base == "json" and not mariadb:
-        return Kind.JSON
-    return Kind.BYTES if base in BYTES or base in ("geometry", "vector") else Kind.TEXT
+        return LiteralKind.JSON
+    return LiteralKind.BYTES if base in BYTES or base in ("geometry", "vector") else LiteralKind.TEXT
 
 
 def literal_kinds(layout: TableLayout, *, mariadb: bool) -> bytes:

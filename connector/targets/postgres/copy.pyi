@@ -1,7 +1,7 @@
 from array import array
 from enum import IntEnum
 
-class Kind(IntEnum):
+class CopyKind(IntEnum):
     INT2 = 0
     INT4 = 1
     INT8 = 2

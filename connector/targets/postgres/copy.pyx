@@ -18,7 +18,7 @@ from connector.targets.postgres.copy_numbers cimport put_float, put_integer, put
 from connector.targets.postgres.copy_text cimport put_bits, put_bytes, put_text
 from connector.targets.postgres.copy_times cimport put_date, put_interval, put_timestamp
 
-cpdef enum Kind:
+cpdef enum CopyKind:
     INT2
     INT4
     INT8
@@ -99,7 +99,7 @@ def copy_rows(
     Args:
         data, ends: of `connector.log.compact.net_changes.Images`.
         first: index of the first image.
-        kinds: a `Kind` per value.
+        kinds: a `CopyKind` per value.
         bits: per value, the number of bits of a BIT.
         selected: per value, 1 to send it, 0 to send NULL.
         operation: the letter; 0: none.

@@ -28,7 +28,7 @@ SELECT current_setting('server_version'), current_database(), current_user, curr
 def open_target(options: Options, clock: Clock, columns: MetadataColumns | None) -> PostgresTarget:
     """Open the target for an applier."""
     return PostgresTarget(
-        options.url.get_secret_value(),
+        options.url,
         clock,
         audit=options.audit,
         columns=columns,

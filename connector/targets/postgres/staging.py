@@ -17,7 +17,7 @@ from connector.errors import ValueNotRepresentable
 from connector.log.compact.net_changes import Images, NetChanges
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.marks import Marks
-from connector.targets.postgres.copy import HEADER, TRAILER, Kind, ValueDoesNotFit, copy_rows
+from connector.targets.postgres.copy import HEADER, TRAILER, CopyKind, ValueDoesNotFit, copy_rows
 from connector.targets.postgres.direct_copy import DirectCopy, DirectRows
 from connector.targets.postgres.merge import STRICT, Counts, LateValues, Step, Tolerance, merge, run_steps
 from connector.targets.postgres.types import bit_count, copy_kind, postgres_type
@@ -256,7 +256,7 @@ def _ways_out(layout: TableLayout, column: Column, value: object) -> str:
         f"PostgreSQL cannot store this value, and it is in the log already; {go_on_without(layout.name)}; changes of "
         "the source or of source.filters affect later events only"
     )
-    if copy_kind(column) in (Kind.DATE, Kind.TIMESTAMP) and "00" in str(value)[:10].split("-")[1:]:
+    if copy_kind(column) in (CopyKind.DATE, CopyKind.TIMESTAMP) and "00" in str(value)[:10].split("-")[1:]:
         ways += (
             ': for a whole table, zero_dates: ["*"] in its rule of source.filters.tables publishes NULL for such '
             "dates, with a new `service`, which is another log with another initial load, and an empty target"

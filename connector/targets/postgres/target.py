@@ -19,6 +19,7 @@ from functools import partial
 
 import psycopg
 from psycopg.errors import DeadlockDetected, LockNotAvailable, UniqueViolation
+from pydantic import SecretStr
 
 from connector import failpoints as faults
 from connector.clock import Clock
@@ -80,7 +81,7 @@ class PostgresTarget:
     """A database of a PostgreSQL server.
 
     Args:
-        url: a URL of libpq.
+        url: a URL of libpq; read again for each session.
         clock: for `applied_at`.
         audit: true to write `thl.thl_applied`.
         columns: the metadata columns of every table and of the layouts of staged rows.
@@ -92,7 +93,7 @@ class PostgresTarget:
 
     def __init__(
         self,
-        url: str,
+        url: SecretStr,
         clock: Clock,
         *,
         audit: bool = False,
@@ -114,7 +115,7 @@ class PostgresTarget:
         self._left_out: list[LeftOut] = []
         self._lacking: set[str] = set()  # what the bookkeeping lacks
         with translated():
-            self._db = open_session(url, "thl")
+            self._db = open_session(url.get_secret_value(), "thl")
             if self._db.info.parameter_status("server_encoding") != "UTF8":
                 raise PreflightError("the target's database is not in UTF-8", hint="CREATE DATABASE … ENCODING 'UTF8'")
         self._pending = PendingWork(self._db, len(self._columns))
@@ -127,7 +128,7 @@ class PostgresTarget:
         )
 
     def _open_session(self, name: str) -> psycopg.Connection:
-        return open_session(self._url, f"thl {self._service} {name}")
+        return open_session(self._url.get_secret_value(), f"thl {self._service} {name}")
 
     @property
     def target_schema(self) -> TargetSchema:
@@ -193,7 +194,7 @@ class PostgresTarget:
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
-                with of_table(net.source_table), translated():
+                with of_table(net.layout.name), translated():
                     whole = self._prepare(net, marks.get(net.layout.name))
                     if divided:
                         shared.append(whole)

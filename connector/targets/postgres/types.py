@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from connector.ddl.syntax.type_names import CHARACTERS, INTEGERS, TEXTS
 from connector.log.transaction.layout import Column
-from connector.targets.postgres.copy import Kind
+from connector.targets.postgres.copy import CopyKind
 from connector.targets.types import BYTES, parse, room_of
 
 ENTRY_BYTES = 2680
@@ -32,7 +32,7 @@ ENTRY_BYTES = 2680
 VALUE_BYTES = 8
 """The most bytes of a value's length and alignment in an entry."""
 
-_WHOLE = {16: ("smallint", Kind.INT2), 32: ("integer", Kind.INT4), 64: ("bigint", Kind.INT8)}
+_WHOLE = {16: ("smallint", CopyKind.INT2), 32: ("integer", CopyKind.INT4), 64: ("bigint", CopyKind.INT8)}
 
 
 def postgres_type(column: Column, *, key: bool = False) -> str:
@@ -78,14 +78,14 @@ def _most_bytes(column: Column) -> int:
     return 64
 
 
-def copy_kind(column: Column) -> Kind:
+def copy_kind(column: Column) -> CopyKind:
     """The COPY format of a column's values."""
     base = parse(column.type).base
     if base in INTEGERS or base == "year":
         return _whole(column)[1]
     if base in CHARACTERS or base in ("enum", "set", "json"):
-        return Kind.TEXT
-    return _KINDS.get(base, Kind.BYTEA)
+        return CopyKind.TEXT
+    return _KINDS.get(base, CopyKind.BYTEA)
 
 
 def bit_count(column: Column) -> int:
@@ -95,21 +95,21 @@ def bit_count(column: Column) -> int:
 
 
 _KINDS = {
-    "decimal": Kind.NUMERIC,
-    "float": Kind.FLOAT4,
-    "double": Kind.FLOAT8,
-    "date": Kind.DATE,
-    "datetime": Kind.TIMESTAMP,
-    "timestamp": Kind.TIMESTAMP,
-    "time": Kind.INTERVAL,
-    "bit": Kind.BIT,
+    "decimal": CopyKind.NUMERIC,
+    "float": CopyKind.FLOAT4,
+    "double": CopyKind.FLOAT8,
+    "date": CopyKind.DATE,
+    "datetime": CopyKind.TIMESTAMP,
+    "timestamp": CopyKind.TIMESTAMP,
+    "time": CopyKind.INTERVAL,
+    "bit": CopyKind.BIT,
 }
 
 
-def _whole(column: Column) -> tuple[str, Kind]:
+def _whole(column: Column) -> tuple[str, CopyKind]:
     """The narrowest integer type for all values; an unsigned type needs one more bit."""
     bits = INTEGERS.get(parse(column.type).base, 15) + column.unsigned
     for width, found in _WHOLE.items():
         if bits <= width:
             return found
-    return "numeric(20)", Kind.NUMERIC
+    return "numeric(20)", CopyKind.NUMERIC

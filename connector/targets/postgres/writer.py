@@ -46,7 +46,7 @@ class Writer:
         """Stage shares, in their order; `last`: the commit follows."""
         for net in shares:
             before = self._last.get(net.layout)
-            with of_table(net.source_table), translated():
+            with of_table(net.layout.name), translated():
                 table = self.staging.accept(net, before, marks.get(net.layout.name), last=last)
             if table is not before:
                 self.staged.append(table)

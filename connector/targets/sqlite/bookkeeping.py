@@ -1,4 +1,4 @@
-"""The applier's tables and views in a SQLite target; the same as in PostgreSQL."""
+"""The applier's tables and views in a SQLite target: those of PostgreSQL, for one writer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from connector.targets.commit_statements import SqlDialect
 from connector.targets.operations import Value
+from connector.targets.position import INCONSISTENT_BECAUSE
 
 STATEMENTS: Final = (
     """CREATE TABLE IF NOT EXISTS thl_position (
@@ -51,6 +52,7 @@ STATEMENTS: Final = (
     || printf('.%06d', applied_at % 1000000) AS applied_at,
   (nullif(applied_at, 0) - nullif(commit_time, 0)) / 1e6 AS latency
 FROM thl_position""",
+    f"CREATE VIEW IF NOT EXISTS thl_inconsistent_because AS {INCONSISTENT_BECAUSE.format('')}",
 )
 """Each statement creates one table or view if it is missing."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from connector.errors import TargetUnavailable
 from connector.log.transaction.layout import TableName
-from connector.targets.position import COLUMNS, REASONS, SAME_TABLE, TargetRow, target_row
+from connector.targets.position import COLUMNS, SAME_TABLE, TargetRow, target_row
 
 
 def read_position(path: Path, service: str) -> TargetRow | None:
@@ -24,9 +24,9 @@ def read_position(path: Path, service: str) -> TargetRow | None:
             found = connection.execute(query, (service,)).fetchone()
             if found is None:
                 return None
-            known = {"thl_rewound", "thl_excluded", "thl_inconsistent"} <= names
-            reasons = connection.execute(REASONS.format("", "?1"), (service,)).fetchall() if known else []
-            return target_row(found, reasons)
+            query = "SELECT because FROM thl_inconsistent_because WHERE service = ? ORDER BY 1"
+            known = "thl_inconsistent_because" in names
+            return target_row(found, connection.execute(query, (service,)).fetchall() if known else [])
     except sqlite3.Error as error:
         raise TargetUnavailable(f"the target cannot be read: {error}", file=path) from error
 

@@ -180,7 +180,7 @@ class SqliteTarget:
             for net in changes:
                 if self._schema.leaves_out(net):
                     continue
-                with of_table(net.source_table), translated():
+                with of_table(net.layout.name), translated():
                     self._schema.tables.check(net.layout)
                     table = self._schema.tables.get(net.layout.name)
                     if (index := self._unique_key_indexes.missing(net, table)) is not None:

@@ -20,19 +20,34 @@ from tests.bench.workload import SCHEMA
 BATCH = "2000"
 LIMIT = 45.0  # seconds: what it did until then is its rate, and only a whole table is compared with the source's
 _STATISTICS = "SELECT n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_user_tables WHERE relname = %s"
-_SUMS = "SELECT count(*), sum(id), sum(a), sum(b), count(e) FROM {}"
+SUMS = "SELECT count(*), sum(id), sum(a), sum(b), count(e) FROM {}"
 
 
-def sink(place: Site, topic: str, table: str, **more: str) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The database that the sink writes: its JDBC URL, its user."""
+
+    url: str
+    user: str
+    password: str
+
+
+def postgres(place: Site) -> Written:
+    """PostgreSQL of a site."""
+    server = place.postgres
+    url = f"jdbc:postgresql://{server.host}:{server.port}/{POSTGRES_DATABASE}?reWriteBatchedInserts=true"
+    return Written(url, server.user, server.password)
+
+
+def sink(written: Written, topic: str, table: str, **more: str) -> dict[str, str]:
     """The connector's configuration: a keyed copy of the source's table, made by the sink."""
     return {
         "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
         "tasks.max": "1",
         "topics": topic,
-        "connection.url": f"jdbc:postgresql://{place.postgres.host}:{place.postgres.port}/{POSTGRES_DATABASE}"
-        "?reWriteBatchedInserts=true",
-        "connection.username": place.postgres.user,
-        "connection.password": place.postgres.password,
+        "connection.url": written.url,
+        "connection.username": written.user,
+        "connection.password": written.password,
         "collection.name.format": table,
         "insert.mode": "upsert",
         "delete.enabled": "true",
@@ -69,7 +84,7 @@ class JdbcSink:
             psycopg.connect(place.postgres.dsn, autocommit=True) as connection,
             Connect(place, f"{name}-{load.kind}") as worker,
         ):
-            worker.create(table, sink(place, topic.name, table, **more))
+            worker.create(table, sink(postgres(place), topic.name, table, **more))
             progress = _Progress(connection, table, load)
             course = watch(
                 place,
@@ -115,10 +130,10 @@ def _differs(load: Load, connection: psycopg.Connection, table: str) -> str:
     """Compares checksums of the source's and the target's table; the last batch may still be in flight."""
     place = load.place
     with place.connect() as source, source.cursor() as cursor:
-        cursor.execute(_SUMS.format(f"{SCHEMA}.{load.kind}"))
+        cursor.execute(SUMS.format(f"{SCHEMA}.{load.kind}"))
         expected = [int(value) for value in cursor.fetchall()[0]]
     for _ in range(50):
-        found = connection.execute(_SUMS.format(table).encode()).fetchone()
+        found = connection.execute(SUMS.format(table).encode()).fetchone()
         if found and [int(value) for value in found] == expected:
             return ""
         connection.execute("SELECT pg_sleep(0.1)")

@@ -93,7 +93,7 @@ def _debezium(place: Site, name: str, tuning: Mapping[str, str]) -> Iterator[Run
     with Connect(place, f"latency-{name}") as worker:
         more = {"snapshot.mode": "no_data", **tuning}
         worker.create(f"{name}-source", source(place, name, f"{SCHEMA}.oltp", **more))
-        worker.create(f"{name}-sink", jdbc_sink.sink(place, topic, table))
+        worker.create(f"{name}-sink", jdbc_sink.sink(jdbc_sink.postgres(place), topic, table))
         yield Running(worker.pid, topic, table)
         for kind in ("source", "sink"):
             worker.check(f"{name}-{kind}")

@@ -3,6 +3,7 @@
 Ours goes through Kafka: the producer alone, then the applier alone into a server that takes LOAD DATA LOCAL and into
 one that does not, then both at once. The replicas read the same binary log, with 1 and with 4 workers. All targets are
 equal servers, and each has to have the source's table, by CHECKSUM TABLE. "target" is the server that is written.
+Debezium's JDBC sink reads the topic that its source has filled, into a table of its own, compared by sums.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 import click
+import pymysql
 
 from connector.demo import workload as shop
 from connector.sandbox.mysql import MySqlServer
@@ -22,10 +24,13 @@ from connector.sandbox.settings import MYSQL_FAST
 from tests.bench import throughput, workload
 from tests.bench.drain import APPLIED, APPLIER, drain
 from tests.bench.meter import Meter
+from tests.bench.peers.connect import Connect
+from tests.bench.peers.debezium import PLAIN, Debezium, topic_name
+from tests.bench.peers.jdbc_sink import LIMIT, SUMS, Written, sink
 from tests.bench.peers.peer import Load, Unavailable
 from tests.bench.peers.watch import watch
 from tests.bench.result import Row, Sheet, out_option
-from tests.bench.site import Service, Site, site
+from tests.bench.site import CLOCK, Service, Site, site
 
 KINDS: Final = ("bulk", "oltp", "cold")
 WORKERS: Final = (1, 4)
@@ -39,8 +44,9 @@ _CHANGED: Final = (
 @click.option("--rows", default=400_000, show_default=True, help="Row changes of each backlog.")
 @click.option("--repeats", default=1, show_default=True)
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), default=KINDS[:2], show_default=True)
+@click.option("--debezium/--no-debezium", default=True, show_default=True, help="Fetches it the first time.")
 @out_option
-def main(*, rows: int, repeats: int, kinds: Sequence[str], out: Path) -> None:
+def main(*, rows: int, repeats: int, kinds: Sequence[str], debezium: bool, out: Path) -> None:
     """Measure on this machine; exit 1 if a figure is void."""
     sheet = Sheet(out, "mysql-target", {"rows": rows})
     for kind in kinds:
@@ -50,6 +56,11 @@ def main(*, rows: int, repeats: int, kinds: Sequence[str], out: Path) -> None:
                 _ours(sheet, load, repeat)
                 for workers in WORKERS:
                     sheet.add(_replica(load, repeat, workers))
+            if debezium and kind != "cold":
+                for row in Debezium(PLAIN)(load):
+                    sheet.add(row)
+                for more in ({}, {"use.reduction.buffer": "true"}):
+                    sheet.add(_jdbc_sink(load, more))
     sys.exit(0 if sheet.valid else 1)
 
 
@@ -126,6 +137,55 @@ def _replica(load: Load, repeat: int, workers: int) -> Row:
             cursor.execute("START REPLICA")
             course = watch(load.place, {"target": Meter(target.pid)}, counted, load.backlog.rows, check)
         return Row(case, course.figures(), _differs(load, target))
+
+
+def _jdbc_sink(load: Load, more: dict[str, str]) -> Row:
+    """Debezium's JDBC sink: progress is what the server counts, the end is read from the table."""
+    name = "reduced" if more else "sink"
+    case = f"Kafka to MySQL, {load.kind}: Debezium's JDBC sink{', reduced' if more else ''}"
+    with (
+        _server(load.place, f"{load.kind}-{name}") as target,
+        Connect(load.place, f"{name}-{load.kind}") as worker,
+        closing(shop.connector(target.host, target.port, target.user, target.password)()) as connection,
+    ):
+        connection.autocommit(True)
+        cursor = connection.cursor()
+        cursor.execute(f"CREATE DATABASE {workload.SCHEMA}")
+        table = f"{workload.SCHEMA}.{load.kind}"
+        url = f"jdbc:mysql://{target.host}:{target.port}/{workload.SCHEMA}?rewriteBatchedStatements=true"
+        written = Written(f"{url}&allowPublicKeyRetrieval=true&sslMode=DISABLED", target.user, target.password)
+        keys = ", ".join(map(str, load.last_ids))
+
+        def there(query: str) -> list[int]:
+            try:
+                cursor.execute(query)
+            except pymysql.err.ProgrammingError:  # it has not made the table yet
+                return []
+            return [int(value) for value in cursor.fetchall()[0]]
+
+        def counted() -> int:
+            if there(f"SELECT count(*) FROM {table} WHERE id IN ({keys})") == [len(load.last_ids)]:
+                return load.backlog.rows
+            cursor.execute(_CHANGED)
+            return min(sum(int(count) for _, count in cursor.fetchall()), load.backlog.rows - 1)
+
+        worker.create(name, sink(written, topic_name(PLAIN, load.kind), load.kind, **more))
+        course = watch(
+            load.place,
+            {"target": Meter(target.pid), "Connect": Meter(worker.pid)},
+            counted,
+            load.backlog.rows,
+            lambda: worker.check(name),
+            limit=LIMIT,
+        )
+        if course.looks[-1].rows < load.backlog.rows:
+            return Row(case, course.figures(), "")
+        CLOCK.sleep(1)  # the last batch may still be in flight
+        with load.place.connect() as source, source.cursor() as reader:
+            reader.execute(SUMS.format(table))
+            wanted = [int(value) for value in reader.fetchall()[0]]
+        found = there(SUMS.format(table))
+        return Row(case, course.figures(), "" if found == wanted else f"the sums are {found}, the source's {wanted}")
 
 
 def _differs(load: Load, target: MySqlServer) -> str:

@@ -16,7 +16,7 @@ from tests.support.deployed import DOCKER
 
 RULES: Final = DOCKER / "prometheus" / "alerts.yaml"
 WAITS: Final = {"1m": "1s", "2m": "2s", "5m": "3s", "10m": "4s", "30m": "5s"}
-RANGES: Final = {"10m": "25s", "30m": "40s", "1d": "12s", "7d": "60s"}
+RANGES: Final = {"10m": "25s", "30m": "40s", "1d": "12s", "7d": "60s", "15d": "60s"}
 AGES: Final = {"300": "6", "600": "12", "86400": "12"}
 _TIME: Final = re.compile(r"(?<=\[)\w+(?=\])|(?<=offset )\w+|(?<=[<>] )\d+\b(?![.e])|(?<=<= )\d+\b")
 _NO_TIME: Final = {"0", "1", "3", "10", "3600"}  # of other comparisons

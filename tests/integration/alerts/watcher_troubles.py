@@ -27,7 +27,7 @@ def no_server_is_scraped(fleet: Fleet) -> Iterator[None]:
     fleet.alarms.scrape("thl-serve", fleet.ports["thl-serve"])
 
 
-@TROUBLES.fires("ThlNotRead")
+@TROUBLES.fires("ThlNotRead", besides=("ThlStateUnknown",))
 def the_target_keeps_the_reading_waiting(fleet: Fleet) -> Iterator[None]:
     """For a minute, which is a constant of `thl serve`."""
     with fleet.locked("thl.thl_position"):

@@ -36,6 +36,7 @@ from connector.targets.postgres import divided_commit
 from tests.contract.test_target_postgres_writers import Crash, Crashes, crashes
 from tests.support.fragments import change, record, statement
 from tests.support.log_writer import LogWriter
+from tests.support.problems import texts
 from tests.support.servers.environment import Broker, DatabaseServer
 
 __all__ = ["crashes"]
@@ -216,8 +217,8 @@ def test_status_shows_it_and_the_remedy(config: Config, spark: SparkRun, half: L
     }  # fmt: skip
     assert f"events {FIRST}..{LAST} by 3 writers, committed: 1" in as_text(status)
     assert status.applier.state is ServiceState.OFFLINE  # not an initial load
-    (problem,) = [one for one in status.problems if "several writers" in one]
-    assert "thl apply finishes it" in problem
+    (problem,) = [one for one in status.problems if "several writers" in one.text]
+    assert problem.remedy == "thl apply finishes it"
     apply(config, spark, half.seqno)
     shown = as_object(collect(config, LagLimits(), ends=frozenset({End.TARGET})))
     assert shown["problems"] == [NO_APPLIER]
@@ -235,7 +236,7 @@ def test_status_of_writers_at_work_is_no_problem(
             apply(config, spark, half.seqno)
 
     status = collect(config, LagLimits(), Meanwhile(), ends=frozenset({End.TARGET}))
-    assert (status.problems, status.applier.open_intent) == ((NO_APPLIER,), None)
+    assert (texts(status.problems), status.applier.open_intent) == ([NO_APPLIER], None)
     assert (status.applier.state, status.applier.applied_last_seqno) == (ServiceState.OFFLINE, half.seqno)
 
 
@@ -249,7 +250,8 @@ def test_status_names_what_its_account_may_not_read(config: Config, half: LogWri
         plain = SecretStr(f"postgresql://thl_status:x@{url['host']}:{url['port']}/{url['dbname']}")
         told = config.model_copy(update={"target": config.target.model_copy(update={"url": plain})})
         status = collect(told, LagLimits(), ends=frozenset({End.TARGET}))
-        assert any("may not read thl.thl_intent: GRANT SELECT" in one for one in status.problems)
+        unreadable = [one.remedy for one in status.problems if "may not read thl.thl_intent" in one.text]
+        assert [remedy.startswith("GRANT SELECT") for remedy in unreadable] == [True]
         assert status.applier.applied_last_seqno == FIRST - 1
     finally:
         query(config, "DROP OWNED BY thl_status; DROP ROLE thl_status")

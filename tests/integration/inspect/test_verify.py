@@ -541,7 +541,7 @@ def test_watch_reports_each_round(pair: Pair) -> None:
     verdict = watch(pair.config, None, tell, patience=0.5, every=0, stop=stop, clock=SystemClock())
     assert verdict == "different"
     assert told == [True, False]
-    service = {"service": pair.config.service}
+    service = {"service": pair.config.service, "target": "target"}
     assert REGISTRY.get_sample_value("thl_verified_different_tables", service) == 1
     assert (REGISTRY.get_sample_value("thl_verified_seconds", service) or 0) > 1_700_000_000
 

@@ -16,14 +16,15 @@ from connector.config.apply import Target
 from connector.config.model import Config
 from connector.errors import PreflightError, Unsupported
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.log.transaction.batch import Rows
+from connector.log.transaction.batch import Rows, TransactionBatch
 from connector.log.transaction.layout import TableName
-from connector.log.transaction.position import AfterGtids
+from connector.log.transaction.position import AfterGtids, PositionRecord, SourcePosition
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.server.connection import session
 from connector.mysql.server.source_state import gtid_executed
 from connector.mysql.transforms.filters import Filter
 from connector.producer.records.completion import EventCompleter
+from connector.producer.sources.files import FileSource
 from connector.records.database import Database
 from connector.records.versions import Versions
 from connector.targets.open import open_target
@@ -165,6 +166,48 @@ def test_virtual_column_of_an_older_table_missing_from_a_sessions_images_is_refu
     with pytest.raises(Unsupported, match="VIRTUAL") as caught:
         read_from(source.server, AfterGtids(source.start), ended, filters=filters)
     assert caught.value.where["table"] == TableName(source.config.service, "v")
+
+
+@pytest.mark.parametrize(
+    "definition",
+    ["RENAME TABLE v TO w", "ALTER TABLE v RENAME TO w", "CREATE TABLE w LIKE v; INSERT INTO w (id, a) VALUES (1, 1)"],
+)
+def test_virtual_column_of_a_table_that_is_renamed_or_copied_is_refused(source: Source, definition: str) -> None:
+    source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT, w INT AS (a + 1) VIRTUAL)")
+    source.run("INSERT INTO v (id, a) VALUES (1, 1)")
+    with session(source.config.source) as beside:
+        source.start = gtid_executed(beside) or ""
+        facts = preflight(beside, source.config.source, snapshot=False)
+    source.run(*definition.split("; "), "SET SESSION binlog_row_image = FULL_NODUP", "UPDATE w SET a = 3")
+    source.run("CREATE TABLE the_end (a INT)")
+    filters = Filter.of(source.config.source, virtual_tables=facts.virtual_tables)
+    with pytest.raises(Unsupported, match="VIRTUAL") as caught:
+        read_from(source.server, AfterGtids(source.start), ended, filters=filters)
+    assert caught.value.where["definition"] == definition.partition(";")[0]
+
+
+def test_partial_images_in_files_are_refused_because_nothing_tells_of_virtual_columns(source: Source) -> None:
+    source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT)", "INSERT INTO v VALUES (1, 1)", "FLUSH BINARY LOGS")
+    file, *_ = source.server.run_sql("SHOW MASTER STATUS").splitlines()[1].split("\t")
+    source.run("SET SESSION binlog_row_image = FULL_NODUP", "DELETE FROM v", "INSERT INTO v VALUES (2, 1)")
+    source.run("UPDATE v SET a = 3", "FLUSH BINARY LOGS")
+    data = Path(source.server.run_sql("SELECT @@datadir").splitlines()[1])
+    if not data.is_dir():
+        pytest.skip("the server's files are not on this machine")
+    config = source.config.model_copy(update={"source": source.config.source.model_copy(update={"server_id": 4242})})
+    start = SourcePosition(file, 4)
+    begin = PositionRecord(finished=None, resume=start, gtid_set=None, open=None, tails={}, server_uuid="")
+    stream = FileSource(config, [data / file], SystemClock()).after(begin, None)
+    found = []
+    with pytest.raises(Unsupported, match="files do not tell") as caught:
+        while not stream.ended:
+            found += stream.read(1)
+    assert caught.value.where["table"] == TableName(source.config.service, "v")
+    assert "without --from-files" in caught.value.hint
+    assert [change.action.name for one in found if isinstance(one, TransactionBatch) for change in one.changes] == [
+        "DELETE",
+        "INSERT",
+    ]
 
 
 def test_completed_images_have_all_columns_and_give_equal_rows(

@@ -23,6 +23,7 @@ from tests.support.clock import PATIENCE
 from tests.support.grants import granted
 from tests.support.loading import a_user
 from tests.support.long import long
+from tests.support.problems import texts
 from tests.support.producing import Bench, check, finished, fragments, last_seqno, table_of, until
 from tests.support.semi_sync import SERVERS, enable, execute, make_server, plugin, state, waiting, writing
 from tests.support.servers.environment import Broker
@@ -195,13 +196,15 @@ def test_source_that_gave_up_waiting_is_reported_until_it_waits_again(bench: Ben
     assert len(finished(fragments(bench.config))) == 4
 
 
-def status_problems(bench: Bench) -> tuple[str, ...]:
+def status_problems(bench: Bench) -> list[str]:
     from connector.status.collect import collect
     from connector.status.report import End, LagLimits
 
     found = collect(bench.config, LagLimits(), ends=frozenset({End.PRODUCER}))
-    assert found.producer.semi_sync == ("OFF" if any("semi-sync" in problem for problem in found.problems) else "ON")
-    return found.problems
+    assert found.producer.semi_sync == (
+        "OFF" if any("semi-sync" in problem for problem in texts(found.problems)) else "ON"
+    )
+    return texts(found.problems)
 
 
 @pytest.mark.parametrize(

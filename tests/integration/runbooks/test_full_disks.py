@@ -13,12 +13,15 @@ import psycopg
 import pytest
 import yaml
 
+from connector.errors import DiskUnavailable
 from connector.kafka.log_reader import LogReader
+from connector.producer.records.report import report
 from connector.sandbox.kafka import KafkaBroker
 from tests.integration.applier.test_apply_process import scene
 from tests.support.apply_process import THL, Scene
 from tests.support.producing import Bench, check, finished, fragments, table_of, until
-from tests.support.servers.environment import DatabaseServer, SqlServer
+from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
+from tests.support.written_tables import asked
 
 __all__ = ["scene"]  # a fixture
 
@@ -161,3 +164,26 @@ def test_a_full_disk_of_the_broker_loses_no_transaction(mysql_server: SqlServer,
             with LogReader(bench.config) as reader:
                 assert reader.control().epochs[-1].epoch >= 2
             assert running.stop() == 0
+
+
+def test_a_full_disk_of_the_record_store_stops_no_load(
+    mysql_server: SqlServer, kafka_broker: Broker, disk: Path, tmp_path: Path
+) -> None:
+    records = disk / "records"
+    settings = {"THL_SOURCE__START": "now", "THL_SOURCE__RECORDS__DIR": str(records)}
+    bench = Bench(mysql_server, kafka_broker, tmp_path, settings=settings)
+    bench.make_table()
+    bench.insert_many(40_000)
+    bench.sql(f"UPDATE {bench.service}.t SET v = concat(sha2(id, 256), sha2(-id, 256))")
+    with bench.start() as running:
+        assert running.online().stop() == 0
+    filler = fill(disk, 1_000_000)
+    assert asked(bench, f"{bench.service}.t") == 0
+    with bench.start() as running:
+        assert running.ended() == DiskUnavailable.exit_code
+        assert "the disk of the record store is full" in running.text
+    filler.unlink()
+    with bench.start() as running:
+        assert running.loaded().stop() == 0, running.text
+    (stored,) = report(bench.config).tables
+    assert (stored.rows, stored.missing) == (40_002, "")

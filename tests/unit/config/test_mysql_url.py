@@ -92,6 +92,7 @@ def test_statements_are_executed_by_a_mysql_with_the_sources_definitions() -> No
         ({"url": "mariadb://u@db"}, "for a MySQL target only"),
         ({"url": "postgresql://u@db/d"}, "for a MySQL target only"),
         ({"url": "sqlite:///f"}, "for a MySQL target only"),
+        ({"url": "duckdb:///f"}, "for a MySQL target only"),
         ({"definitions": "plain"}, "needs target.definitions: source"),
         ({"metadata_columns": {"seqno": "s"}}, "knows no rows for target.metadata_columns and target.history"),
         ({"history": ["shop"]}, "knows no rows for target.metadata_columns and target.history"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 import threading
 from pathlib import Path
@@ -16,8 +17,9 @@ from connector.config.kafka import Kafka
 from connector.config.loading import load, load_settings
 from connector.config.model import Config
 from connector.config.reference import in_force
-from connector.errors import ConfigError, ConnectorError
+from connector.errors import ConfigError, ConnectorError, printable
 from connector.logs import JsonFormatter, TextFormatter, set_up_logs
+from connector.spark.settings import SETTINGS
 
 PLANTED = "pl4nted-s3cret"
 
@@ -177,6 +179,54 @@ def test_word_containing_short_secret_is_kept() -> None:
     assert redaction.redacted("orders of order x") == "orders of ********** x"
 
 
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        ("Secret7x", "libpq said:\nSecret7x is wrong"),
+        ("Secret7x", "a\tSecret7x"),
+        ("Secret7x", "sasl \0user\0Secret7x"),
+        ("Secret7x", "a\u2028Secret7x"),
+        ("Secret7x", "a\U000e0001Secret7x"),
+        ("Secret7x", "url thl%3ASecret7x%40host"),
+        ("Secret7x", "repr: b'\\x00u\\x00Secret7x'"),
+        ("pa\\ss\aSecret7x", "bad pa\\ss\aSecret7x here"),
+    ],
+)
+@pytest.mark.parametrize("where", ["text", "json", "page", "error", "id of an error"])
+def test_secret_beside_an_escaped_character_is_hidden(secret: str, text: str, where: str) -> None:
+    redaction.remember([secret])
+    record = logging.LogRecord("connector.x", logging.INFO, "", 0, text, (), None)
+    shown = {
+        "text": lambda: TextFormatter().format(record),
+        "json": lambda: JsonFormatter().format(record),
+        "page": lambda: printable(text, "\n"),
+        "error": lambda: str(ConnectorError(text)),
+        "id of an error": lambda: ConnectorError("x", id=text).located,
+    }[where]()
+    assert redaction.HIDDEN in shown
+    assert "Secret7x" not in shown
+
+
+def test_json_log_line_stays_json_whatever_the_secrets_are() -> None:
+    redaction.remember(["level", "12345", "planted"])
+    record = logging.LogRecord("connector.x", logging.INFO, "", 0, "m 12345", (), None)
+    record.seqno, record.tables, record.why = (
+        12345,
+        ["planted", {"level": "planted", "n": 12345}],
+        {ValueError("planted")},
+    )
+    event = json.loads(JsonFormatter().format(record))
+    assert event.pop("why") == f"{{ValueError('{redaction.HIDDEN}')}}"
+    del event["time"]
+    assert event == {
+        "level": "INFO",
+        "logger": "connector.x",
+        "event": f"m {redaction.HIDDEN}",
+        "seqno": 12345,
+        "tables": [redaction.HIDDEN, {"level": redaction.HIDDEN, "n": 12345}],
+    }
+
+
 def test_thread_failure_is_logged_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
     Config.model_validate(SECRETS)
     before = threading.excepthook
@@ -233,12 +283,47 @@ def test_long_text_is_searched_in_linear_time(text: str) -> None:
         ("password", "planted€'and\"both", repr("planted€'and\"both")[1:-1]),
         ("ssl.key.pem", "-----BEGIN KEY-----\nplantedplantedplanted\nx==\n-----END KEY-----", "plantedplantedplanted"),
         ("fs.azure.sas.box.account", "planted", "planted"),
+        ("ssl.keystore.key", "planted", "planted"),
+        ("fs.gs.auth.service.account.private.key", "planted", "planted"),
+        ("fs.s3a.encryption.key", "planted", "planted"),
+        ("fs.s3a.server-side-encryption.key", "planted", "planted"),
+        ("x", "-----BEGIN PRIVATE KEY----- plantedplanted -----END PRIVATE KEY-----", "plantedplanted"),
+        ("x", r"-----BEGIN PRIVATE KEY-----\nplantedplanted\n-----END PRIVATE KEY-----", "plantedplanted"),
     ],
 )
 def test_secret_is_hidden_in_every_encoding(name: str, value: str, said: str) -> None:
     redaction.remember(redaction.secrets_of(name, value))
     assert redaction.redacted(f"said {said} of it") == f"said {redaction.HIDDEN} of it"
     assert redaction.redacted("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
+
+
+@pytest.mark.parametrize("name", ["sasl.oauthbearer.assertion.private.key.file", "spark.io.encryption.keySizeBits"])
+def test_name_of_file_or_size_is_no_secret(name: str) -> None:
+    assert not redaction.is_secret(name)
+
+
+def test_private_key_is_hidden_in_printed_configuration_whatever_its_name() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nplantedplantedplanted\n-----END RSA PRIVATE KEY-----"
+    settings = load_settings(
+        None,
+        {},
+        [f"kafka.spark_properties.ssl.keystore.key={PLANTED}", f"apply.spark.spark.hadoop.x={json.dumps(key)}"],
+    )
+    printed = in_force(settings)
+    assert "planted" not in printed
+    assert PLANTED not in printed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spark.kafka.ssl.keystore.key",
+        "spark.hadoop.fs.s3a.encryption.key",
+        "-----BEGIN PRIVATE KEY-----",
+    ],
+)
+def test_spark_hides_keys_by_name_or_value(text: str) -> None:
+    assert re.search(SETTINGS["spark.redaction.regex"], text)
 
 
 def test_longer_of_two_secrets_with_same_start_is_hidden_whole() -> None:

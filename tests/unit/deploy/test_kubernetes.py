@@ -91,7 +91,7 @@ def process_of(manifest: Manifest) -> Process:
         if "configMap" in volume:
             texts = MAPS[volume["configMap"]["name"]]
             files |= {f"{mount['mountPath']}/{name}": text for name, text in texts.items()}
-        else:
+        elif "secret" in volume:
             for item in volume["secret"]["items"]:
                 secrets[f"{mount['mountPath']}/{item['path']}"] = SECRETS[item["key"]]
     assert not volumes, "a volume is not mounted"

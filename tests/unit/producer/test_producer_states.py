@@ -65,7 +65,7 @@ def test_trapped_events_are_accepted_once(monkeypatch: pytest.MonkeyPatch) -> No
                 raise BrokerUnavailable("not yet")
             committed = SimpleNamespace(snapshot=False)
             control = ControlState(None, None, ())
-            return SimpleNamespace(publisher=SimpleNamespace(committed=committed), control=control)
+            return SimpleNamespace(publisher=SimpleNamespace(committed=committed), control=control, completion=None)
 
     monkeypatch.setattr(producer_module, "GoingOnline", Recorded)
     producer = Producer(CONFIG, SimpleNamespace(), Slept(), Event(), accept_trapped=True)

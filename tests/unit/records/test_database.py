@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from connector.errors import RecordsDamaged
-from connector.records.database import SHARE, Database
+from connector.records.database import SHARE, Database, remove
 
 COUNT = 2000
 KEYS = [b"r%06d" % number for number in range(COUNT)]
@@ -42,3 +43,56 @@ def test_damage_is_told_from_many_keys_and_leaves_nothing_open(tmp_path: Path) -
         database.get_many(KEYS)
     database.close()
     Database(folder, cache_bytes=1 << 20).close()
+
+
+def content(folder: Path) -> list[tuple[bytes, bytes]] | None:
+    """What a database has; None: it cannot be opened."""
+    try:
+        database = Database(folder, cache_bytes=1 << 20)
+    except RecordsDamaged:
+        return None
+    found = list(database.items(b"", b"\xff"))
+    database.close()
+    return found
+
+
+def test_a_discarded_database_is_not_opened_again_with_what_it_had(tmp_path: Path) -> None:
+    for name in ("in-files", "in-its-log"):
+        database = filled(tmp_path / name)
+        if name == "in-its-log":
+            database.write([(b"r", b"newest")])
+        database.discard()
+        assert not content(tmp_path / name), name
+        remove(tmp_path / name)
+        assert content(tmp_path / name) == [], name
+
+
+def test_files_that_an_interrupted_removal_leaves_are_no_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = filled(tmp_path / "s")
+    database.write([(b"r", b"newest")])  # not in a file of its own
+    files = len(list((tmp_path / "s").iterdir()))
+    assert files > 5
+    killed = tmp_path / "killed"
+    shutil.copytree(tmp_path / "s", killed)  # as after kill -9
+    database.close()
+    assert len(content(killed) or ()) > COUNT // 2
+    unlink = Path.unlink
+    for gone in range(1, files):
+        folder = tmp_path / f"s{gone}"
+        shutil.copytree(killed, folder)
+        left = gone
+
+        def dies(path: Path, missing_ok: bool = False) -> None:
+            nonlocal left
+            if left == 0:
+                raise KeyboardInterrupt
+            left -= 1
+            unlink(path, missing_ok)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "unlink", dies)
+            with pytest.raises(KeyboardInterrupt):
+                remove(folder)
+        assert not content(folder), gone

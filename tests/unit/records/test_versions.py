@@ -195,3 +195,25 @@ def test_bytes_without_a_header_are_no_version() -> None:
     for read in (seqno_of, definition_of):
         with pytest.raises(ValueError, match="header"):
             read(bytes(11))
+
+
+def test_rows_that_have_ended_are_deleted_below_the_horizon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PRUNE_EVENTS", 1)
+    ended, kept = b"r\x00\xff", b"r\x01\x00"  # one after the other
+    store = opened(tmp_path / "s", horizon=3)
+    write(store, 0, {ended + b"\xff\xff": b"old", kept: b"new"})
+    store.end(ended, Seqno(1))
+    write(store, 1, {})
+    store.go_back(Seqno(0))  # nothing has ended
+    write(store, 1, {})
+    store.end(ended, Seqno(2))
+    for seqno in range(2, 6):
+        write(store, seqno, {KEYS[0]: b"%d" % seqno})
+        store.flush()
+        assert list(store.rows(ended)), seqno  # the store may go back to before
+    write(store, 6, {KEYS[0]: b"6"})
+    store.flush()
+    assert not list(store.rows(ended))
+    assert [key for key, _ in store.rows(kept)] == [kept]
+    assert not list(store.rows(module.ENDED))
+    store.close()

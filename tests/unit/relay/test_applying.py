@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from connector.applier import open_commit
-from connector.applier.from_relay import CAUSES, RelayApplier, causes_left
+from connector.applier.from_relay import RelayApplier, causes_left
 from connector.applier.stop_condition import ToSeqno
 from connector.clock import SystemClock
 from connector.config.apply import Apply, Target
@@ -26,7 +26,7 @@ from connector.log.compact.scan import Messages, Scanner
 from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History
 from connector.log.ids import Epoch, LogId, Seqno
-from connector.log.transaction.position import Intent, TargetPosition
+from connector.log.transaction.position import CAUSES, Intent, TargetPosition
 from connector.relay.folder import Owner
 from connector.relay.reader import RelayReader
 from connector.targets.open import open_target

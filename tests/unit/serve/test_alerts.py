@@ -157,9 +157,9 @@ CASES: dict[str, tuple[Series, Series, int]] = {
         10,
     ),
     "ThlVerifyDifferent": (
-        {f"thl_verified_different_tables{{{SERVICE}}}": "1x10"},
+        {f"thl_verified_different_tables{{{TARGET}}}": "1x10"},
         {
-            f"thl_verified_different_tables{{{SERVICE}}}": "0x10",
+            f"thl_verified_different_tables{{{TARGET}}}": "0x10",
             f"thl_service_compared_different{{{TARGET}}}": "0x10",
         },
         5,
@@ -168,7 +168,7 @@ CASES: dict[str, tuple[Series, Series, int]] = {
         {f"thl_service_compared_seconds{{{TARGET}}}": f"60x{HOURS + 60}"},
         {  # the button was used long ago, but `thl verify --every` compares
             f"thl_service_compared_seconds{{{TARGET}}}": f"60x{HOURS + 60}",
-            f"thl_verified_seconds{{{SERVICE}}}": f"0+60x{HOURS + 60}",
+            f"thl_verified_seconds{{{TARGET}}}": f"0+60x{HOURS + 60}",
         },
         HOURS + 30,
     ),
@@ -238,20 +238,46 @@ FURTHER: list[tuple[str, Series, int, int]] = [
         0,
     ),
     # `thl verify --every` has ended, does not come to an end, or goes on beside a button that was used once.
-    ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": "60x60 stale"}, HOURS + 30, 1),
-    ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": f"0x{HOURS + 60}"}, HOURS + 30, 1),
-    ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": f"0x{HOURS - 60}"}, HOURS - 90, 0),
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{TARGET}}}": "60x60 stale"}, HOURS + 30, 1),
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{TARGET}}}": f"0x{HOURS + 60}"}, HOURS + 30, 1),
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{TARGET}}}": f"0x{HOURS - 60}"}, HOURS - 90, 0),
     # It has just begun.
-    ("ThlVerifyOld", {f"thl_verified_seconds{{{SERVICE}}}": f"_x{HOURS} 0x60"}, HOURS + 30, 0),
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{TARGET}}}": f"_x{HOURS} 0x60"}, HOURS + 30, 0),
     # The button has taken over.
     (
         "ThlVerifyOld",
         {
-            f"thl_verified_seconds{{{SERVICE}}}": "60x60 stale",
+            f"thl_verified_seconds{{{TARGET}}}": "60x60 stale",
             f"thl_service_compared_seconds{{{TARGET}}}": f"0+60x{HOURS + 60}",
         },
         HOURS + 30,
         0,
+    ),
+    # One of two targets was verified, and the other for ten days not: neither hides behind the other, or behind time.
+    (
+        "ThlVerifyOld",
+        {
+            f'thl_verified_seconds{{{SERVICE},target="a"}}': f"0+60x{HOURS + 60}",
+            f'thl_verified_seconds{{{SERVICE},target="b"}}': "60x60 stale",
+        },
+        HOURS + 30,
+        1,
+    ),
+    ("ThlVerifyOld", {f"thl_verified_seconds{{{TARGET}}}": "60x60 stale"}, 10 * HOURS, 1),
+    # A server that starts again has forgotten what it found.
+    ("ThlVerifyDifferent", {f"thl_service_compared_different{{{TARGET}}}": "1x5 stale"}, 60, 1),
+    ("ThlVerifyDifferent", {f"thl_service_compared_different{{{TARGET}}}": "1x5 0x5 stale"}, 60, 0),
+    # Without GTIDs, of a log whose events retention has deleted, no lag is known.
+    (
+        "ThlProducerStuck",
+        {
+            f"thl_service_published_seqno{{{SERVICE}}}": "7x30",
+            f"thl_service_producer_up{{{SERVICE}}}": "1x30",
+            f"thl_service_producer_lag_events{{{SERVICE}}}": "NaN " * 30,
+            f'thl_service_producer_state{{{SERVICE},state="ONLINE:BEHIND"}}': "1x30",
+        },
+        25,
+        1,
     ),
     # One of two targets was compared.
     (

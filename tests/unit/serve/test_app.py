@@ -17,6 +17,7 @@ from connector.config.serve import Serve
 from connector.errors import ConfigError
 from connector.redaction import HIDDEN, remember
 from connector.serve import watcher as watcher_module
+from connector.status.report import Problem
 from tests.support.clock import Slept
 from tests.support.serving import (
     HOSTILE,
@@ -130,7 +131,9 @@ def test_page_needs_nothing_from_elsewhere(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = observation(problems=("refused for user thl with password secret-x at postgresql://thl:secret-x@db/shop",))
+    said = observation(
+        problems=(Problem("refused for user thl with password secret-x at postgresql://thl:secret-x@db/shop"),)
+    )
     with server(Readings(said), monkeypatch) as port:
         remember(["secret-x"])
         for path in ("/services/shop", "/api/services/shop", "/api/services", "/metrics"):
@@ -140,7 +143,9 @@ def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_secret_that_is_a_number_or_a_name_damages_no_answer() -> None:
-    number = observation(replace(PRODUCER, maximum_stored_seqno=12_000), problems=("refused: password is 12000",))
+    number = observation(
+        replace(PRODUCER, maximum_stored_seqno=12_000), problems=(Problem("refused: password is 12000"),)
+    )
     watched = watcher(Readings(number), None, None, config("orders"))
     watched.read()
     client = application([watched], Serve(), SystemClock()).test_client()
@@ -180,7 +185,7 @@ def test_large_request_is_refused() -> None:
 
 
 def test_more_problems_than_are_kept_are_counted() -> None:
-    watched = watcher(Readings(observation(problems=tuple(f"table t{number} is odd" for number in range(57)))))
+    watched = watcher(Readings(observation(problems=tuple(Problem(f"table t{number} is odd") for number in range(57)))))
     watched.read()
     page = application([watched], Serve(), SystemClock()).test_client().get("/services/shop").text
     assert "And 7 more" in page

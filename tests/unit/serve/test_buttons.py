@@ -413,3 +413,16 @@ def test_real_command_says_what_is_wrong(tmp_path: Path) -> None:
     until(lambda: job.ended is not None)
     assert job.exit_code == 2
     assert any("source.heartbeat_table names no table" in line for line in job.output)
+
+
+def test_command_is_not_what_lies_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "connector"
+    other.mkdir()
+    (other / "__main__.py").write_text("print('another program')")
+    monkeypatch.chdir(tmp_path)
+    jobs = Jobs([], Slept(0.0), lambda *_: None)
+    jobs.start(service(), ButtonAction.OFFLINE, {}, "127.0.0.1")
+    until(lambda: jobs.of("shop")[0].ended is not None)
+    (job,) = jobs.of("shop")
+    assert "another program" not in job.output
+    assert job.exit_code != 0  # there is no such target

@@ -74,7 +74,7 @@ def touch() -> None:
     metrics.jvm_memory.labels(one, "heap").set(1)
     metrics.jvm_heap_limit.labels(one).set(2)
     metrics.jvm_collections.labels(one).inc(0.1)
-    metrics.verified_at.labels(one).set(1_760_000_000)
+    metrics.verified_at.labels(one, "target").set(1_760_000_000)
     metrics.watch_relay(one, ROOT)
 
 

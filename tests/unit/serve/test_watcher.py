@@ -18,9 +18,10 @@ from connector.serve.incidents import MOST, Incidents
 from connector.serve.objects import Health, health_of
 from connector.serve.watcher import Reading
 from connector.status.collect import Observation
-from connector.status.report import End, ServiceState
+from connector.status.report import End, Problem, ServiceState
 from connector.status.source import SourceView
 from tests.support.clock import PATIENCE, Slept
+from tests.support.problems import texts
 from tests.support.serving import APPLIER, POSITION, PRODUCER, Readings, config, observation, troubled, watcher
 
 
@@ -33,13 +34,12 @@ def test_first_target_is_read_with_the_source_and_others_alone() -> None:
 
 
 def test_problems_of_further_targets_have_their_names_and_those_of_the_log_come_once() -> None:
-    log = ("the brokers do not answer",)
-    readings = Readings(of_target={name: observation(problems=(*log, "it is odd")) for name in "ab"})
-    readings.of_target["b"] = observation(problems=(*log, "it is even"), remedies={"it is even": "wait"})
+    log, odd = Problem("the brokers do not answer"), Problem("it is odd")
+    readings = Readings(of_target={"a": observation(problems=(log, odd))})
+    readings.of_target["b"] = observation(problems=(log, Problem("it is even", "wait")))
     watched = watcher(readings, None, None, config(target="a"), config(target="b"))
     found = watched.read()
-    assert found.problems == ("the brokers do not answer", "it is odd", "target b: it is even")
-    assert found.remedies["target b: it is even"] == "wait"
+    assert found.problems == (log, odd, Problem("target b: it is even", "wait"))
 
 
 @pytest.mark.parametrize(("prepared", "since"), [(0, None), (2, 30)])
@@ -64,17 +64,17 @@ def test_oldest_prepared_transaction_is_read_if_there_is_one(
 def test_problem_that_comes_again_begins_again() -> None:
     incidents = Incidents()
     for now, problems in ((1, ["odd"]), (2, []), (3, ["odd"]), (4, ["odd"])):
-        incidents.update(problems, {}, now)
+        incidents.update(map(Problem, problems), now)
     assert [(one.since, one.last) for one in incidents.all()] == [(3, 4)]
 
 
 def test_oldest_problems_are_forgotten_first() -> None:
     incidents = Incidents()
     for now in range(60):
-        incidents.update([f"problem p{now}", "it lasts"], {}, now)
+        incidents.update(map(Problem, [f"problem p{now}", "it lasts"]), now)
     kept = incidents.all()
-    assert [one.text for one in kept[:2]] == ["it lasts", "problem p59"]
-    assert (len(kept), kept[-1].text) == (MOST, f"problem p{60 - MOST + 1}")
+    assert [one.problem.text for one in kept[:2]] == ["it lasts", "problem p59"]
+    assert (len(kept), kept[-1].problem.text) == (MOST, f"problem p{60 - MOST + 1}")
 
 
 def test_problem_keeps_its_begin_and_is_shown_when_it_is_over() -> None:
@@ -84,12 +84,12 @@ def test_problem_keeps_its_begin_and_is_shown_when_it_is_over() -> None:
     clock.sleep(60)
     readings.now = observation(replace(PRODUCER, events_behind=99, seconds_behind=190.0))
     watched.read()
-    by_text = {incident.text: incident for incident in watched.incidents}
+    by_text = {incident.problem.text: incident for incident in watched.incidents}
     behind = by_text["the producer is 190 s behind (99 events)"]
     assert (behind.present, behind.since) == (True, began)
-    assert behind.remedy.startswith("thl info --source")
+    assert behind.problem.remedy.startswith("thl info --source")
     source = by_text["the source does not answer [host=mysql.example]"]
-    assert (source.present, source.last, source.remedy) == (False, began, "start MySQL, or correct source.host")
+    assert (source.present, source.last, source.problem.remedy) == (False, began, "start MySQL, or correct source.host")
 
 
 def test_problems_of_tables_servers_and_targets_are_told_apart() -> None:
@@ -104,11 +104,11 @@ def test_problems_of_tables_servers_and_targets_are_told_apart() -> None:
         "target 2: the applier is 170 s behind (12 events)",
     ]
     incidents = Incidents()
-    incidents.update(problems, {}, 1)
-    assert {one.text for one in incidents.all()} == set(problems)
+    incidents.update(map(Problem, problems), 1)
+    assert {one.problem.text for one in incidents.all()} == set(problems)
     later = [problem.replace("130", "171.5").replace("since 4", "since 5") for problem in problems]
-    incidents.update(later, {}, 2)
-    assert {one.text for one in incidents.all()} == set(later)
+    incidents.update(map(Problem, later), 2)
+    assert {one.problem.text for one in incidents.all()} == set(later)
     assert {one.since for one in incidents.all()} == {1}
 
 
@@ -257,7 +257,7 @@ def test_first_event_after_a_quiet_night_is_no_lag_of_a_night() -> None:
     readings.now = at(0, 9, 7, lag=28_895)
     found = watched.read()
     assert lags_of(found) == (0, 100)
-    assert found.problems == ("the applier is 100 s behind (2 events)",)
+    assert texts(found.problems) == ["the applier is 100 s behind (2 events)"]
     clock.sleep(5)
     readings.now = at(1, 9, 8, lag=30)
     assert lags_of(watched.read()) == (5, 30)

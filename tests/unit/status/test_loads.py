@@ -10,7 +10,7 @@ from connector.log.epochs.loads import LoadState
 from connector.log.epochs.newest_load import WAITING, NewestLoad
 from connector.log.transaction.layout import TableName
 from connector.status.loads import LoadsStatus
-from connector.status.report import ApplierStatus, End, ProducerStatus, ServiceState, Status
+from connector.status.report import ApplierStatus, End, Problem, ProducerStatus, ServiceState, Status
 
 NAME: Final = TableName("shop", "t")
 LOADING: Final = NewestLoad(
@@ -21,7 +21,7 @@ PAUSE: Final = LoadPause(PauseCause.REPLICA_STOPPED, "the source does not replic
 PRODUCER: Final = ProducerStatus(state=ServiceState.ONLINE, seconds_until_purge=70.4, resume="b.000002:100")
 
 
-def shown(producer: ProducerStatus | None, *loads: NewestLoad, problems: tuple[str, ...] = ()) -> LoadsStatus:
+def shown(producer: ProducerStatus | None, *loads: NewestLoad, problems: tuple[Problem, ...] = ()) -> LoadsStatus:
     applier = ApplierStatus(state=ServiceState.UNKNOWN)
     status = None if producer is None else Status("shop", producer, applier, problems, frozenset({End.PRODUCER}))
     return LoadsStatus(loads, status)
@@ -49,7 +49,9 @@ def test_missing_producer_and_unknown_source_are_told() -> None:
         "no producer reads the source's binary log: loads go on once `thl produce` is started",
         "the source does not purge its binary log by itself, or it is not known when",
     ]
-    unknown = shown(replace(PRODUCER, state=ServiceState.UNKNOWN), waiting, problems=("the source does not answer",))
+    unknown = shown(
+        replace(PRODUCER, state=ServiceState.UNKNOWN), waiting, problems=(Problem("the source does not answer"),)
+    )
     assert unknown.as_text().splitlines()[1:] == ["it is not known whether loads pause: the source does not answer"]
 
 

@@ -28,6 +28,7 @@ from connector.status.report import (
     ApplierStatus,
     End,
     LagLimits,
+    Problem,
     ProducerStatus,
     ServiceState,
     Status,
@@ -39,7 +40,8 @@ from connector.status.source import SourceView
 from connector.status.trepctl import tungsten_names
 from connector.targets.position import TargetRow
 from connector.targets.signal_table import Request
-from connector.targets.target_schema import LoadContent, Loading
+from connector.targets.target_schema import QUARANTINED, Excluded, LoadContent, Loading
+from tests.support.problems import texts
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 SECOND = 1_000_000
@@ -87,9 +89,9 @@ def test_producer_without_gtids_is_behind_while_the_source_log_goes_on_beyond_it
     assert (found.state, found.events_behind, found.seconds_behind) == (ServiceState.BEHIND, None, 30.0)
     late = replace(ENDS, newest_commit=NOW - 3600 * SECOND)
     found = producer_status(CONTROL, POSITION, late, nameless, NOW, settings=LOADS)
-    assert problems_of(found, ApplierStatus(state=ServiceState.ONLINE, applied_last_seqno=41), LagLimits(60, 0)) == [
-        "the producer is 3600 s behind (an unknown number of events)"
-    ]
+    assert texts(
+        problems_of(found, ApplierStatus(state=ServiceState.ONLINE, applied_last_seqno=41), LagLimits(60, 0))
+    ) == ["the producer is 3600 s behind (an unknown number of events)"]
     there = replace(POSITION, resume=nameless.end)
     found = producer_status(CONTROL, there, late, nameless, NOW, settings=LOADS)
     assert (found.state, found.events_behind, found.seconds_behind) == (ServiceState.ONLINE, 0, 0.0)
@@ -111,13 +113,41 @@ def test_initial_load_that_does_not_begin_is_of_a_dead_producer(read: bool, sile
     assert found.state is state
 
 
+def test_source_that_is_gone_during_an_initial_load_is_not_loading() -> None:
+    found = producer_status(CONTROL, replace(POSITION, snapshot=True), ENDS, None, NOW, settings=LOADS)
+    assert found.state is ServiceState.UNKNOWN
+
+
+def test_file_that_is_purged_has_no_time_left() -> None:
+    by_hand = replace(SOURCE, files=("b.000003",), expire_seconds=0)
+    assert by_hand.seconds_until_purge(POSITION, ENDS.newest_commit, NOW) == 0
+    other = replace(by_hand, server_uuid="another")
+    named = replace(POSITION, server_uuid=UUID)
+    assert other.seconds_until_purge(named, ENDS.newest_commit, NOW) is None  # the file is of the server before
+    assert replace(other, server_uuid=UUID).seconds_until_purge(named, ENDS.newest_commit, NOW) == 0
+
+
+@pytest.mark.parametrize(
+    ("because", "shown"),
+    [
+        ("not wanted\nhere", "not wanted"),
+        (f"{QUARANTINED}refused [seqno=4]\nFailing row contains (7, Alice)", f"{QUARANTINED}refused [seqno=4]"),
+        (f"{QUARANTINED}Failing row contains (7, Alice)", f"{QUARANTINED}thl_excluded has the cause"),
+    ],
+)
+def test_values_of_rows_are_no_part_of_a_status(because: str, shown: str) -> None:
+    excluded = {TableName("shop", "orders"): Excluded(since=Seqno(4), at=0, by="thl apply", reason=because, changes=2)}
+    found = applier_status(TARGET, ENDS, NOW, known=True, excluded=excluded)
+    assert found.excluded_tables == (f"shop.orders since 4, 2 row changes, by thl apply ({shown})",)
+
+
 def test_log_whose_events_are_all_deleted_names_what_the_target_lacks() -> None:
     ends = _with_deleted(LogEnds(incomplete=Seqno(41)), POSITION)
     producer = producer_status(CONTROL, POSITION, ends, SOURCE, NOW, settings=LOADS)
     assert (producer.minimum_stored_seqno, producer.maximum_stored_seqno) == (42, 41)
     applier = applier_status(TARGET, ends, NOW, known=True)
     assert (applier.state, applier.events_behind) == (ServiceState.BEHIND, 1)
-    assert problems_of(producer, applier, LagLimits(100, 0)) == [
+    assert texts(problems_of(producer, applier, LagLimits(100, 0))) == [
         "Kafka no longer has event 41, which the target needs next; it has none any more"
     ]
     whole = applier_status(replace(TARGET, seqno=41), ends, NOW, known=True)
@@ -133,7 +163,7 @@ def test_a_target_lacks_what_a_handshake_refuses() -> None:
     for seqno, lacks in ((41, False), (40, True)):
         applier = applier_status(replace(TARGET, seqno=seqno), ends, NOW, known=True)
         found = problems_of(producer, applier, LagLimits(100, 0))
-        assert any("Kafka no longer has event 41" in problem for problem in found) == lacks
+        assert any("Kafka no longer has event 41" in problem for problem in texts(found)) == lacks
 
 
 def test_producer_not_reading_is_offline() -> None:
@@ -274,7 +304,7 @@ def test_tables_that_are_loaded_are_named(consistent: bool, state: LoadContent, 
     found = applier_status(target, ENDS, NOW, known=True, loading={TableName("shop", "orders"): entry})
     assert found.state is (ServiceState.BEHIND if consistent else ServiceState.LOADING)
     assert found.loading_tables == (shown,)
-    assert f"table is being loaded: {shown}" in problems_of(WELL[0], found, LagLimits())
+    assert f"table is being loaded: {shown}" in texts(problems_of(WELL[0], found, LagLimits()))
 
 
 @pytest.mark.parametrize(
@@ -294,6 +324,8 @@ def test_table_whose_load_was_ended_is_not_said_to_be_loaded_for_ever(state: Loa
     [
         (False, None, ServiceState.OFFLINE, True),
         (False, Request(NOW, "ann@here", "", NOW), ServiceState.OFFLINE, False),
+        (False, Request(NOW, "ann@here", "", None), ServiceState.OFFLINE, True),  # it was dead when it was asked
+        (True, Request(NOW, "ann@here", "", None), ServiceState.STOPPING, False),
         (True, None, ServiceState.BEHIND, False),
         (None, None, ServiceState.BEHIND, False),
     ],
@@ -304,7 +336,7 @@ def test_target_without_an_applier_is_a_problem_unless_that_was_asked_for(
     found = applier_status(replace(TARGET, applier=applier), ENDS, NOW, known=True, request=request_)
     assert found.state is state
     told = "no applier has a session with the target: start `thl apply`"
-    assert (told in problems_of(WELL[0], found, LagLimits())) == problem
+    assert (told in texts(problems_of(WELL[0], found, LagLimits()))) == problem
 
 
 WELL = (
@@ -337,11 +369,11 @@ def test_good_numbers_give_no_problem() -> None:
 def test_exceeded_limit_is_a_problem(producer: dict[str, object], applier: dict[str, object], problem: str) -> None:
     found = problems_of(replace(WELL[0], **producer), replace(WELL[1], **applier), LagLimits())  # type: ignore[arg-type]
     assert len(found) == 1
-    assert problem in found[0]
+    assert problem in found[0].text
 
 
 def test_names_are_those_of_tungsten() -> None:
-    status = Status("shop", *WELL, ("one thing",))
+    status = Status("shop", *WELL, (Problem("one thing", "mend it"),))
     found = as_object(status)
     json.dumps(found)
     assert isinstance(found["applier"], dict)
@@ -350,7 +382,7 @@ def test_names_are_those_of_tungsten() -> None:
     assert {"latestEpochNumber", "minimumStoredSeqNo", "maximumStoredSeqNo", "state"} <= found["producer"].keys()
     text = as_text(status)
     assert "appliedLastSeqno      : 41\n" in text
-    assert text.endswith("problem: one thing")
+    assert text.endswith("problem: one thing\n  remedy: mend it")
 
 
 def test_trepctl_names_cover_both_ends() -> None:
@@ -403,7 +435,7 @@ def test_command_prints_both_kinds_of_names(
     found = json.loads(capsys.readouterr().out)
     assert (found["appliedLastSeqno"], found["applier"]["appliedLastSeqno"], found["problems"]) == (41, 41, [])
     monkeypatch.setattr(
-        "connector.status.collect.collect", lambda config, limits, ends: replace(well, problems=("oh",))
+        "connector.status.collect.collect", lambda config, limits, ends: replace(well, problems=(Problem("oh"),))
     )
     assert thl(["status", "--format", "json"]) == 1
 
@@ -411,7 +443,7 @@ def test_command_prints_both_kinds_of_names(
 def test_service_without_log_is_a_problem() -> None:
     found = producer_status(ControlState(None, None, ()), None, LogEnds(), SOURCE, NOW, settings=LOADS)
     assert found.state is ServiceState.NONE
-    assert "there is no log" in problems_of(found, WELL[1], LagLimits())[0]
+    assert "there is no log" in problems_of(found, WELL[1], LagLimits())[0].text
 
 
 @pytest.mark.parametrize(
@@ -428,7 +460,7 @@ def test_only_servers_of_the_chosen_end_are_asked(ends: End | None, asked: list[
         }
     )
     found = collect(config, LagLimits(), ends=frozenset(End) if ends is None else frozenset((ends,)))
-    problems = [problem for problem in found.problems if "is not consistent" not in problem]
+    problems = [problem for problem in texts(found.problems) if "is not consistent" not in problem]
     assert [next(one for one in ("kafka", "source", "target") if one in problem) for problem in problems] == asked
     assert set(as_object(found)) & {"producer", "applier"} == {
         {"kafka": "", "source": "producer", "target": "applier"}[one] for one in asked

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.targets.postgres.copy import HEADER, TRAILER, Kind, ValueDoesNotFit, copy_rows
+from connector.targets.postgres.copy import HEADER, TRAILER, CopyKind, ValueDoesNotFit, copy_rows
 from tests.support.net import Row, images
 
 EPOCH = datetime.datetime(2000, 1, 1)
 
 
-def sent(kind: Kind, item: int | float | str | bytes | None, bits: int = 0) -> bytes | None:
+def sent(kind: CopyKind, item: int | float | str | bytes | None, bits: int = 0) -> bytes | None:
     """The field of one value."""
     made = images([[item]])
     data, done = copy_rows(made.data, made.ends, 0, bytes([kind]), bytes([bits]), b"\1", ord("i"), 100)
@@ -56,12 +56,12 @@ def test_numeric_from_text_keeps_every_digit(text: str) -> None:
     import decimal
 
     with decimal.localcontext(prec=200):
-        assert numeric(sent(Kind.NUMERIC, text)) == text
+        assert numeric(sent(CopyKind.NUMERIC, text)) == text
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_numeric_from_an_integer_keeps_every_digit(number: int) -> None:
-    assert numeric(sent(Kind.NUMERIC, number)) == str(number)
+    assert numeric(sent(CopyKind.NUMERIC, number)) == str(number)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,14 @@ def test_numeric_from_an_integer_keeps_every_digit(number: int) -> None:
 )
 def test_text_that_is_no_number_stops(text: str, reason: str) -> None:
     with pytest.raises(ValueDoesNotFit) as refused:
-        sent(Kind.NUMERIC, text)
+        sent(CopyKind.NUMERIC, text)
     assert refused.value.reason == reason
 
 
-@given(st.sampled_from([(Kind.INT2, 16), (Kind.INT4, 32), (Kind.INT8, 64)]), st.integers(-(2**63), 2**63 - 1))
-def test_integers_fit_or_stop(kind: tuple[Kind, int], number: int) -> None:
+@given(
+    st.sampled_from([(CopyKind.INT2, 16), (CopyKind.INT4, 32), (CopyKind.INT8, 64)]), st.integers(-(2**63), 2**63 - 1)
+)
+def test_integers_fit_or_stop(kind: tuple[CopyKind, int], number: int) -> None:
     if -(2 ** (kind[1] - 1)) <= number < 2 ** (kind[1] - 1):
         assert sent(kind[0], number) == number.to_bytes(kind[1] // 8, "big", signed=True)
     else:
@@ -86,23 +88,23 @@ def test_integers_fit_or_stop(kind: tuple[Kind, int], number: int) -> None:
 
 @given(st.floats(allow_nan=False))
 def test_double_is_sent_as_eight_bytes(number: float) -> None:
-    assert sent(Kind.FLOAT8, number) == struct.pack(">d", number)
+    assert sent(CopyKind.FLOAT8, number) == struct.pack(">d", number)
 
 
 @given(st.floats(width=32, allow_nan=False))
 def test_float_is_sent_as_four_bytes(number: float) -> None:
-    assert sent(Kind.FLOAT4, number) == struct.pack(">f", number)
+    assert sent(CopyKind.FLOAT4, number) == struct.pack(">f", number)
 
 
 def test_double_in_a_float_column_stops() -> None:
     with pytest.raises(ValueDoesNotFit) as refused:
-        sent(Kind.FLOAT4, 0.1)
+        sent(CopyKind.FLOAT4, 0.1)
     assert refused.value.reason == "precision"
 
 
 @given(st.dates())
 def test_date_is_sent_as_days_since_2000(date: datetime.date) -> None:
-    field = sent(Kind.DATE, f"{date.year:04}-{date.month:02}-{date.day:02}")
+    field = sent(CopyKind.DATE, f"{date.year:04}-{date.month:02}-{date.day:02}")
     assert field is not None
     assert struct.unpack(">i", field) == ((date - EPOCH.date()).days,)
 
@@ -114,17 +116,17 @@ def test_date_outside_the_calendar_stops(year: int, month: int, day: int) -> Non
         datetime.date(year, month, day)
     except ValueError:
         with pytest.raises(ValueDoesNotFit) as refused:
-            sent(Kind.DATE, text)
+            sent(CopyKind.DATE, text)
         assert refused.value.reason == ("zero_date" if 0 in (year, month, day) else "calendar")
     else:
-        assert sent(Kind.DATE, text) is not None
+        assert sent(CopyKind.DATE, text) is not None
 
 
 @given(st.datetimes(), st.integers(0, 6))
 def test_timestamp_is_sent_as_microseconds_since_2000(moment: datetime.datetime, places: int) -> None:
     moment = moment.replace(microsecond=moment.microsecond // 10 ** (6 - places) * 10 ** (6 - places))
     text = f"{moment.year:04}-{moment:%m-%d %H:%M:%S}" + f".{moment.microsecond:06}"[: places + 1 if places else 0]
-    field = sent(Kind.TIMESTAMP, text)
+    field = sent(CopyKind.TIMESTAMP, text)
     assert field is not None
     assert struct.unpack(">q", field) == ((moment - EPOCH) // datetime.timedelta(microseconds=1),)
 
@@ -134,12 +136,12 @@ def test_interval_is_sent_as_microseconds(micros: int) -> None:
     seconds, fraction = divmod(abs(micros), 1_000_000)
     sign = "-" if micros < 0 else ""
     text = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
-    assert sent(Kind.INTERVAL, text) == struct.pack(">qii", micros, 0, 0)
+    assert sent(CopyKind.INTERVAL, text) == struct.pack(">qii", micros, 0, 0)
 
 
-@pytest.mark.parametrize("kind", [Kind.DATE, Kind.TIMESTAMP, Kind.INTERVAL])
+@pytest.mark.parametrize("kind", [CopyKind.DATE, CopyKind.TIMESTAMP, CopyKind.INTERVAL])
 @given(text=st.text(max_size=30))
-def test_malformed_time_stops_within_its_bytes(kind: Kind, text: str) -> None:
+def test_malformed_time_stops_within_its_bytes(kind: CopyKind, text: str) -> None:
     try:
         sent(kind, text)
     except ValueDoesNotFit:
@@ -151,7 +153,7 @@ def test_malformed_time_stops_within_its_bytes(kind: Kind, text: str) -> None:
 def test_bits_are_left_aligned(bits: int, data: st.DataObject) -> None:
     number = data.draw(st.integers(0, 2**bits - 1))
     size = (bits + 7) // 8
-    field = sent(Kind.BIT, number.to_bytes(size, "big"), bits)
+    field = sent(CopyKind.BIT, number.to_bytes(size, "big"), bits)
     assert field is not None
     assert struct.unpack_from(">i", field) == (bits,)
     assert int.from_bytes(field[4:], "big") == number << (8 * size - bits)
@@ -160,7 +162,7 @@ def test_bits_are_left_aligned(bits: int, data: st.DataObject) -> None:
 @pytest.mark.parametrize(("bits", "value"), [(3, b"\x08"), (9, b"\1"), (8, b"\1\1")])
 def test_bits_of_another_length_stop(bits: int, value: bytes) -> None:
     with pytest.raises(ValueDoesNotFit) as refused:
-        sent(Kind.BIT, value, bits)
+        sent(CopyKind.BIT, value, bits)
     assert refused.value.reason == "bits"
 
 
@@ -168,22 +170,29 @@ def test_bits_of_another_length_stop(bits: int, value: bytes) -> None:
 def test_text_is_sent_as_utf8_and_a_zero_character_stops(text: str) -> None:
     if "\0" in text:
         with pytest.raises(ValueDoesNotFit) as refused:
-            sent(Kind.TEXT, text)
+            sent(CopyKind.TEXT, text)
         assert refused.value.reason == "zero_character"
     else:
-        assert sent(Kind.TEXT, text) == text.encode()
+        assert sent(CopyKind.TEXT, text) == text.encode()
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_null_of_every_kind_is_sent_as_null(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(CopyKind))
+def test_null_of_every_kind_is_sent_as_null(kind: CopyKind) -> None:
     assert sent(kind, None) is None
 
 
 @pytest.mark.parametrize(
     ("kind", "item"),
-    [(Kind.INT4, "1"), (Kind.INT4, 1.0), (Kind.FLOAT8, 1), (Kind.TEXT, b"a"), (Kind.BYTEA, "a"), (Kind.DATE, 1)],
+    [
+        (CopyKind.INT4, "1"),
+        (CopyKind.INT4, 1.0),
+        (CopyKind.FLOAT8, 1),
+        (CopyKind.TEXT, b"a"),
+        (CopyKind.BYTEA, "a"),
+        (CopyKind.DATE, 1),
+    ],
 )
-def test_value_of_another_kind_stops(kind: Kind, item: int | float | str | bytes) -> None:
+def test_value_of_another_kind_stops(kind: CopyKind, item: int | float | str | bytes) -> None:
     with pytest.raises(ValueDoesNotFit) as refused:
         sent(kind, item)
     assert refused.value.reason == "kind"
@@ -192,7 +201,7 @@ def test_value_of_another_kind_stops(kind: Kind, item: int | float | str | bytes
 @given(st.lists(st.tuples(st.integers(-9, 9), st.binary(max_size=50)), max_size=30), st.integers(1, 200))
 def test_chunks_joined_are_the_whole(rows: list[Row], limit: int) -> None:
     made = images(rows)
-    kinds = bytes([Kind.INT8, Kind.BYTEA])
+    kinds = bytes([CopyKind.INT8, CopyKind.BYTEA])
 
     def chunk(first: int, most: int) -> tuple[bytes, int]:
         return copy_rows(made.data, made.ends, first, kinds, b"\0\0", b"\1\1", ord("u"), most)
@@ -208,14 +217,14 @@ def test_chunks_joined_are_the_whole(rows: list[Row], limit: int) -> None:
 
 def test_column_not_selected_is_null() -> None:
     made = images([(1, "not even looked at \0")])
-    data, _ = copy_rows(made.data, made.ends, 0, bytes([Kind.INT2, Kind.TEXT]), b"\0\0", b"\1\0", ord("d"), 100)
+    data, _ = copy_rows(made.data, made.ends, 0, bytes([CopyKind.INT2, CopyKind.TEXT]), b"\0\0", b"\1\0", ord("d"), 100)
     assert data == struct.pack(">hi", 3, 1) + b"d" + struct.pack(">ihi", 2, 1, -1)
 
 
 def test_value_that_does_not_fit_has_image_and_column() -> None:
     made = images([(1, "a"), (2, "b\0")])
     with pytest.raises(ValueDoesNotFit) as caught:
-        copy_rows(made.data, made.ends, 0, bytes([Kind.INT2, Kind.TEXT]), b"\0\0", b"\1\1", ord("i"), 1000)
+        copy_rows(made.data, made.ends, 0, bytes([CopyKind.INT2, CopyKind.TEXT]), b"\0\0", b"\1\1", ord("i"), 1000)
     assert (caught.value.image, caught.value.column) == (1, 1)
 
 

@@ -1,10 +1,11 @@
-"""What a user of a MySQL target lacks, from the lines of SHOW GRANTS."""
+"""What a user of a MySQL target has and lacks, from the lines of SHOW GRANTS."""
 
 from __future__ import annotations
 
 import pytest
 
-from connector.targets.mysql.entrance import NEEDED, REFERENCES, granted_by_scope, lacking
+from connector.targets.mysql.entrance import NEEDED, REFERENCES
+from connector.targets.mysql.grants import granted_by_scope, has, lacking
 from tests.support.grants import granted
 
 ALL = (*NEEDED, REFERENCES)
@@ -49,3 +50,21 @@ def test_grants_on_tables_routines_and_roles_are_none_on_a_database() -> None:
         f"GRANT EXECUTE ON PROCEDURE `s`.`p` {HERE}",
     ]
     assert granted_by_scope(lines) == {}
+
+
+@pytest.mark.parametrize(
+    ("schema", "granted"),
+    [("shop_1", True), ("shop_", True), ("shopping", False), ("a`b", True), ("some", False), ("thl", False)],
+)
+def test_privilege_on_a_database_is_that_of_the_patterns_that_match_it(schema: str, granted: bool) -> None:
+    lines = [
+        f"GRANT SELECT, TRIGGER ON `shop\\_%`.* {HERE}",
+        f"GRANT ALL PRIVILEGES ON `a``b`.* {HERE} WITH GRANT OPTION",
+        f"GRANT SELECT, TRIGGER ON `some`.`table` {HERE}",
+    ]
+    assert has(granted_by_scope(lines), "TRIGGER", schema) is granted
+
+
+def test_privilege_on_everything_is_one_on_each_database() -> None:
+    assert has(granted_by_scope([f"GRANT SELECT, TRIGGER ON *.* {HERE}"]), "TRIGGER", "shop")
+    assert not has(granted_by_scope([f"GRANT SELECT ON *.* {HERE}"]), "TRIGGER", "shop")

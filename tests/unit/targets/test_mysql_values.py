@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.targets.mysql.json_exact import json_literal
-from connector.targets.mysql.sql_values import Kind, NotALiteral, line_rows, value_rows
+from connector.targets.mysql.sql_values import LiteralKind, NotALiteral, line_rows, value_rows
 from tests.support.net import Row, images, varint
 
 
-def written(row: Row, *kinds: Kind) -> bytes:
+def written(row: Row, *kinds: LiteralKind) -> bytes:
     made = images([row])
     return value_rows(made.data, made.ends, 0, bytes(kinds), list(range(len(kinds))), 1 << 20, 10)[0]
 
@@ -22,47 +22,49 @@ def written(row: Row, *kinds: Kind) -> bytes:
 @pytest.mark.parametrize(
     ("value", "kind", "literal"),
     [
-        (None, Kind.TEXT, b"NULL"),
-        (-(2**63), Kind.NUMBER, b"-9223372036854775808"),
-        ("18446744073709551615", Kind.NUMBER, b"18446744073709551615"),
-        ("-0.10", Kind.NUMBER, b"-0.10"),
-        (-0.0, Kind.REAL, b"-0.0000000000000000e+00"),
-        (0.1, Kind.REAL, b"1.0000000000000001e-01"),
-        ("it's \\ \0 ü", Kind.TEXT, "'it\\'s \\\\ \\0 ü'".encode()),
-        (b"\0\xff'", Kind.BYTES, b"_binary'\\0\xff\\''"),
-        (b"\xe9", Kind.TEXT, b"_binary'\xe9'"),
-        (b"\1\0", Kind.BITS, b"256"),
-        ('{"a": "1.10"}', Kind.JSON, b'\'{"a": "1.10"}\''),
-        ('{"a": 1.10}', Kind.JSON, b"JSON_OBJECT('a', 1.10)"),
+        (None, LiteralKind.TEXT, b"NULL"),
+        (-(2**63), LiteralKind.NUMBER, b"-9223372036854775808"),
+        ("18446744073709551615", LiteralKind.NUMBER, b"18446744073709551615"),
+        ("-0.10", LiteralKind.NUMBER, b"-0.10"),
+        (-0.0, LiteralKind.REAL, b"-0.0000000000000000e+00"),
+        (0.1, LiteralKind.REAL, b"1.0000000000000001e-01"),
+        ("it's \\ \0 ü", LiteralKind.TEXT, "'it\\'s \\\\ \\0 ü'".encode()),
+        (b"\0\xff'", LiteralKind.BYTES, b"_binary'\\0\xff\\''"),
+        (b"\xe9", LiteralKind.TEXT, b"_binary'\xe9'"),
+        (b"\1\0", LiteralKind.BITS, b"256"),
+        ('{"a": "1.10"}', LiteralKind.JSON, b'\'{"a": "1.10"}\''),
+        ('{"a": 1.10}', LiteralKind.JSON, b"JSON_OBJECT('a', 1.10)"),
     ],
 )
-def test_value_is_written_as_its_literal(value: int | float | str | bytes | None, kind: Kind, literal: bytes) -> None:
+def test_value_is_written_as_its_literal(
+    value: int | float | str | bytes | None, kind: LiteralKind, literal: bytes
+) -> None:
     assert written((value,), kind) == b"(" + literal + b")"
 
 
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        ("1); DROP TABLE t", Kind.NUMBER),
-        ("", Kind.NUMBER),
-        ("1e5", Kind.NUMBER),
-        (b"1", Kind.NUMBER),
-        (float("nan"), Kind.REAL),
-        (float("inf"), Kind.REAL),
-        (1, Kind.REAL),
-        (b"x" * 9, Kind.BITS),
-        (0.5, Kind.TEXT),
+        ("1); DROP TABLE t", LiteralKind.NUMBER),
+        ("", LiteralKind.NUMBER),
+        ("1e5", LiteralKind.NUMBER),
+        (b"1", LiteralKind.NUMBER),
+        (float("nan"), LiteralKind.REAL),
+        (float("inf"), LiteralKind.REAL),
+        (1, LiteralKind.REAL),
+        (b"x" * 9, LiteralKind.BITS),
+        (0.5, LiteralKind.TEXT),
     ],
 )
-def test_value_that_its_type_does_not_have_is_refused(value: int | float | str | bytes, kind: Kind) -> None:
+def test_value_that_its_type_does_not_have_is_refused(value: int | float | str | bytes, kind: LiteralKind) -> None:
     with pytest.raises(NotALiteral) as refused:
-        written((None, value), Kind.TEXT, kind)
+        written((None, value), LiteralKind.TEXT, kind)
     assert (refused.value.image, refused.value.column) == (0, 1)
 
 
 def test_images_are_cut_by_bytes_and_by_number_and_in_any_order() -> None:
     made = images([(n, "x" * n) for n in range(5)])
-    kinds = bytes((Kind.NUMBER, Kind.TEXT))
+    kinds = bytes((LiteralKind.NUMBER, LiteralKind.TEXT))
     assert value_rows(made.data, made.ends, 0, kinds, [1, 0], 1 << 20, 2) == (b"('',0),('x',1)", 2)
     assert value_rows(made.data, made.ends, 2, kinds, [1], 1, 9) == (b"('xx')", 3)
     assert value_rows(made.data, made.ends, 5, kinds, [1], 1 << 20, 9) == (b"", 5)
@@ -81,55 +83,57 @@ def test_images_are_cut_by_bytes_and_by_number_and_in_any_order() -> None:
 )
 def test_damaged_images_are_refused(data: bytes, ends: list[int]) -> None:
     with pytest.raises(ValueError):
-        value_rows(data, array("Q", ends), 0, bytes([Kind.TEXT]), [0], 1 << 20, 10)
+        value_rows(data, array("Q", ends), 0, bytes([LiteralKind.TEXT]), [0], 1 << 20, 10)
 
 
 @pytest.mark.parametrize(
     ("value", "kind", "field"),
     [
-        (None, Kind.TEXT, b"\\N"),
-        ("\\N", Kind.TEXT, b"\\\\N"),
-        ("NULL", Kind.TEXT, b"NULL"),
-        ("", Kind.TEXT, b""),
-        ("a\tb\nc\\\r\0'\"ü", Kind.TEXT, b"a\\tb\\nc\\\\\r\0'\"\xc3\xbc"),
-        (-(2**63), Kind.NUMBER, b"-9223372036854775808"),
-        ("-0.10", Kind.NUMBER, b"-0.10"),
-        (-0.0, Kind.REAL, b"-0.0000000000000000e+00"),
-        (b"\0\xff\n", Kind.BYTES, b"00FF0A"),
-        (b"", Kind.BYTES, b""),
-        (b"\1\0", Kind.BITS, b"0100"),
-        (0, Kind.YEAR, b"0000"),
-        (1901, Kind.YEAR, b"1901"),
-        ('{"a": "1.10\\n", "b": 1.5}', Kind.JSON, b'{"a": "1.10\\\\n", "b": 1.5}'),
+        (None, LiteralKind.TEXT, b"\\N"),
+        ("\\N", LiteralKind.TEXT, b"\\\\N"),
+        ("NULL", LiteralKind.TEXT, b"NULL"),
+        ("", LiteralKind.TEXT, b""),
+        ("a\tb\nc\\\r\0'\"ü", LiteralKind.TEXT, b"a\\tb\\nc\\\\\r\0'\"\xc3\xbc"),
+        (-(2**63), LiteralKind.NUMBER, b"-9223372036854775808"),
+        ("-0.10", LiteralKind.NUMBER, b"-0.10"),
+        (-0.0, LiteralKind.REAL, b"-0.0000000000000000e+00"),
+        (b"\0\xff\n", LiteralKind.BYTES, b"00FF0A"),
+        (b"", LiteralKind.BYTES, b""),
+        (b"\1\0", LiteralKind.BITS, b"0100"),
+        (0, LiteralKind.YEAR, b"0000"),
+        (1901, LiteralKind.YEAR, b"1901"),
+        ('{"a": "1.10\\n", "b": 1.5}', LiteralKind.JSON, b'{"a": "1.10\\\\n", "b": 1.5}'),
     ],
 )
 def test_value_is_written_as_a_field_of_a_line(
-    value: int | float | str | bytes | None, kind: Kind, field: bytes
+    value: int | float | str | bytes | None, kind: LiteralKind, field: bytes
 ) -> None:
     made = images([(value, 7)])
-    lines, end = line_rows(made.data, made.ends, 0, bytes((kind, Kind.NUMBER)), [0, 1], 1 << 20)
+    lines, end = line_rows(made.data, made.ends, 0, bytes((kind, LiteralKind.NUMBER)), [0, 1], 1 << 20)
     assert (lines, end) == (field + b"\t7\n", 1)
 
 
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        (b"\xe9", Kind.TEXT),  # bytes that mean nothing in the column's character set
-        (3, Kind.TEXT),  # the number of a label
-        (0.5, Kind.TEXT),
-        ('{"a": 1.10}', Kind.JSON),
-        (b"{}", Kind.JSON),
-        ("1); DROP TABLE t", Kind.NUMBER),
-        (b"1", Kind.NUMBER),
-        (float("nan"), Kind.REAL),
-        ("text", Kind.BYTES),
-        (10_000, Kind.YEAR),
-        (-1, Kind.YEAR),
+        (b"\xe9", LiteralKind.TEXT),  # bytes that mean nothing in the column's character set
+        (3, LiteralKind.TEXT),  # the number of a label
+        (0.5, LiteralKind.TEXT),
+        ('{"a": 1.10}', LiteralKind.JSON),
+        (b"{}", LiteralKind.JSON),
+        ("1); DROP TABLE t", LiteralKind.NUMBER),
+        (b"1", LiteralKind.NUMBER),
+        (float("nan"), LiteralKind.REAL),
+        ("text", LiteralKind.BYTES),
+        (10_000, LiteralKind.YEAR),
+        (-1, LiteralKind.YEAR),
     ],
 )
-def test_lines_end_before_a_value_that_only_a_literal_may_have(value: int | float | str | bytes, kind: Kind) -> None:
+def test_lines_end_before_a_value_that_only_a_literal_may_have(
+    value: int | float | str | bytes, kind: LiteralKind
+) -> None:
     made = images([(1, None), (2, value), (3, None)])
-    kinds = bytes((Kind.NUMBER, kind))
+    kinds = bytes((LiteralKind.NUMBER, kind))
     assert line_rows(made.data, made.ends, 0, kinds, [0, 1], 1 << 20) == (b"1\t\\N\n", 1)
     assert line_rows(made.data, made.ends, 1, kinds, [0, 1], 1 << 20) == (b"", 1)
     assert line_rows(made.data, made.ends, 1, kinds, [0], 1 << 20) == (b"2\n3\n", 3)
@@ -137,14 +141,17 @@ def test_lines_end_before_a_value_that_only_a_literal_may_have(value: int | floa
 
 def test_lines_are_cut_by_bytes() -> None:
     made = images([(n, "x" * n) for n in range(5)])
-    assert line_rows(made.data, made.ends, 2, bytes((Kind.NUMBER, Kind.TEXT)), [1, 0], 6) == (b"xx\t2\nxxx\t3\n", 4)
-    assert line_rows(made.data, made.ends, 5, bytes((Kind.NUMBER, Kind.TEXT)), [1, 0], 5) == (b"", 5)
+    assert line_rows(made.data, made.ends, 2, bytes((LiteralKind.NUMBER, LiteralKind.TEXT)), [1, 0], 6) == (
+        b"xx\t2\nxxx\t3\n",
+        4,
+    )
+    assert line_rows(made.data, made.ends, 5, bytes((LiteralKind.NUMBER, LiteralKind.TEXT)), [1, 0], 5) == (b"", 5)
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1))
 def test_texts_of_lines_are_read_as_the_server_reads_them(rows: list[tuple[str, str]]) -> None:
     made = images(rows)
-    lines, end = line_rows(made.data, made.ends, 0, bytes((Kind.TEXT, Kind.TEXT)), [0, 1], 1 << 30)
+    lines, end = line_rows(made.data, made.ends, 0, bytes((LiteralKind.TEXT, LiteralKind.TEXT)), [0, 1], 1 << 30)
     assert end == len(rows)
     read: list[list[str]] = [[""]]
     characters = iter(lines.decode())
@@ -161,7 +168,7 @@ def test_texts_of_lines_are_read_as_the_server_reads_them(rows: list[tuple[str, 
 
 @given(st.text())
 def test_quoted_text_ends_where_the_value_ends(text: str) -> None:
-    literal = written((text,), Kind.TEXT)[1:-1].decode()
+    literal = written((text,), LiteralKind.TEXT)[1:-1].decode()
     assert literal[0] == literal[-1] == "'"
     inner, plain, at = literal[1:-1], "", 0
     while at < len(inner):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.targets.postgres.copy import Kind, copy_rows
+from connector.targets.postgres.copy import CopyKind, copy_rows
 from connector.targets.values import rows
 from tests.support.net import images
 
@@ -40,7 +40,7 @@ def test_rows_of_a_bytearray_are_decoded() -> None:
 def test_wrong_bytes_stop_both_decoders(data: bytes, ends: list[int], columns: int) -> None:
     """Any bytes are decoded or refused, and never read beyond their end."""
     marks = array("Q", ends)
-    plain = bytes([Kind.TEXT]) * columns
+    plain = bytes([CopyKind.TEXT]) * columns
     for decode in (
         lambda: rows(data, marks, columns),
         lambda: copy_rows(data, marks, 0, plain, bytes(columns), b"\1" * columns, ord("i"), 1000),

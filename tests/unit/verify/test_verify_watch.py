@@ -36,8 +36,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, *found: Report | ConnectorError) ->
 
 def test_unavailable_target_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert watched(monkeypatch, EQUAL, TargetUnavailable("it is away"), EQUAL) == ("equal", [EQUAL, EQUAL])
-    assert REGISTRY.get_sample_value("thl_verified_tables", {"service": "watched"}) == 2
-    assert REGISTRY.get_sample_value("thl_verified_rows", {"service": "watched"}) == 11
+    assert REGISTRY.get_sample_value("thl_verified_tables", {"service": "watched", "target": "target"}) == 2
+    assert REGISTRY.get_sample_value("thl_verified_rows", {"service": "watched", "target": "target"}) == 11
 
 
 def test_error_that_is_not_retryable_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +52,8 @@ def test_no_comparison_is_not_equal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_uncompared_tables_are_in_verdict_and_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     some = Report((TableReport("shop.orders", 7),), 3, filtered=("shop.log", "shop.sums"))
     assert watched(monkeypatch, some) == ("not all compared", [some])
-    assert REGISTRY.get_sample_value("thl_verified_not_compared_tables", {"service": "watched"}) == 2
+    assert (
+        REGISTRY.get_sample_value("thl_verified_not_compared_tables", {"service": "watched", "target": "target"}) == 2
+    )
     assert Report((), 3).verdict == "not all compared"
     assert not Report((), 3).equal

@@ -77,8 +77,9 @@ class CaptureFilter(Protocol):
         """True if what is read is only shown, so that a change may lack what its effect depends on."""
 
     @property
-    def virtual_tables(self) -> Collection[tuple[str, str]]:
-        """Tables of a MariaDB with a VIRTUAL column, whose images must be whole; those of later definitions not."""
+    def virtual_tables(self) -> Collection[tuple[str, str]] | None:
+        """Tables of a MariaDB with a VIRTUAL column, whose images must be whole; those of later definitions not.
+        None: not known, so all images of a MariaDB must be whole."""
 
     @property
     def rows_query_bytes(self) -> int:

@@ -12,19 +12,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connector.clock import SystemClock
+from connector.config.source import Source
 from connector.errors import Unsupported
+from connector.log.epochs.control import ControlState, EpochRecord, LogRecord
+from connector.log.epochs.loads import LoadRequest, LoadState, TableLoad
 from connector.log.format import avro
 from connector.log.ids import Action, Epoch, Kind, LogId, Outcome, Seqno
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
+from connector.mysql.transforms.filters import capture_of
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
-from connector.producer.records.completion import EventCompleter
+from connector.producer.loads.known_loads import KnownLoads
+from connector.producer.records.completion import FLUSH_SECONDS, EventCompleter
 from connector.producer.records.conversion import split, value_of
+from connector.producer.records.filter_history import FilterHistory
 from connector.records.database import Database
-from connector.records.versions import Versions
+from connector.records.versions import STATE, StoreState, Versions
+from tests.support.log_objects import epochs
 
 LOG = LogId("b" * 32)
 NAME = TableName("shop", "t")
@@ -44,24 +52,29 @@ Image = dict[int, Any] | None
 class Log:
     """Gives events to a completion, and keeps what comes out."""
 
-    def __init__(self, folder: Path, partial: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, partial: Sequence[str] = (), epochs: Sequence[EpochRecord] = ()) -> None:
         self.folder = folder
         self.partial = partial
+        self.epochs = epochs
+        self.epoch = 1
         self.seqno = 0
         self.open()
 
     def open(self) -> None:
         database = Database(self.folder, cache_bytes=1 << 20)
         versions = Versions(database, LOG, horizon=1_000_000, cache_bytes=1 << 20)
-        self.completion = EventCompleter(versions, self.partial)
+        self.completion = EventCompleter(versions, self.partial, FilterHistory(self.epochs))
 
     def event(self, *changes: Rows | Statement, kind: Kind = Kind.TRANSACTION, **metadata: str) -> list[Any]:
         end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
         begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), kind, metadata)
         given = TransactionBatch(begin, list(changes), end)
-        found = self.completion.complete(given, Seqno(self.seqno), Epoch(1))
+        found = self.completion.complete(given, Seqno(self.seqno), Epoch(self.epoch))
         self.seqno += 1
         return found.changes
+
+    def close(self) -> None:
+        self.completion.close()
 
     def ddl(self, sql: str) -> None:
         self.event(Statement("shop", sql, {}), kind=Kind.DDL)
@@ -494,3 +507,171 @@ def test_rows_that_were_read_ahead_under_another_name_are_read_again(log: Log) -
     log.ddl("RENAME TABLE shop.t TO shop.o, shop.n TO shop.t")
     (found,) = log.event(after)
     assert values(found) == [([1, 20, "new"], [1, 30, "new"])]
+
+
+def filtered(*captured: dict[str, Any]) -> list[EpochRecord]:
+    """An epoch for each of the filters."""
+    return [
+        replace(made, capture=capture_of(Source.model_validate({"filters": filters})))
+        for made, filters in zip(epochs(*range(len(captured))), captured, strict=True)
+    ]
+
+
+MASK = {"tables": [{"match": ["shop.t"], "mask": {"v": {"fixed": "x"}}}]}
+
+
+@pytest.fixture
+def masked(tmp_path: Path) -> Iterator[Log]:
+    """Two tables; the epochs 2 to 4 mask a column, leave a table out, and mask nothing again."""
+    made = Log(tmp_path / "store", epochs=filtered({}, MASK, {"ignore": ["shop.t"]}, {}))
+    for name in ("t", "n"):
+        made.ddl(CREATE.replace("shop.t", f"shop.{name}"))
+        layout = replace(LAYOUT, name=TableName("shop", name))
+        made.event(rows(Action.INSERT, (None, {0: 1, 1: 10, 2: "clear"}), layout=layout))
+    yield made
+    made.close()
+
+
+def test_rows_from_before_another_rule_are_not_known(masked: Log, caplog: pytest.LogCaptureFixture) -> None:
+    masked.epoch = 2
+    other = rows(Action.UPDATE, ({0: 1}, {1: 11}), layout=replace(LAYOUT, name=TableName("shop", "n")))
+    (found,) = masked.event(other)
+    assert values(found) == [([1, 10, "clear"], [1, 11, "clear"])]  # its table has no rule
+    assert [record.__dict__["table"] for record in caplog.records] == [NAME]
+    assert "thl load brings them back" in caplog.text
+    with pytest.raises(Unsupported, match="publish it otherwise since event 1"):
+        masked.event(update(({0: 1}, {1: 11})))
+    masked.completion.go_back(Seqno(masked.seqno - 1))
+    masked.event(rows(Action.UPDATE, ({0: 1, 1: 10, 2: "x"}, {0: 1, 1: 12, 2: "x"})))  # whole, by the new rule
+    (found,) = masked.event(update(({0: 1}, {1: 13})))
+    assert values(found) == [([1, 12, "x"], [1, 13, "x"])]
+    (found,) = masked.event(insert({0: 2}))
+    assert values(found) == [(None, [2, 5, "d"])]  # its defaults are known
+
+
+def test_rows_from_before_an_epoch_without_events_that_left_their_table_out_are_not_known(masked: Log) -> None:
+    masked.epoch = 4
+    with pytest.raises(Unsupported, match="does not know the row"):
+        masked.event(update(({0: 1}, {1: 11})))
+
+
+def test_another_rule_counts_again_after_going_back_over_it(masked: Log) -> None:
+    masked.epoch = 2
+    for _ in range(2):
+        masked.completion.enter(Epoch(2), Seqno(masked.seqno))
+        assert not list(masked.completion.versions.rows(masked.completion.tables.entry(NAME).prefix))
+        masked.completion.go_back(Seqno(masked.seqno - 1))
+    masked.event()
+    masked.completion.go_back(Seqno(masked.seqno - 2))
+    masked.seqno -= 1
+    masked.epoch = 1
+    (found,) = masked.event(update(({0: 1}, {1: 11})))
+    assert values(found) == [([1, 10, "clear"], [1, 11, "clear"])]
+    masked.epoch = 2
+    masked.event(kind=Kind.HEARTBEAT)
+    with pytest.raises(Unsupported, match="does not know the row"):
+        masked.event(update(({0: 1}, {1: 11})))
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMMIT, Outcome.VOID, None])
+def test_another_rule_counts_in_events_that_are_read_from_the_log(masked: Log, outcome: Outcome | None) -> None:
+    end = None if outcome is None else TransactionEnd(SourcePosition("f", 9), 0, outcome)
+    begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), Kind.TRANSACTION, {})
+    if end is None:  # a trapped event
+        masked.completion.pass_over(Seqno(masked.seqno), Epoch(2))
+    else:
+        masked.completion.follow(TransactionBatch(begin, [], end), Seqno(masked.seqno), Epoch(2))
+    masked.seqno += 1
+    masked.close()
+    masked.open()
+    masked.epoch = 2
+    with pytest.raises(Unsupported, match="publish it otherwise"):
+        masked.event(update(({0: 1}, {1: 11})))
+
+
+def test_a_load_that_goes_on_under_another_rule_reads_its_table_once_more(masked: Log) -> None:
+    masked.load(Part.BEGIN, Statement("shop", CREATE, {}))
+    masked.load(Part.ROWS, rows(Action.READ, (None, {0: 1, 1: 10, 2: "clear"})))
+    masked.epoch = 2
+    masked.event()
+    assert again(masked)
+    assert not again(masked)
+    masked.load(Part.ROWS, rows(Action.READ, (None, {0: 1, 1: 10, 2: "x"})))
+    masked.load(Part.END)
+    (found,) = masked.event(update(({0: 1}, {1: 11})))
+    assert values(found) == [([1, 10, "x"], [1, 11, "x"])]
+
+
+REDEFINED = [
+    Statement("shop", "ALTER TABLE t SOMETHING THAT IS NOT UNDERSTOOD", {}),
+    Statement("shop", "ALTER TABLE t MODIFY id VARCHAR(9) NOT NULL", {}),
+    Statement("shop", "ALTER TABLE t ADD COLUMN late INT", {}),
+]
+
+
+@pytest.mark.parametrize("change", REDEFINED)
+def test_a_row_that_its_load_has_to_read_once_more_stays_so_after_a_definition(log: Log, change: Statement) -> None:
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}))
+    (found,) = log.event(update(({0: 9}, {0: 0})))  # the load may have passed 0
+    assert found.action is Action.DELETE
+    log.event(change, kind=Kind.DDL)
+    assert again(log)
+
+
+def test_a_row_that_its_load_has_to_read_once_more_stays_so_under_other_columns(log: Log) -> None:
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}))
+    log.event(update(({0: 9}, {0: 0})))
+    layout = replace(LAYOUT, columns=(*LAYOUT.columns, Column("late", "int")))
+    log.event(rows(Action.INSERT, (None, {0: 1, 1: 1, 2: "x", 3: 1}), layout=layout))
+    assert again(log)
+
+
+def test_a_load_whose_rows_the_store_drops_leaves_none_unknown_in_silence(log: Log) -> None:
+    """It is for one target, so it does not read the table once more."""
+    for part in (Part.BEGIN, Part.END):
+        loading = LoadEvent("l1", part, NAME, ("lake",)).metadata()
+        log.event(*[Statement("shop", CREATE, {})] * (part is Part.BEGIN), kind=Kind.LOAD, **loading)
+        if part is Part.BEGIN:
+            log.event(Statement("shop", "ALTER TABLE t MODIFY id VARCHAR(9) NOT NULL", {}), kind=Kind.DDL)
+    assert "may change values" in log.completion.tables.entry(NAME).reason
+
+
+def known(*, asked: str = "l1", cancel: bool = False, state: LoadState | None = LoadState.LOADING) -> KnownLoads:
+    """The loads of a producer: one of the table that was asked for, and the state of the load l1."""
+    requests = {NAME: LoadRequest(table=NAME, load=asked, asked_at=1, asked_by="me", cancel=cancel)}
+    states = {NAME: TableLoad(table=NAME, load="l1", state=state, begin=Seqno(1), last=Seqno(1))} if state else {}
+    made = KnownLoads("shop", SystemClock())
+    made.restore(ControlState(LogRecord(LOG, 1), None, (), load_requests=requests, loads=states))
+    return made
+
+
+@pytest.mark.parametrize("state", [LoadState.CANCELLED, LoadState.STOPPED])
+def test_a_load_that_has_no_end_leaves_no_image_partial(log: Log, state: LoadState) -> None:
+    log.load(Part.BEGIN, Statement("shop", CREATE, {}))
+    log.completion.loads = known()
+    (found,) = log.event(update(({0: 9}, {1: 1})))
+    assert found.after
+    log.close()
+    log.open()
+    log.completion.loads = known(state=state)
+    with pytest.raises(Unsupported, match="its load was cancelled, or has stopped"):
+        log.event(update(({0: 9}, {1: 1})))
+
+
+def test_a_load_that_is_asked_for_leaves_images_partial_before_its_first_event(log: Log) -> None:
+    log.completion.loads = known(asked="l2", state=LoadState.CANCELLED)
+    (found,) = log.event(update(({0: 9}, {1: 1})))
+    assert found.after
+    log.completion.loads = known(asked="l2", cancel=True, state=None)
+    with pytest.raises(Unsupported, match="does not know the row"):
+        log.event(update(({0: 9}, {1: 1})))
+
+
+def test_what_is_only_in_memory_is_written_after_some_time(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    for now, written in ((0.0, True), (1.0, False), (FLUSH_SECONDS + 1, True)):
+        log.completion.rest(now)
+        found = log.completion.versions._database.get(STATE)
+        assert found is not None
+        assert (StoreState.from_json(found).seqno == log.seqno - 1) is written
+        log.event(insert({0: 2 + int(now), 1: 10, 2: "one"}))

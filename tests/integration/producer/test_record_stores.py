@@ -1,0 +1,224 @@
+"""A record store that is damaged while the producer publishes, behind the log, or wanted by two processes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from connector.cli import run as thl
+from connector.errors import ConfigError, RecordsDamaged
+from connector.kafka.log_reader import LogReader
+from connector.log.ids import Action
+from connector.producer.records.report import report, verify_store
+from tests.integration.producer.test_record_filters import bench, changes_of, last, partial, publish
+from tests.integration.producer.test_table_loads import events, go_on, stopped
+from tests.support.producing import Bench, fragments, last_seqno, until
+from tests.support.written_tables import asked
+
+__all__ = ["bench"]  # a fixture
+
+pytestmark = pytest.mark.long
+
+ROWS = 3000
+AGAIN = "the record store begins again"
+CAUGHT_UP = "the record store has read events of the log"
+
+
+def fill(bench: Bench) -> None:
+    """Insert rows that compress badly, with the keys from 1000 on."""
+    bench.sql(
+        f"USE {bench.service}; SET SESSION cte_max_recursion_depth = {ROWS + 1};"
+        "ALTER TABLE t MODIFY v VARCHAR(200) NOT NULL DEFAULT 'clear'; INSERT INTO t WITH RECURSIVE n (i) AS "
+        f"(SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS + 999}) SELECT i, i, "
+        "concat(sha2(i, 256), sha2(-i, 256)) FROM n"
+    )
+
+
+def store(bench: Bench) -> Path:
+    return Path(bench.settings["THL_SOURCE__RECORDS__DIR"])
+
+
+def whole(bench: Bench, after: int) -> bool:
+    """True if all rows of later events have all columns."""
+    return all(
+        set(image) == {"id", "a", "v"}
+        for _, *images in changes_of(bench, after)
+        for image in images
+        if image is not None
+    )
+
+
+def flip_rows(folder: Path) -> None:
+    """Flip a bit among the rows, which are the last keys: what is read when the store is opened lies before them."""
+    largest = max(folder.glob("*.sst"), key=lambda path: path.stat().st_size)
+    damaged = bytearray(largest.read_bytes())
+    damaged[len(damaged) * 3 // 4] ^= 0x04
+    largest.write_bytes(damaged)
+
+
+def test_damage_that_is_found_while_publishing_is_mended_at_once(bench: Bench) -> None:
+    fill(bench)
+    with bench.start() as producing:
+        assert producing.loaded().stop() == 0
+    flip_rows(store(bench))
+    with pytest.raises(RecordsDamaged):
+        verify_store(bench.config)
+    before = last(bench)
+    with bench.start() as producing:
+        producing.online()
+        assert AGAIN not in producing.text
+        publish(bench, producing, "UPDATE t SET a = -a")
+        assert "stage=records" in producing.text
+        assert AGAIN in producing.text
+        assert producing.stop() == 0, producing.text
+    assert whole(bench, before)
+    assert sum(action is Action.UPDATE for action, *_ in changes_of(bench, before)) == ROWS + 2
+    assert verify_store(bench.config)[0] > ROWS
+
+
+def test_damage_that_is_found_while_the_log_is_read_is_mended_at_once(bench: Bench) -> None:
+    fill(bench)
+    with bench.start() as producing:
+        assert producing.loaded().stop() == 0
+    shutil.copytree(store(bench), bench.folder / "older")
+    with bench.start() as producing:
+        producing.online()
+        publish(bench, producing, "UPDATE t SET a = -a")
+        assert producing.stop() == 0
+    shutil.rmtree(store(bench))
+    shutil.copytree(bench.folder / "older", store(bench))
+    flip_rows(store(bench))
+    before = last(bench)
+    with bench.start() as producing:
+        producing.online()
+        assert AGAIN in producing.text
+        publish(bench, producing, "DELETE FROM t WHERE id < 1500")
+        assert producing.stop() == 0, producing.text
+    assert whole(bench, before)
+
+
+def rebuilt(bench: Bench) -> int:
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in bench.environment.items():
+            patched.setenv(name, value)
+        return thl(["records", "rebuild"])
+
+
+def test_a_store_that_a_producer_has_open_is_not_rebuilt(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    with bench.start() as producing:
+        producing.loaded()
+        assert rebuilt(bench) == ConfigError.exit_code
+        assert "another process has the record store open" in capsys.readouterr().err
+        before = last(bench)
+        publish(bench, producing, "UPDATE t SET a = 5 WHERE id = 2")
+        assert producing.stop() == 0, producing.text
+    assert changes_of(bench, before) == [(Action.UPDATE, {"id": 2, "a": 2, "v": "two"}, {"id": 2, "a": 5, "v": "two"})]
+    assert rebuilt(bench) == 0
+    assert {one.entry.table.name.table: one.rows for one in report(bench.config).tables}["t"] == 2
+
+
+def test_a_store_behind_a_log_of_which_a_quiet_partition_is_deleted_reads_the_rest(bench: Bench) -> None:
+    """Retention deletes the old events of a partition that gets none; the store has them."""
+    bench.settings |= {"THL_KAFKA__PARTITIONS": "2", "THL_PUBLISH__SHARD_BY": "table"}
+    tables = ("t", "quiet_a", "quiet_b", "quiet_c")
+    bench.sql(f"USE {bench.service}; " + "; ".join(f"CREATE TABLE {name} LIKE t" for name in tables[1:]))
+    with bench.start() as producing:
+        producing.loaded()
+        inserts = "; ".join(f"INSERT INTO {name} (id) VALUES (7)" for name in tables)
+        publish(bench, producing, inserts)
+        assert producing.stop() == 0
+    partitions = {
+        change.table: event.partition
+        for event in events(bench)
+        for change in event.changes
+        if getattr(change, "action", None) is Action.INSERT
+    }
+    quiet = 1  # barriers go to the other
+    busy = next(table for table, partition in partitions.items() if partition != quiet)
+    assert quiet in partitions.values()
+    without = {"THL_SOURCE__RECORDS__DIR": ""}
+    with bench.start(**without) as producing:
+        producing.online()
+        bench.sql(f"UPDATE {bench.service}.{busy} SET a = 70 WHERE id = 7")
+        publish(bench, producing, "SELECT 1")
+        assert producing.stop() == 0
+    with LogReader(bench.config) as log:
+        _, end = log.bounds(quiet)
+    admin = AdminClient({"bootstrap.servers": bench.kafka.bootstrap})
+    for deleted in admin.delete_records([TopicPartition(bench.config.topic, quiet, end)]).values():
+        deleted.result()
+    before = last_seqno(bench)
+    with bench.start() as producing:
+        producing.online()
+        assert CAUGHT_UP in producing.text
+        assert AGAIN not in producing.text
+        partial(bench, f"UPDATE {busy} SET v = 'late' WHERE id = 7")
+        until(lambda: last_seqno(bench) == before + 2 or producing.process.poll() is not None)
+        assert producing.stop() == 0, producing.text
+    changes = [change for one in fragments(bench.config) if one["seqno"] == before + 1 for change in one["changes"]]
+    assert [row for change in changes for row in change["rows"]] == [
+        {"before": [7, 70, "clear"], "after": [7, 70, "late"]}
+    ]
+
+
+def test_tables_that_are_published_together_are_read_once_more_after_the_store_was_lost(bench: Bench) -> None:
+    """A row of one gets a key that its load has passed; the store that knew of it is gone, and reads the log."""
+    other = f"{bench.service}_b"
+    rule = {"match": [bench.service, other], "publish_as": "together"}
+    bench.settings |= {
+        "THL_SOURCE__FILTERS__DO": json.dumps([bench.service, other]),
+        "THL_SOURCE__FILTERS__TABLES": json.dumps([rule]),
+        "THL_SOURCE__SNAPSHOT__ROUND_SECONDS": "0.000001",
+    }
+    bench.sql(f"CREATE DATABASE {other}; CREATE TABLE {other}.t LIKE {bench.service}.t")
+    fill(bench)
+    bench.sql(f"ALTER TABLE {other}.t MODIFY v VARCHAR(200) NOT NULL DEFAULT 'clear'")
+    bench.sql(f"INSERT INTO {other}.t VALUES (-1, 1, 'first'), (9000, 1, 'last')")
+    with bench.start(THL_STOP_POINT="load.mid_round:6") as producing:
+        until(lambda: stopped(producing))
+        partial(bench, f"UPDATE t SET id = 3 WHERE id = {ROWS + 900}; UPDATE {other}.t SET id = -2 WHERE id = 9000")
+        go_on(producing)
+        until(lambda: moved(bench) == 2 or producing.process.poll() is not None)
+        producing.process.kill()
+    shutil.rmtree(store(bench))
+    with bench.start() as producing:
+        producing.loaded()
+        assert CAUGHT_UP in producing.text
+        publish(bench, producing, "UPDATE t SET a = 0 WHERE id = 3")
+        assert producing.stop() == 0, producing.text
+    rows: dict[int, Any] = {}
+    for _, gone, there in changes_of(bench, -1):
+        if gone is not None:
+            rows.pop(gone["id"], None)
+        if there is not None:
+            rows[there["id"]] = there
+    expected = bench.sql(f"SELECT id FROM {bench.service}.t UNION ALL SELECT id FROM {other}.t").splitlines()[1:]
+    assert sorted(rows) == sorted(map(int, expected))
+    assert "a table is read once more" in producing.text
+
+
+def moved(bench: Bench) -> int:
+    """The number of rows that changed their keys before their load brought them: deletes."""
+    return sum(action is Action.DELETE for action, *_ in changes_of(bench, -1))
+
+
+def test_a_load_that_is_asked_for_does_not_stop_because_of_the_store(bench: Bench) -> None:
+    """Damage is found within a round of a load: it is no fault of the table."""
+    bench.settings["THL_SOURCE__SNAPSHOT__CHUNK_ROWS"] = "1000"
+    fill(bench)
+    with bench.start() as producing:
+        assert producing.loaded().stop() == 0
+    flip_rows(store(bench))
+    assert asked(bench, f"{bench.service}.t") == 0
+    with bench.start() as producing:
+        producing.online()
+        until(lambda: " loaded a table " in producing.text or producing.process.poll() is not None)
+        assert "the load of a table has stopped" not in producing.text
+        assert producing.stop() == 0, producing.text
+    assert verify_store(bench.config)[0] > ROWS
