@@ -15,6 +15,7 @@ from connector.config.kafka import Kafka
 from connector.errors import BrokerUnavailable, ConfigError, SparkGone
 from connector.kafka.range_reader import RangeReader
 from connector.log.compact.segment import Unread
+from connector.spark.callbacks import Callbacks
 from connector.spark.stream import micro_batches
 from connector.spark.stream.batch_queue import BatchQueue
 from connector.spark.stream.batch_sizer import BatchSizer
@@ -43,7 +44,8 @@ def stream(pieces: list[ResultPiece]) -> MicroBatches:
     context = SimpleNamespace(parallelize=lambda *_: job)
     made = MicroBatches.__new__(MicroBatches)
     made._queue = BatchQueue(2, 1 << 20)
-    made._session = SimpleNamespace(tasks=1, spark=SimpleNamespace(sparkContext=context))  # type: ignore[assignment]
+    spark = SimpleNamespace(sparkContext=context)
+    made._session = SimpleNamespace(tasks=1, callbacks=Callbacks(), spark=spark)  # type: ignore[assignment]
     made._workers = SimpleNamespace(starting=False)  # type: ignore[assignment]
     made._sizer = BatchSizer(100, 1 << 20)
     made._begun = set()
