@@ -44,14 +44,16 @@ def the_target_does_not_answer(fleet: Fleet) -> Iterator[None]:
     fleet.postgres.start()
 
 
-@TROUBLES.fires("ThlStageRestarts", besides=("ThlStateUnknown", "ThlApplierDown", "ThlRestarts"))
+@TROUBLES.fires("ThlStageRestarts", besides=("ThlStateUnknown", "ThlApplierDown", "ThlRestarts", *LAGS))
 def the_target_comes_and_goes(fleet: Fleet) -> Iterator[None]:
+    """In between an event is applied, so that the pauses between retries are short again."""
     while "ThlStageRestarts" not in fleet.firing():
-        enough = _stage_restarts(fleet) + 3
+        enough, seqno = _stage_restarts(fleet) + 6, _applied(fleet)
         fleet.postgres.stop()
         until(lambda: _stage_restarts(fleet) >= enough)  # noqa: B023
         fleet.postgres.start()
-        until(lambda: fleet.applier_state() == "ONLINE")
+        fleet.insert()
+        until(lambda: _applied(fleet) > seqno)  # noqa: B023
     yield
 
 
@@ -60,7 +62,12 @@ def _stage_restarts(fleet: Fleet) -> float:
     return float(found[0]["value"][1])
 
 
-@TROUBLES.fires("ThlTargetInconsistent")
+def _applied(fleet: Fleet) -> int:
+    ((seqno,),) = fleet.on_target("SELECT seqno FROM thl.thl_position")
+    return int(seqno)
+
+
+@TROUBLES.fires("ThlTargetInconsistent", besides=("ThlRestarts",))  # each quarantine is another claim
 def a_table_is_quarantined(fleet: Fleet) -> Iterator[None]:
     """Somebody has deleted a row of the target; a load mends it."""
     fleet.on_target(f"DELETE FROM {fleet.table} WHERE id = 1")
