@@ -86,7 +86,8 @@ cdef bytes bitmap(bytes present, Py_ssize_t columns):
     """The bitmap of present columns, empty where all are present."""
     if present and len(present) < (columns + 7) // 8:
         raise BrokenRule(Rule.IMAGE_COLUMNS)
-    whole = (1 << columns) - 1
+    cdef object one = 1  # Python's: C's would shift a column more than its int has bits
+    whole = (one << columns) - 1
     return b"" if int.from_bytes(present, "little") & whole == whole else present
 
 

@@ -121,6 +121,17 @@ def minimal(action: str, *images: Any, **told: Any) -> dict[str, Any]:
     return change(action, images, **({"before_present": b"\1", "after_present": b"\2"} | told))
 
 
+@pytest.mark.parametrize("width", [31, 32, 33, 63, 64, 65, 70, 200])
+def test_wide_table_lacks_the_columns_that_its_images_lack(width: int) -> None:
+    """A shift in C would take the columns from the 32nd or the 64th on for the first ones."""
+    present = [index for index in range(width) if index != width - 2]
+    bits = sum(1 << index for index in present).to_bytes((width + 7) // 8, "little")
+    names = ("id", *(f"c{index}" for index in range(1, width)))
+    (net,) = net_of(change("insert", [(None, present)], columns=names, key=(0,), after_present=bits))
+    assert net.partial is not None
+    assert len(net.partial.added) == 1
+
+
 def test_changes_of_one_key_in_one_batch_are_one_change() -> None:
     three = {"columns": ("id", "v", "w"), "key": (0,)}
     (net,) = net_of(
