@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, cast
@@ -132,16 +134,19 @@ def _file(url: str, scheme: str) -> Path:
 
 TlsMode = Literal["preferred", "disabled", "required", "verify_ca", "verify_identity"]
 _TLS_MODES: Final = ("preferred", "disabled", "required", "verify_ca", "verify_identity")
+_FILES: Final = ("ssl_ca", "ssl_cert", "ssl_key")
 _MYSQL_PORT: Final = 3306
 
 
 @dataclass(frozen=True, slots=True)
 class MySqlAddress:
-    """What a URL of MySQL says: `mysql://user:password@host:port/?ssl_mode=…&ssl_ca=…`.
+    """What a URL of MySQL says: `mysql://user:password@host:port/?ssl_mode=…&ssl_ca=…&ssl_cert=…&ssl_key=…`.
 
     Args:
         tls: `ssl_mode`, as MySQL's clients have it; on this machine `disabled` is the default, else `preferred`.
         authority: `ssl_ca`: a file with the authority that signed the server's certificate; None: the system's.
+        certificate: `ssl_cert`: a file with the client's certificate, for users with REQUIRE X509.
+        key: `ssl_key`: a file with its private key; None: it is in the same file.
     """
 
     host: str
@@ -150,6 +155,8 @@ class MySqlAddress:
     password: str
     tls: TlsMode
     authority: str | None
+    certificate: str | None = None
+    key: str | None = None
 
 
 def mysql_address(url: str) -> MySqlAddress:
@@ -172,27 +179,53 @@ def mysql_address(url: str) -> MySqlAddress:
     if parts.path.strip("/"):
         raise _malformed("names a database: the tables of each database of the source get into one of its name")
     tls = given.pop("ssl_mode", "disabled" if on_this_machine(host) else "preferred").lower()
-    authority = given.pop("ssl_ca", None)
+    authority, certificate, key = (given.pop(name, None) for name in _FILES)
     if given:
-        raise _malformed("has another parameter than ssl_mode and ssl_ca")
+        raise _malformed(f"has another parameter than ssl_mode, {', '.join(_FILES)}")
+    if key is not None and certificate is None:
+        raise _malformed("has an ssl_key without ssl_cert")
+    if certificate is not None and tls == "disabled":
+        raise _malformed("has an ssl_cert, which is not used with ssl_mode=disabled, the default on this machine")
     if tls not in _TLS_MODES:
         raise _malformed(f"has an unknown ssl_mode: it is one of {', '.join(_TLS_MODES)}")
     user, password = unquote(parts.username), unquote(parts.password or "")
-    return MySqlAddress(host, port, user, password, cast(TlsMode, tls), authority)
+    return MySqlAddress(host, port, user, password, cast(TlsMode, tls), authority, certificate, key)
 
 
 def tls_attempts(address: MySqlAddress) -> list[ssl.SSLContext | None]:
     """The ways to connect to a MySQL or MariaDB, in the order in which they are tried; None: without TLS.
 
     The next one is tried if the server offers no TLS, which it says before anything secret is sent.
+
+    Raises:
+        ConfigError: a file is missing or is not what it should be.
     """
     if address.tls == "disabled":
         return [None]
-    context = ssl.create_default_context(cafile=address.authority)
+    with _reading("ssl_ca"):
+        context = ssl.create_default_context(cafile=address.authority)
+    # MySQL's generated CA lacks extensions that Python 3.13 and newer require.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if address.certificate is not None:
+        with _reading("ssl_cert and ssl_key"):
+            # Without a password OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(address.certificate, address.key, password="")
     context.check_hostname = address.tls == "verify_identity"
     if not address.tls.startswith("verify"):
         context.verify_mode = ssl.CERT_NONE
     return [context, None] if address.tls == "preferred" else [context]
+
+
+@contextmanager
+def _reading(parameter: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigError.of_fields(
+            f"a file for TLS cannot be used: {error.strerror or error}",
+            {"target.url": None},
+            hint=f"{parameter} of target.url: PEM, a key without a password",
+        ) from error
 
 
 def _malformed(what: str) -> ConfigError:

@@ -17,6 +17,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from connector.sandbox.settings import HOST
 
+_DAY = timedelta(days=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
@@ -26,12 +28,14 @@ class Certificates:
         authority: file by which a client verifies the server.
         certificate, key: the server's.
         client: a client's, both in one file.
+        expired: another certificate of the server's, no longer valid.
     """
 
     authority: Path
     certificate: Path
     key: Path
     client: Path
+    expired: Path
 
     @property
     def settings(self) -> dict[str, str]:
@@ -41,7 +45,7 @@ class Certificates:
 
 @contextmanager
 def write_certificates() -> Iterator[Certificates]:
-    """Writes certificates for loopback, valid for a day."""
+    """Writes certificates for loopback, valid for a day, and one that was valid until now."""
     authority_key, server_key, client_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     authority_name = _name("benchmark's authority")
     authority = (
@@ -51,14 +55,15 @@ def write_certificates() -> Iterator[Certificates]:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    server = (
-        _builder(_name(HOST), authority_name, server_key.public_key())
+    server, expired = (
+        _builder(_name(HOST), authority_name, server_key.public_key(), lasts)
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
+        for lasts in (_DAY, timedelta())
     )
     client = (
         _builder(_name("client"), authority_name, client_key.public_key())
@@ -70,10 +75,11 @@ def write_certificates() -> Iterator[Certificates]:
     )
     with tempfile.TemporaryDirectory(prefix="thl-bench-tls-") as name:
         found = Certificates(
-            Path(name, "ca.pem"), Path(name, "server.pem"), Path(name, "server.key"), Path(name, "client.pem")
+            *(Path(name, file) for file in ("ca.pem", "server.pem", "server.key", "client.pem", "expired.pem"))
         )
         found.authority.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
         found.certificate.write_bytes(server.public_bytes(serialization.Encoding.PEM))
+        found.expired.write_bytes(expired.public_bytes(serialization.Encoding.PEM))
         found.key.write_bytes(_private(server_key))
         found.client.write_bytes(client.public_bytes(serialization.Encoding.PEM) + _private(client_key))
         yield found
@@ -89,7 +95,9 @@ def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, lasts: timedelta = _DAY
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -98,7 +106,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicK
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_after(now + lasts)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,6 +104,7 @@ _UNKNOWN_HERE: Final = frozenset(
         4161,  # MariaDB: unknown data type
     }
 )
+_OF_CERTIFICATE: Final = re.compile("_ALERT_.*(UNKNOWN_CA|CERTIFICATE)")
 
 
 @contextmanager
@@ -135,6 +137,10 @@ def connector_error(error: pymysql.MySQLError | OSError) -> ConnectorError:
     if isinstance(getattr(error, "original_exception", None), ssl.SSLCertVerificationError):
         hint = "append ssl_ca=FILE with the server's authority to target.url, or correct the host's name"
         return PreflightError(f"the target cannot be trusted: {text}", hint=hint, **where)
+    alert = error.__context__  # with TLS 1.3 the server looks at the certificate after the client's last step
+    if isinstance(alert, ssl.SSLError) and _OF_CERTIFICATE.search(alert.reason or ""):
+        hint = "ssl_cert in target.url: is it valid, and does the server's ssl_ca hold the authority that signed it?"
+        return PreflightError(f"the target refuses the client's certificate: {alert.reason}", hint=hint, **where)
     if is_lost(error) or code in _PASSING:
         return TargetUnavailable(text, **where)
     if code in _REFUSED:

@@ -17,6 +17,8 @@ from connector.targets.mysql.connection import unverified
 def test_url_is_read_with_its_parameters() -> None:
     found = mysql_address("mysql://u%40x:p%2Fw@db.example:3307/?ssl_mode=VERIFY_CA&ssl_ca=/etc/ca.pem")
     assert found == MySqlAddress("db.example", 3307, "u@x", "p/w", "verify_ca", "/etc/ca.pem")
+    certified = mysql_address("mysql://u@db.example/?ssl_cert=/etc/client.pem&ssl_key=/etc/client.key")
+    assert (certified.certificate, certified.key) == ("/etc/client.pem", "/etc/client.key")
 
 
 def test_defaults_are_the_port_and_tls_that_leaves_this_machine() -> None:
@@ -34,6 +36,8 @@ def test_defaults_are_the_port_and_tls_that_leaves_this_machine() -> None:
         "mysql://u:secret@db:port",
         "mysql://u:secret@db?ssl_mode=some",
         "mysql://u:secret@db?charset=latin1",
+        "mysql://u:secret@db?ssl_key=/etc/client.key",
+        "mysql://u:secret@127.0.0.1?ssl_cert=/etc/client.pem",
     ],
 )
 def test_malformed_url_is_refused_without_its_password(url: str) -> None:

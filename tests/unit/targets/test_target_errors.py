@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import resource
 import sqlite3
+import ssl
 from pathlib import Path
 
 import psycopg
+import pymysql
 import pytest
 from psycopg import errors
 from psycopg.pq import DiagnosticField
+from pymysql.constants import CR
 
 from connector.clock import SystemClock
 from connector.errors import (
@@ -21,6 +24,7 @@ from connector.errors import (
     TargetUnavailable,
     ValueNotRepresentable,
 )
+from connector.targets.mysql import errors as mysql_errors
 from connector.targets.postgres import errors as postgres_errors
 from connector.targets.sqlite import errors as sqlite_errors
 from connector.targets.sqlite.target import SqliteTarget
@@ -177,3 +181,14 @@ def test_missing_descriptors_are_retried_and_a_folder_is_not(tmp_path: Path) -> 
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     with pytest.raises(PreflightError):
         SqliteTarget(tmp_path, SystemClock())
+
+
+@pytest.mark.parametrize("reason", ["TLSV1_ALERT_UNKNOWN_CA", "SSLV3_ALERT_CERTIFICATE_EXPIRED"])
+def test_alert_about_the_client_certificate_is_no_passing_error(reason: str) -> None:
+    alert = ssl.SSLError()
+    alert.reason = reason
+    lost = pymysql.OperationalError(CR.CR_SERVER_LOST, f"Lost connection to MySQL server during query ({reason})")
+    lost.__context__ = alert
+    assert isinstance(mysql_errors.connector_error(lost), PreflightError)
+    alert.reason = "TLSV1_ALERT_INTERNAL_ERROR"
+    assert isinstance(mysql_errors.connector_error(lost), TargetUnavailable)
