@@ -49,7 +49,7 @@ class UnpackedPackages:
         return [str(loaders[0]), "--library-path", ":".join(map(str, folders)), str(path)]
 
 
-def unpack(folder: Path, name: str, *, suite: str, packages: Sequence[str]) -> None:
+def unpack(folder: Path, name: str, *, suite: str, packages: Sequence[str], dependencies: bool = True) -> None:
     """Fill a folder with packages of a suite and their dependencies.
 
     A suite replaces its versions. So a package of a version that is not recorded is accepted with a warning: apt has
@@ -60,6 +60,7 @@ def unpack(folder: Path, name: str, *, suite: str, packages: Sequence[str]) -> N
         name: the name under which checksums are recorded.
         suite: the distribution's suite.
         packages: names of packages in the suite.
+        dependencies: false: without these, for packages of which only files are read.
 
     Raises:
         SandboxError: the machine has no apt; apt failed (the message has its last lines); or a package differs from
@@ -70,8 +71,12 @@ def unpack(folder: Path, name: str, *, suite: str, packages: Sequence[str]) -> N
     with TemporaryDirectory(dir=folder.parent, prefix=".apt.") as work:
         options = _private_state(Path(work), suite)
         _run(["apt-get", *options, "update"])
-        _run(["apt-get", *options, "--download-only", "--no-install-recommends", "--yes", "install", *packages])
-        fetched = sorted(Path(work, "cache", "archives").glob("*.deb"))
+        archives = Path(work, "cache", "archives")
+        if dependencies:
+            _run(["apt-get", *options, "--download-only", "--no-install-recommends", "--yes", "install", *packages])
+        else:
+            _run(["apt-get", *options, "download", *packages], archives)
+        fetched = sorted(archives.glob("*.deb"))
         _compare(name, fetched)
         for package in fetched:
             _run(["dpkg", "-x", str(package), str(folder)])
@@ -131,8 +136,8 @@ def _source(suite: str) -> str:
     raise SandboxError("no package source was found in apt's configuration", folder=_ETC)
 
 
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+def _run(command: Sequence[str], folder: Path | None = None) -> None:
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         said = "\n".join(done.stdout.splitlines()[-15:])
         raise SandboxError(f"{command[0]} failed\n{said}")

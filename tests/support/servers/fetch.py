@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from connector.fetching import fetch
 from connector.fetching.mariadb_programs import mariadb_folder
+from tests.schemas.packages import scripts
 from tests.support.servers.chromium import chromium_folder
 from tests.support.servers.kafka_tools import kafka_tools_jar
 from tests.support.servers.kubernetes_schemas import RELEASES, kubernetes_schema
@@ -29,6 +30,7 @@ FETCHABLE: Mapping[str, Callable[[], object]] = {
     "an older mariadb": lambda: mariadb_folder(MARIADB_OLDER),
     "prometheus": prometheus_folder,
     "chromium": chromium_folder,
+    "schemas": scripts,
     "kubernetes-schemas": lambda: kubernetes_schema(RELEASES[0]),
 }
 
