@@ -29,6 +29,11 @@ HALF_LOGGED: Final = (
     "a MariaDB logged an update whose before image lacks columns: with binlog_row_image MINIMAL or NOBLOB a REPLACE "
     "looks like one and lacks the columns that it resets"
 )
+HALF_REPLACED: Final = (
+    "a MariaDB logged an update whose after image lacks columns, in a table whose columns are all its key's, so that "
+    "its before image is whole with MINIMAL, too, and with a unique index by which a REPLACE finds rows: "
+    "it lacks the columns that it resets"
+)
 FROM_SERVER: Final = (
     "read them from the server, which is asked: thl produce without --from-files; or leave the table out with "
     "source.filters.ignore"
@@ -80,8 +85,18 @@ def brings_virtual(statement: Statement) -> bool:
         return any(_may_be_virtual(tokens) for tokens in ways)
 
 
-def passes_on_virtual(statement: Statement, tables: Iterable[tuple[str, str]]) -> bool:
-    """True if a statement renames, or may rename or copy, one of these tables, which have VIRTUAL columns.
+def brings_unique(statement: Statement) -> bool:
+    """True if a statement defines, or may define, a unique index."""
+    ways = readings(statement.sql, statement.options.get("sql_mode", ""), whole=False)
+    return any(
+        token.kind is Lexeme.UNREAD or (token.kind is Lexeme.WORD and token.text.upper() == "UNIQUE")
+        for tokens in ways
+        for token in tokens
+    )
+
+
+def passes_on(statement: Statement, tables: Iterable[tuple[str, str]]) -> bool:
+    """True if a statement renames, or may rename or copy, one of these tables.
 
     Args:
         statement: a definition.

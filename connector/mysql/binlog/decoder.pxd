@@ -50,6 +50,8 @@ cdef class Decoder:
     cdef bint redefined  # a definition of the transaction has changed tables
     cdef Tables tables
     cdef object virtual_tables  # MariaDB: tables that had a virtual column when the producer began; None: not known
+    cdef object unique_tables  # MariaDB: tables that had a unique index besides the primary key when the producer began
+    cdef bint unique_defined  # MariaDB: a later definition has a unique index
     cdef object virtual_definition  # MariaDB: a definition with a virtual column, which partial row images leave out
     cdef dict uuids
     cdef object statements
@@ -85,6 +87,7 @@ cdef class Decoder:
     cdef int _rows_query(self, Cursor* body) except -1
     cdef int _rows(self, Event* event, int action, bint second, bint diffs, Cursor* body) except -1
     cdef int _decode_rows(self, int action, bint second, bint diffs, Cursor* body) except -1
+    cdef bint _half_replaced(self, layout) except -1
     cdef int _add_binlog(self, Event* event, int action, bint second, bint diffs, bytes body) except -1
     cdef int _payload(self, Cursor* body) except -1
 

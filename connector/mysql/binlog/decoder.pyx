@@ -56,7 +56,7 @@ from connector.mysql.binlog.events.gtid_tagged import tagged_gtid
 from connector.mysql.binlog.events.payload import payload as open_payload
 from connector.mysql.binlog.events.query import rows_query
 from connector.mysql.binlog.events.statements import OLD_LOADS, PARTS, Statements
-from connector.ddl.mariadb import FROM_SERVER, FULL_AGAIN, HALF_LOGGED, NOT_LOGGED, NOT_TOLD
+from connector.ddl.mariadb import FROM_SERVER, FULL_AGAIN, HALF_LOGGED, HALF_REPLACED, NOT_LOGGED, NOT_TOLD
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
 
@@ -107,6 +107,7 @@ cdef class Decoder:
         self.replays = filters.replays
         self.shows = filters.shows
         self.virtual_tables = filters.virtual_tables
+        self.unique_tables = filters.unique_tables
         self.table_maps = {}
         self.format = b""
         self.begin_event = b""
@@ -408,6 +409,11 @@ cdef class Decoder:
             raise Unsupported(NOT_LOGGED, hint=FULL_AGAIN, table=table.layout.name)
         if self.tables.mariadb and action == UPDATE and self.tables.before and table is not None and not self.shows:
             raise Unsupported(HALF_LOGGED, hint=FULL_AGAIN, table=table.layout.name)
+        if (
+            self.tables.mariadb and action == UPDATE and self.tables.after and not self.tables.before
+            and table is not None and not self.shows and self._half_replaced(table.layout)
+        ):
+            raise Unsupported(HALF_REPLACED, hint=FULL_AGAIN, table=table.layout.name)
         while table is not None:
             self.buffer.rows(table, action, self.tables.before, self.tables.after, diffs, body, self.batch_bytes)
             if self.buffer.size >= self.batch_bytes:
@@ -416,6 +422,12 @@ cdef class Decoder:
             if not left(body):
                 break
         return 0
+
+    cdef bint _half_replaced(self, layout) except -1:
+        """True if a REPLACE with MINIMAL may look like an update with FULL_NODUP: all columns are the key's."""
+        if len(layout.key) < len(layout.columns):
+            return False
+        return self.unique_defined or layout.name in self.unique_tables
 
     cdef int _add_binlog(self, Event* event, int action, bint second, bint diffs, bytes body) except -1:
         """Adds the rows of a captured table as a statement that executes their event."""

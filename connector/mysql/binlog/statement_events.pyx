@@ -12,7 +12,7 @@ from connector.mysql.binlog.event cimport EXECUTE_LOAD_QUERY, Event
 from connector.mysql.binlog.xa_events cimport decided
 from connector.mysql.memory cimport Cursor, damaged, left, little, little4, take
 
-from connector.ddl.mariadb import brings_virtual, passes_on_virtual
+from connector.ddl.mariadb import brings_unique, brings_virtual, passes_on
 from connector.errors import Unsupported
 from connector.log.ids import Outcome
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT, SYSTEM_ZONE
@@ -54,9 +54,14 @@ cdef int query_event(Decoder decoder, Event* event, Cursor* body) except -1:
         query.statement.options[DIALECT] = MARIADB_DIALECT
         if (
             brings_virtual(query.statement)
-            or (decoder.virtual_tables and passes_on_virtual(query.statement, decoder.virtual_tables))
+            or (decoder.virtual_tables and passes_on(query.statement, decoder.virtual_tables))
         ) and may_capture(query, decoder.filters):
             decoder.virtual_definition = query.statement.sql[:200]
+        if (
+            brings_unique(query.statement)
+            or (decoder.unique_tables and passes_on(query.statement, decoder.unique_tables))
+        ) and may_capture(query, decoder.filters):
+            decoder.unique_defined = True
     if not query.control and decoder.resolver.follow(query, decoder.buffer.gtid, decoder._event_end()):
         decoder.tables.renamed()
         decoder.redefined = True

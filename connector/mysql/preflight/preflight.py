@@ -81,7 +81,8 @@ def preflight(
             *unmatched_patterns(connection, source.filters, filter.fold),
         )
         virtual = frozenset((schema, table) for schema, table, _ in _virtual(connection, facts, filter))
-        return replace(facts, warnings=warnings, virtual_tables=virtual)
+        unique = _unique(connection, facts, filter)
+        return replace(facts, warnings=warnings, virtual_tables=virtual, unique_tables=unique)
 
 
 def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
@@ -268,6 +269,18 @@ def _virtual(connection: Connection, facts: SourceFacts, filter: Filter) -> list
         "WHERE EXTRA LIKE '%VIRTUAL GENERATED%' ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
     )
     return [(row["s"], row["t"], row["c"]) for row in rows if filter.captures(row["s"], row["t"])]
+
+
+def _unique(connection: Connection, facts: SourceFacts, filter: Filter) -> frozenset[tuple[str, str]]:
+    """Schema and name of a MariaDB's captured tables with a unique index besides the primary key."""
+    if not facts.mariadb:
+        return frozenset()
+    rows = query(
+        connection,
+        "SELECT DISTINCT TABLE_SCHEMA AS s, TABLE_NAME AS t FROM information_schema.STATISTICS "
+        "WHERE NON_UNIQUE = 0 AND INDEX_NAME <> 'PRIMARY'",
+    )
+    return frozenset((row["s"], row["t"]) for row in rows if filter.captures(row["s"], row["t"]))
 
 
 def _virtual_columns(connection: Connection, facts: SourceFacts, filter: Filter) -> Iterator[PreflightError]:

@@ -75,6 +75,7 @@ class SourceFacts:
             `innodb_native_foreign_keys` is ON).
         system_time_zone: its name for the time zone that sessions have with SYSTEM.
         virtual_tables: MariaDB's captured tables with a VIRTUAL column, as preflight found them.
+        unique_tables: those with a unique index besides the primary key.
         warnings: settings that are allowed but weaken a promise; each a sentence with the SQL that fixes it.
     """
 
@@ -104,6 +105,7 @@ class SourceFacts:
     utf8_is_utf8mb3: bool = True
     system_time_zone: str = ""
     virtual_tables: frozenset[tuple[str, str]] = frozenset()
+    unique_tables: frozenset[tuple[str, str]] = frozenset()
     warnings: tuple[str, ...] = ()
 
     @property

@@ -75,6 +75,7 @@ class Filter:
         shows: true if what is read is only shown.
         virtual_tables: tables of a MariaDB with a VIRTUAL column, whose images must be whole; None: not known, so all
             images of a MariaDB must be.
+        unique_tables: tables of a MariaDB with a unique index besides the primary key, by which a REPLACE finds rows.
 
     Raises:
         ConfigError: a pattern is empty or has an empty part.
@@ -96,12 +97,14 @@ class Filter:
         replays: bool = False,
         shows: bool = False,
         virtual_tables: Collection[tuple[str, str]] | None = frozenset(),
+        unique_tables: Collection[tuple[str, str]] = frozenset(),
     ) -> None:
         self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
         self.keeps_statements = keeps_statements
         self.replays = replays
         self.shows = shows
         self.virtual_tables = virtual_tables
+        self.unique_tables = unique_tables
         self.rows_query_bytes = rows_query_bytes
         self.largest_event = largest_event
         self.ignored_servers = ignored_servers
@@ -131,7 +134,9 @@ class Filter:
         lower_case_table_names: int = 0,
         unlogged_options: Mapping[str, str] = MappingProxyType({}),
         system_time_zone: str = "",
+        *,
         virtual_tables: Collection[tuple[str, str]] | None = frozenset(),
+        unique_tables: Collection[tuple[str, str]] = frozenset(),
     ) -> Filter:
         """The filter of a producer of this source; it also ignores the producer's own server id."""
         return cls(
@@ -145,6 +150,7 @@ class Filter:
             unlogged_options=unlogged_options,
             system_time_zone=system_time_zone,
             virtual_tables=virtual_tables,
+            unique_tables=unique_tables,
         )
 
     @property

@@ -79,7 +79,8 @@ class MySqlSource:
             facts.lower_case_table_names,
             facts.unlogged_options,
             facts.system_time_zone,
-            facts.virtual_tables,
+            virtual_tables=facts.virtual_tables,
+            unique_tables=facts.unique_tables,
         )
         self._server = facts
         if facts.warnings != self._warned:

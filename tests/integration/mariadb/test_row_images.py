@@ -186,6 +186,46 @@ def test_virtual_column_of_a_table_that_is_renamed_or_copied_is_refused(source: 
     assert caught.value.where["definition"] == definition.partition(";")[0]
 
 
+REPLACED = [  # tables whose columns are all their key's, and a unique index by which a REPLACE finds rows
+    ("a INT NOT NULL, b INT NOT NULL DEFAULT 7, PRIMARY KEY (a, b), UNIQUE KEY (a)", ""),
+    ("a INT NOT NULL, b INT NOT NULL DEFAULT 7, PRIMARY KEY (a, b)", "ALTER TABLE w ADD UNIQUE KEY (a)"),
+]
+
+
+@pytest.mark.parametrize(("columns", "later"), REPLACED)
+def test_a_replace_that_looks_like_an_update_with_whole_before_images_is_refused(
+    source: Source, columns: str, later: str
+) -> None:
+    """With MINIMAL its before image is whole, so nothing else tells that its after image lacks what it resets."""
+    source.run(f"CREATE TABLE w ({columns})", "INSERT INTO w VALUES (1, 3)")
+    with session(source.config.source) as beside:
+        source.start = gtid_executed(beside) or ""
+        facts = preflight(beside, source.config.source, snapshot=False)
+    source.run(*[later] * bool(later), "SET SESSION binlog_row_image = MINIMAL", "REPLACE INTO w (a) VALUES (1)")
+    source.run("CREATE TABLE the_end (a INT)")
+    filters = Filter.of(source.config.source, unique_tables=facts.unique_tables)
+    with pytest.raises(Unsupported, match="columns that it resets") as caught:
+        read_from(source.server, AfterGtids(source.start), ended, filters=filters)
+    assert caught.value.where["table"] == TableName(source.config.service, "w")
+
+
+def test_a_replace_in_a_table_without_a_key_is_logged_whole(source: Source) -> None:
+    source.run("CREATE TABLE w (a INT, b INT DEFAULT 7, UNIQUE KEY (a))", "INSERT INTO w VALUES (1, 3)")
+    source.run("SET SESSION binlog_row_image = MINIMAL", "REPLACE INTO w (a) VALUES (1)")
+    last = [one for one in changes(source.pieces()) if isinstance(one, Rows)][-1]
+    assert images(last) == [([1, 3], [1, 7])]
+
+
+def test_an_update_of_a_table_that_is_its_key_is_read_if_no_replace_can_find_its_rows(source: Source) -> None:
+    source.run("CREATE TABLE w (a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (a, b))", "INSERT INTO w VALUES (1, 3)")
+    with session(source.config.source) as beside:
+        facts = preflight(beside, source.config.source, snapshot=False)
+    source.run("SET SESSION binlog_row_image = FULL_NODUP", "UPDATE w SET b = 4", "CREATE TABLE the_end (a INT)")
+    filters = Filter.of(source.config.source, unique_tables=facts.unique_tables)
+    found = changes(read_from(source.server, AfterGtids(source.start), ended, filters=filters))
+    assert [bool(one.after) for one in found if isinstance(one, Rows)] == [False, True]
+
+
 def test_partial_images_in_files_are_refused_because_nothing_tells_of_virtual_columns(source: Source) -> None:
     source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT)", "INSERT INTO v VALUES (1, 1)", "FLUSH BINARY LOGS")
     file, *_ = source.server.run_sql("SHOW MASTER STATUS").splitlines()[1].split("\t")

@@ -82,6 +82,10 @@ class CaptureFilter(Protocol):
         None: not known, so all images of a MariaDB must be whole."""
 
     @property
+    def unique_tables(self) -> Collection[tuple[str, str]]:
+        """Tables of a MariaDB with a unique index besides the primary key; those of later definitions not."""
+
+    @property
     def rows_query_bytes(self) -> int:
         """Bytes to keep of a statement's text beside its rows; 0: none."""
 
