@@ -169,10 +169,14 @@ def _unusable(folder: object, error: OSError, option: str) -> ConfigError:
 
 
 def _opened(path: Path, flags: int, mode: Literal["wb", "ab", "r+b"]) -> BinaryIO:
-    file = os.fdopen(os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE), mode)
-    owner = os.fstat(file.fileno()).st_uid
-    if owner != os.geteuid():
-        file.close()
-        raise PermissionError(errno.EPERM, f"it belongs to the user {_name(owner)}", str(path))
+    # Without waiting for the reader of a pipe: one that nobody reads is an error at once.
+    opened = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE)
+    found = os.fstat(opened)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        os.close(opened)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no file", str(path))
+        raise PermissionError(errno.EPERM, f"it belongs to the user {_name(found.st_uid)}", str(path))
+    file = os.fdopen(opened, mode)
     os.fchmod(file.fileno(), FILE)  # an existing file may have another mode
     return file

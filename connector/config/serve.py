@@ -18,8 +18,8 @@ class Serve(Section):
 
     host: str = Field(
         "127.0.0.1",
-        description="Address on which `thl serve` listens; 0.0.0.0 or ::, all interfaces. It has no TLS, and everyone "
-        "who reaches it may read: put a proxy before it that has both.",
+        description="Address on which `thl serve` listens; 0.0.0.0: all interfaces, by IPv4; ::, by IPv6 alone. It has "
+        "no TLS, and everyone who reaches it may read: put a proxy before it that has both.",
     )
     port: int = Field(8090, ge=1, le=65535, description="Port of `thl serve`.")
     hosts: tuple[str, ...] = Field(
@@ -40,7 +40,7 @@ class Serve(Section):
     token: SecretStr = Field(
         SecretStr(""),
         description=f"Its holders may use the buttons: offline, heartbeat, load, verify. At least {LEAST_TOKEN} "
-        "characters; none: everything is read-only.",
+        "characters of ASCII; none: everything is read-only.",
     )
     token_file: Path | None = Field(None, description="File that holds the token.")
     command_timeout: Seconds = Field(
@@ -63,7 +63,9 @@ class Serve(Section):
 
     @field_validator("token")
     @classmethod
-    def _not_guessed(cls, token: SecretStr) -> SecretStr:
+    def _is_no_guess_and_fits_a_header(cls, token: SecretStr) -> SecretStr:
         if 0 < len(token.get_secret_value()) < LEAST_TOKEN:
             raise ValueError(f"a token of fewer than {LEAST_TOKEN} characters can be guessed: openssl rand -hex 32")
+        if not (token.get_secret_value().isascii() and token.get_secret_value().isprintable()):
+            raise ValueError("a token with other characters than ASCII has no place in a header: openssl rand -hex 32")
         return token

@@ -22,7 +22,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, BinaryIO, Final, Protocol
 
-from connector.private_files import open_new, open_to_append, open_to_update
+from connector.private_files import open_new, open_to_update
 
 LOG: Final = logging.getLogger("connector.serve")
 WIDTH: Final = 60  # seconds of a point
@@ -265,8 +265,11 @@ class HistoryFile:
         """Keep an object of a service; an error of the disk is logged."""
         try:
             with self._lock:
-                with open_to_append(self._path) as file:
-                    file.write(_line(kind, service, value).encode())
+                with open_to_update(self._path) as file:
+                    # A line that a full disk has cut off must not take the next one with it.
+                    size = file.seek(0, os.SEEK_END)
+                    cut = size and file.seek(size - 1) and file.read(1) != b"\n"
+                    file.write(b"\n" * bool(cut) + _line(kind, service, value).encode())
                 self._lines += 1
             self._failed = False
         except OSError as error:

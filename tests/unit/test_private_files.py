@@ -7,14 +7,17 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from connector import private_files as private
 from connector.errors import ConfigError
 from connector.spark import checkpoint
+from tests.support.clock import PATIENCE
 
 NOBODY = 65534
 OPTION = "apply.checkpoint_dir"
@@ -174,6 +177,30 @@ def test_files_are_owner_only_and_links_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / "open_new").read_bytes() == b""
     assert (tmp_path / "open_to_append").read_bytes() == b"aa"
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("owner", [pytest.param(NOBODY, marks=as_root), os.geteuid()])
+@pytest.mark.parametrize("read", [True, False])
+def test_pipe_is_refused_at_once(owner: int, read: bool, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    os.chown(pipe, owner, -1)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK) if read else None
+    for opened in (private.open_new, private.open_to_append, private.open_to_update):
+        refused: list[OSError] = []
+
+        def attempt(opened: Callable[[Path], BinaryIO] = opened, refused: list[OSError] = refused) -> None:
+            try:
+                opened(pipe).close()
+            except OSError as error:
+                refused.append(error)
+
+        attempting = threading.Thread(target=attempt, daemon=True)
+        attempting.start()
+        attempting.join(PATIENCE)
+        assert len(refused) == 1, opened
+    if reader is not None:
+        os.close(reader)
 
 
 @as_root

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from pathlib import Path
 
 import psycopg
 from psycopg import pq
@@ -104,7 +105,7 @@ def unverified(url: str) -> str:
     """The reason why others can read the password on its way, as a sentence; "" if they cannot or there is none."""
     known = _known(url)
     hosts = known.get("hostaddr") or known.get("host", "")
-    if not known.get("password") or all(on_this_machine(host) for host in hosts.split(",")):
+    if not _has_password(known) or all(on_this_machine(host) for host in hosts.split(",")):
         return ""
     mode = known.get("sslmode", "prefer")
     authority = known.get("sslrootcert", "")  # with one, `require` verifies, too; `system` requires it
@@ -114,6 +115,11 @@ def unverified(url: str) -> str:
         f"the password for the target at {hosts} is sent without verifying the server: sslmode is {mode}; append "
         "?sslmode=verify-full&sslrootcert=system, or a file with the authority, to target.url"
     )
+
+
+def _has_password(known: dict[str, str]) -> bool:
+    """True if libpq has a password to send, or may find one in a password file."""
+    return bool(known.get("password") or known.get("passfile")) or Path("~/.pgpass").expanduser().is_file()
 
 
 def _known(url: str) -> dict[str, str]:

@@ -26,8 +26,9 @@ JAAS = 'x.ScramLoginModule required username="u" password="p";'
 @pytest.fixture(autouse=True)
 def without_what_stands_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("PGSSLMODE", "PGSSLROOTCERT", "PGPASSWORD", "PGHOST"):
+    for name in ("PGSSLMODE", "PGSSLROOTCERT", "PGPASSWORD", "PGPASSFILE", "PGHOST"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
 
 
 def warnings(caplog: pytest.LogCaptureFixture, end: End, **sections: Any) -> str:
@@ -93,6 +94,19 @@ def test_every_kind_of_kafka_secret_warns(caplog: pytest.LogCaptureFixture) -> N
         assert bool(warnings(caplog, "kafka", kafka={"bootstrap": "k:1", "spark_properties": java})) is told
 
 
+@pytest.mark.parametrize("where", ["variable", "home"])
+def test_password_file_of_libpq_warns(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = {"url": "postgresql://u@h/d"}
+    assert not warnings(caplog, "target", target=target)
+    (tmp_path / ".pgpass").touch()
+    if where == "variable":
+        monkeypatch.setenv("HOME", "/nonexistent")
+        monkeypatch.setenv("PGPASSFILE", str(tmp_path / ".pgpass"))
+    assert "sslmode is prefer" in warnings(caplog, "target", target=target)
+
+
 # Each ends early: librdkafka refuses the property, and the host does not exist.
 BROKERS = [
     "kafka.bootstrap=k.invalid:1",
@@ -148,6 +162,9 @@ def test_unverified_registry_password_warns(caplog: pytest.LogCaptureFixture) ->
         ("postgresql://u:p@%2Fvar%2Frun/d", ""),
         ("postgresql://u:p@/d?host=/var/run", ""),
         ("postgresql://u@h/d", ""),
+        ("postgresql://u@h/d?passfile=/x", "sslmode is prefer"),
+        ("postgresql://u@h/d?passfile=/x&sslmode=verify-full", ""),
+        ("postgresql://u@127.0.0.1/d?passfile=/x", ""),
         ("sqlite:///t.db", ""),
     ],
 )

@@ -289,3 +289,16 @@ def test_folders_of_kubernetes_are_taken_only_if_no_other_user_can_write(owner: 
                 return
             with pytest.raises(ConfigError, match="can be written by other users"):
                 guarded(volume / "relay", "relay.dir")
+
+
+PODS: Final = {one.name: pod_of(one) for one in DEPLOYMENTS} | {"executor": executor()["spec"]}
+
+
+@pytest.mark.parametrize("pod", PODS.values(), ids=PODS)
+def test_pod_is_admitted_by_a_namespace_that_enforces_restricted(pod: dict[str, Any]) -> None:
+    """What the Pod Security Standard `restricted` asks for, but for the volumes' kinds."""
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"]:
+        assert not container["securityContext"]["allowPrivilegeEscalation"]
+        assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]

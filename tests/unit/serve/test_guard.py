@@ -58,6 +58,9 @@ def test_sessions_are_bounded() -> None:
 def test_short_token_is_refused_and_an_empty_one_opens_nothing() -> None:
     with pytest.raises(ValidationError, match="can be guessed"):
         Serve(token=SecretStr("short"))
+    for token in ("ü" * 16, "\x00" * 16, "a" * 16 + "\nX"):
+        with pytest.raises(ValidationError, match="ASCII"):
+            Serve(token=SecretStr(token))
     assert not Guard(Serve(), Slept()).accepts("", "10.0.0.1")
     assert not Guard(Serve(), Slept()).has_buttons
 

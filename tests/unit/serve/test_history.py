@@ -156,6 +156,17 @@ def test_file_is_full_with_twice_the_points_of_all_services(tmp_path: Path) -> N
     assert file.full
 
 
+def test_line_after_one_that_was_cut_off_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    file = HistoryFile(path, 10)
+    points = [Point(60), Point(120), Point(180)]
+    for point in points:
+        file.append("point", "shop", point.as_object())
+        if point.at == 120:
+            os.truncate(path, path.stat().st_size - 5)
+    assert [Point.parse(value).at for _, _, value in file.read(0, NOW)] == [60, 180]
+
+
 def test_history_goes_on_after_the_clock_went_back() -> None:
     history = LagHistory("shop", 1)
     history.add(3_600_000, {PRODUCER: 1.0}, {})
