@@ -16,7 +16,7 @@ from typing import Final
 from connector.check.result import Check, failed, ok, warning
 from connector.clock import SystemClock
 from connector.config import Config
-from connector.config.target_url import target_kind
+from connector.config.target_url import mysql_address, target_kind
 from connector.errors import ConfigError, ConnectorError, MissingPrivilege, PreflightError, ValueNotRepresentable
 from connector.fetching.java import installed_java, is_fetched
 from connector.fetching.versions import JAVA_LEAST_VERSION
@@ -179,11 +179,18 @@ def _named(columns: Sequence[DateColumn]) -> str:
 
 
 def check_target_server(config: Config) -> list[Check]:
-    """Check that the target can be opened and written to."""
+    """Check that the target can be opened and written to, and is not the source."""
     try:
-        return [ok(TARGET, check_target(config.target))]
+        found = [ok(TARGET, check_target(config.target))]
     except ConnectorError as error:
         return [failed(TARGET, error)]
+    url = config.target.url.get_secret_value()
+    if target_kind(url) == "mysql":
+        address = mysql_address(url)
+        if (address.host, address.port) == (config.source.host, config.source.port):
+            same = "target.url names the source's own server: its tables are those that are read"
+            found.append(warning(TARGET, same, "correct it, unless rules publish each table under another name"))
+    return found
 
 
 def check_relay(config: Config) -> Iterator[Check]:

@@ -100,6 +100,10 @@ def produce(
             raise click.UsageError("--dry-run is about an initial load, and files have none")
         _show_load(config, clock)
         return
+    if config.source.records.dir is not None:
+        from connector.records.database import check_unused
+
+        check_unused(config.source.records.dir)
     source = _files(config, from_files, clock, accept_trapped=accept_trapped) if from_files else _server(config, clock)
     warn_of_unverified(config, "kafka", "registry")
     stop = stop_at_signals()

@@ -158,7 +158,10 @@ class Source(Section):
         if self.filters.tables and self.statements == "keep":
             raise ValueError("filters.tables apply to rows: with statements=keep the changed rows are unknown")
         if self.records.dir is not None and self.statements == "keep":
-            raise ValueError("records complete rows: with statements=keep the changed rows are unknown")
+            raise ValueError(
+                "records complete rows: with statements=keep the changed rows are unknown; a statement that is in the "
+                "source's log already needs a new log, another `service`"
+            )
         if self.records.dir is not None and self.ignore_server_ids:
             raise ValueError("records: with ignore_server_ids rows change that the record store does not see")
         if self.records.dir is not None and self.accept_unlogged_cascades:

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, lockf
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ BLOCK: Final = 8 << 10
 FILTER_BITS: Final = 10  # of a key in the filter that tells which files need not be read
 UMASK: Final = 0o077
 READERS: Final = 16  # threads: each waits for the disk most of the time
+LOCK: Final = "LOCK"  # the file that RocksDB locks
 CURRENT: Final = "CURRENT"  # names the file with the list of all others
 SHARE: Final = 16  # keys that a reader gets at least
 
@@ -194,6 +196,31 @@ def _options(library: Any, cache_bytes: int, *, direct: bool) -> Any:
     return options
 
 
+def check_unused(folder: Path) -> None:
+    """Check that no other process has a database open, before anything that would fence its producer.
+
+    Not while this process has it open: closing the file would end RocksDB's lock, which is the process's (fcntl).
+
+    Raises:
+        ConfigError: one has.
+    """
+    try:
+        with (folder / LOCK).open("r+b") as file:
+            lockf(file, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        raise _in_use(folder) from None
+    except OSError:
+        return  # there is none, or it cannot be used, which is said when it is opened
+
+
+def _in_use(folder: Path) -> ConfigError:
+    return ConfigError(
+        f"{OPTION}: another process has the record store open",
+        hint="a producer of this service, or `thl records`: wait for its end, or end it (thl offline --producer)",
+        folder=folder,
+    )
+
+
 def _library() -> Any:
     try:
         import rocksdict  # noqa: PLC0415 - optional: nothing else needs it
@@ -214,9 +241,7 @@ def _of_library(error: Exception) -> bool:
 def _translated(text: str, folder: Path) -> ConfigError | RecordsDamaged | DiskUnavailable:
     fields = {"folder": folder, "why": text[:500]}
     if ("lock file" in text or "lock hold by" in text) and "IO error" in text:
-        return ConfigError(
-            f"{OPTION}: another process has the record store open", hint="end it; or name another folder", **fields
-        )
+        return _in_use(folder)
     if "No space left" in text:
         return DiskUnavailable(
             "the disk of the record store is full",

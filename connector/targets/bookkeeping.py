@@ -87,7 +87,12 @@ def check_schema_version(service: str, version: int) -> None:
 
 def fenced(service: str, token: int) -> Fenced:
     """The error of an applier whose target a newer one has claimed."""
-    return Fenced("a newer `thl apply` or `thl undo` has claimed the target", service=service, token=token)
+    return Fenced(
+        "a newer `thl apply` or `thl undo` has claimed the target",
+        hint="one applier writes a target; start this one again if the other has ended",
+        service=service,
+        token=token,
+    )
 
 
 def last_token(previous_token: int, mark: str, claims: Sequence[Sequence[object]]) -> int:

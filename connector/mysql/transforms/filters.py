@@ -65,6 +65,7 @@ class Filter:
         lower_case_table_names: the server's: with 0 names are case-sensitive, with 1 and 2 not.
         keep_invalid_text: patterns of columns, `schema.table.column`.
         keeps_statements: true if changes logged as statements are published as statements.
+        records: a record store completes rows.
         rows_query_bytes: bytes to keep of a statement's text beside its rows; 0: none.
         largest_event: the most bytes of an expanded compressed event.
         ignored_servers: server ids whose transactions are not captured.
@@ -88,6 +89,7 @@ class Filter:
         keep_invalid_text: Sequence[str] = (),
         *,
         keeps_statements: bool = False,
+        records: bool = False,
         rows_query_bytes: int = 0,
         largest_event: int = LARGEST_EVENT,
         ignored_servers: frozenset[int] = frozenset(),
@@ -101,6 +103,7 @@ class Filter:
     ) -> None:
         self._left_out = frozenset() if system_schemas else SYSTEM_SCHEMAS
         self.keeps_statements = keeps_statements
+        self._records = records
         self.replays = replays
         self.shows = shows
         self.virtual_tables = virtual_tables
@@ -144,6 +147,7 @@ class Filter:
             lower_case_table_names,
             source.keep_invalid_text,
             keeps_statements=source.statements == "keep",
+            records=source.records.dir is not None,
             rows_query_bytes=source.rows_query_bytes,
             largest_event=source.largest_event_bytes,
             ignored_servers=frozenset((*source.ignore_server_ids, source.server_id)),
@@ -154,9 +158,11 @@ class Filter:
         )
 
     @property
-    def has_rules(self) -> bool:
-        """True if some tables have rules, which can be applied to rows alone."""
-        return bool(self._rules)
+    def needs_rows(self) -> str:
+        """The setting for which changes have to be logged as rows; "": none."""
+        if self._rules:
+            return "source.filters.tables"
+        return "source.records.dir" if self._records else ""
 
     def including(self, finished: Finished | None) -> Filter:
         """A copy that also reads one transaction of any server ID, for comparison with the log."""

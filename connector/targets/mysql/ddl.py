@@ -176,7 +176,7 @@ def refuse_foreign(session: ServerSession, name: TableName) -> None:
     if exists(session, name):
         raise TargetDiffers(
             f"table {name} exists and the applier did not create it",
-            hint=f"DROP TABLE {table_name(name)}, or rename it",
+            hint=f"if target.url does not name the source: DROP TABLE {table_name(name)}, or rename it",
         )
 
 

@@ -115,6 +115,9 @@ def test_a_store_that_a_producer_has_open_is_not_rebuilt(bench: Bench, capsys: p
         producing.loaded()
         assert rebuilt(bench) == ConfigError.exit_code
         assert "another process has the record store open" in capsys.readouterr().err
+        with bench.start() as other:  # it fences nobody
+            assert other.ended() == ConfigError.exit_code
+            assert "another process has the record store open" in other.text
         before = last(bench)
         publish(bench, producing, "UPDATE t SET a = 5 WHERE id = 2")
         assert producing.stop() == 0, producing.text

@@ -47,3 +47,11 @@ def test_wrong_target_url_is_a_result_beside_the_others(capsys: pytest.CaptureFi
     results = {one["check"]: one for one in json.loads(capsys.readouterr().out)}
     assert results["target"]["state"] == "failed"
     assert {"source", "kafka", "java"} <= set(results)
+
+
+def test_target_that_is_the_source_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("connector.check.checks.check_target", lambda options: "a server")
+    source = {"source": {"host": "db", "port": 3307}}
+    for port, states in ((3307, [CheckState.OK, CheckState.WARNING]), (3308, [CheckState.OK])):
+        config = Config.model_validate({**source, "target": {"url": f"mysql://u:hidden@db:{port}"}})
+        assert [one.state for one in check_target_server(config)] == states

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,6 +173,19 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="another process has the record store open"):
         opened(tmp_path / "s")
     store.close()
+
+
+def test_an_open_store_is_found_without_opening_it(tmp_path: Path) -> None:
+    program = f"from pathlib import Path; import connector.records.database as d; d.check_unused(Path('{tmp_path}/s'))"
+
+    def said() -> str:
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stderr
+
+    assert said() == ""
+    store = opened(tmp_path / "s")
+    assert "another process has the record store open" in said()
+    store.close()
+    assert said() == ""
 
 
 def test_a_folder_with_something_else_is_not_removed(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ class CaptureFilter(Protocol):
         """True if changes logged as statements are published as statements."""
 
     @property
-    def has_rules(self) -> bool:
-        """True if some tables have rules, which can be applied to rows alone."""
+    def needs_rows(self) -> str:
+        """The setting for which changes have to be logged as rows; "": none."""
 
     @property
     def replays(self) -> bool:

@@ -33,8 +33,8 @@ CHANGE: Final = "a change was logged as a statement"
 
 def way_out(filters: CaptureFilter) -> str:
     """The remedy for a change that was logged as a statement, which is in the log whatever later ones are."""
-    if filters.has_rules:
-        this = f"source.filters.tables can be applied to rows alone, so {NEW_LOG}, whose initial load has the change"
+    if filters.needs_rows:
+        this = f"{filters.needs_rows} can do with rows alone, so {NEW_LOG}, whose initial load has the change"
     else:
         this = (
             "source.statements=keep publishes it as a statement. A MySQL target executes it with "
