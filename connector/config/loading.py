@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -198,21 +199,23 @@ def find_field(path: Path_) -> tuple[FieldInfo, Path_] | None:
     return None
 
 
-def _is_section(path: Path_) -> bool:
+def _section(path: Path_) -> type[BaseModel] | None:
+    """Return the section that a path names; None: it names none."""
     section: type[BaseModel] = Config
     for name in path:
         found = section.model_fields.get(name)
         if found is None or not (isinstance(found.annotation, type) and issubclass(found.annotation, Section)):
-            return False
+            return None
         section = found.annotation
-    return True
+    return section
 
 
 def _put_file(layers: Layers, file: Path) -> None:
     try:
         document = parsed(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"the configuration cannot be read: {error.strerror}", file=file) from error
+        hint = f"thl init {file} writes one" if isinstance(error, FileNotFoundError) else ""
+        raise ConfigError(f"the configuration cannot be read: {error.strerror}", hint=hint, file=file) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"the configuration is not YAML: {problem_of(error)}", file=file) from None
     if document is None:
@@ -266,7 +269,7 @@ def _leaves(document: Mapping[object, Any], above: Path_) -> Iterator[tuple[Path
         path = (*above, str(name))
         if isinstance(value, dict) and value and find_field(current(path)) is None:
             yield from _leaves(value, path)
-        elif value is not None or not _is_section(path):  # an empty `source:` sets nothing
+        elif value is not None or _section(path) is None:  # an empty `source:` sets nothing
             yield path, value
 
 
@@ -337,16 +340,22 @@ def _typed(path: Path_, text: str, origin: str) -> object:
     return value
 
 
+def _no_field(path: Path_) -> str:
+    """Say that there is no such field, and which may be meant."""
+    if path[0] == "target" and path[-1] in ("user", "password", "host", "port"):
+        return "there is no such field; it is a part of target.url"
+    above = _section(path[:-1])
+    close = get_close_matches(path[-1], above.model_fields) if above is not None else []
+    return "there is no such field" + (f"; did you mean {' or '.join(close)}?" if close else "")
+
+
 def _refused(error: ValidationError, layers: Layers) -> ConfigError:
     lines = []
     fields: dict[str, str | None] = {}
     for problem in error.errors(include_url=False, include_input=False):
         path = tuple(str(part) for part in problem["loc"])
-        cause = (
-            "there is no such field"
-            if problem["type"] == "extra_forbidden"
-            else problem["msg"].removeprefix("Value error, ")
-        )
+        unknown = problem["type"] == "extra_forbidden"
+        cause = _no_field(path) if unknown else problem["msg"].removeprefix("Value error, ")
         if not path:  # of several fields
             lines.append(cause)
             continue

@@ -81,6 +81,11 @@ def test_a_defect_is_one_line_and_a_traceback_only_when_asked_for(
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_unknown_command_is_answered_with_one_that_may_be_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["chekc"]) == 2
+    assert "Did you mean check?" in capsys.readouterr().err
+
+
 def test_unknown_option_prints_clicks_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["--nonsense"]) == 2
     assert "--nonsense" in capsys.readouterr().err

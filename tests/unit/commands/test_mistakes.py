@@ -85,7 +85,8 @@ def test_unreadable_configuration_is_refused(file: str, capsys: pytest.CaptureFi
     [
         ("source", "not section.field=value"),
         ("=5", "not section.field=value"),
-        ("source.filers.do=a", "source.filers: there is no such field"),
+        ("source.filers.do=a", "source.filers: there is no such field; did you mean filters?"),
+        ("target.user=me", "target.user: there is no such field; it is a part of target.url"),
         ("source.port=abc", "source.port: "),
         ("source.port=99999", "source.port: "),
         ("kafka.properties=5", "kafka.properties: "),
