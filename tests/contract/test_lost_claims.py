@@ -10,6 +10,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from pydantic import SecretStr
 
 from connector.applier.claimant import Claimant
 from connector.clock import SystemClock
@@ -51,7 +52,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
                 yield Place(
                     proxy,
                     b"Q\x00\x00\x00\x0bCOMMIT\x00",
-                    lambda port: PostgresTarget(make_conninfo(where, port=port), SystemClock()),
+                    lambda port: PostgresTarget(SecretStr(make_conninfo(where, port=port)), SystemClock()),
                     server.port,
                 )
                 admin.execute("DROP DATABASE lost_claims WITH (FORCE)")
@@ -62,7 +63,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
             yield Place(
                 proxy,
                 b"\x07\x00\x00\x00\x03COMMIT",
-                lambda port: MySqlTarget(f"mysql://{user}@{mysql.host}:{port}", SystemClock()),
+                lambda port: MySqlTarget(SecretStr(f"mysql://{user}@{mysql.host}:{port}"), SystemClock()),
                 server.port,
             )
             mysql.run_sql("DROP DATABASE thl")
