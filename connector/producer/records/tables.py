@@ -248,13 +248,13 @@ class PublishedTables:
         else:
             self._forget(name, seqno)
 
-    def drop_rows(self, name: TableName, why: str, seqno: Seqno) -> None:
-        """Forget the rows of a table, until it is loaded."""
+    def drop_rows(self, name: TableName, why: str, seqno: Seqno, table: Table | None = None) -> None:
+        """Forget the rows of a table, which may get another definition, until it is loaded."""
         LOG.warning(
             "the record store drops the rows of a table: thl load brings them back", extra={"table": name, "why": why}
         )
         entry = self._known.entries[name]
-        self._begin_again(entry, entry.table, seqno, why)
+        self._begin_again(entry, table or entry.table, seqno, why)
 
     def _operate(self, operation: Operation, seqno: Seqno) -> None:
         match operation:
@@ -278,7 +278,7 @@ class PublishedTables:
         entry = self._known.entries[before.name]
         keyed = _same_keys(operation, entry.keyed)
         if entry.keyed is not None and keyed is None:
-            self._begin_again(entry, after, seqno, "the columns of its key have changed")
+            self.drop_rows(before.name, "the columns of its key have changed", seqno, after)
             return
         definition = entry.definition
         if before.columns != after.columns:
