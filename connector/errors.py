@@ -25,7 +25,7 @@ EXIT_CODES: Final[Mapping[int, str]] = MappingProxyType(
         3: "A server or a topic is not set up as needed; the hint is the statement that fixes it.",
         4: "The source, the brokers, the registry or the target does not answer, a local disk is full or fails, or DDL "
         "disturbed an initial load.",
-        5: "The binary log, the log on Kafka or the record store is damaged or incomplete.",
+        5: "The binary log, the log on Kafka, the record store or the target's files are damaged or incomplete.",
         6: "An event, type, character set or DDL is not supported, or the target cannot hold a value.",
         7: "A newer producer or applier has taken over.",
         8: "Source, log or target have different histories; `thl trapped`: there are trapped events.",

@@ -18,7 +18,7 @@ from connector.config.apply import Target as TargetSection
 from connector.config.filters import TableRule
 from connector.config.model import Config
 from connector.config.source import Source
-from connector.errors import TargetDiffers, TargetUnavailable
+from connector.errors import PreflightError, TargetUnavailable
 from connector.kafka.ends import no_log
 from connector.log.ids import Epoch, LogId, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
@@ -47,12 +47,12 @@ def test_unavailable_target_is_retried_as_often_as_configured(retries: int, monk
 
 
 def test_target_without_applier_tables_is_refused_with_the_command(tmp_path: Path) -> None:
-    with pytest.raises(TargetDiffers) as raised:
+    with pytest.raises(PreflightError) as raised:
         SqliteReader(tmp_path / "none.db")
     assert raised.value.hint == "thl apply"
     (tmp_path / "empty.db").touch()
     reader = SqliteReader(tmp_path / "empty.db")
-    with pytest.raises(TargetDiffers) as raised, reader.view("shop"):
+    with pytest.raises(PreflightError) as raised, reader.view("shop"):
         pass
     assert raised.value.hint == "thl apply"
     reader.close()
