@@ -21,7 +21,7 @@ from connector.clock import SystemClock
 from connector.config.apply import Target
 from connector.config.filters import Filters, Mask, TableRule
 from connector.config.model import Config
-from connector.errors import ConfigError, TargetDiffers
+from connector.errors import ConfigError, PreflightError
 from connector.logs import fields_of
 from connector.mysql.server.dump import open_stream
 from connector.targets.open import open_target
@@ -364,7 +364,7 @@ def test_target_without_applied_events_is_refused(pair: Pair, tmp_path: Path) ->
     config = pair.config.model_copy(update={"target": Target(url=f"sqlite:///{file}")})
     for make in (lambda: None, file.touch):
         make()
-        with pytest.raises(TargetDiffers) as raised:
+        with pytest.raises(PreflightError) as raised:
             verify(config)
         assert raised.value.hint == "thl apply"
 

@@ -148,6 +148,7 @@ def scene(
         admin.execute(f"CREATE ROLE {service} LOGIN PASSWORD '{SECRETS['target']}'".encode())
         admin.execute(f"CREATE DATABASE {service} OWNER {service}".encode())
     (tmp_path / "secrets" / "source").write_text(SECRETS["source"])
+    (tmp_path / "secrets" / "source").chmod(0o600)  # else a warning comes before what a command says
     kafka = broker.kafka()
     target = f"postgresql://{service}:{quote(SECRETS['target'], safe='')}@127.0.0.1:{postgres_server.port}/{service}"
     document = {

@@ -116,7 +116,7 @@ def test_archive_of_a_training_that_ends_with_an_error_is_refused(
 ) -> None:
     """Its JVM may archive what it has loaded even then."""
     python = tmp_path / "python"
-    python.write_text('#!/bin/sh\necho half > "${4#*=}"\necho no Spark today\nexit 1\n')
+    python.write_text('#!/bin/sh\necho half > "${5#*=}"\necho no Spark today\nexit 1\n')
     python.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(SandboxError, match="no Spark today"):
