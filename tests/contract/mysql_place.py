@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -192,6 +192,19 @@ class MySqlPlace:
         for target in self.opened:
             target.close()
         self.reader.close()
+
+
+@contextmanager
+def taking_files(server: SqlServer, *, keeps: bool = False) -> Iterator[MySqlPlace]:
+    """A place whose server takes LOAD DATA LOCAL meanwhile."""
+    place = MySqlPlace(server, keeps=keeps)
+    ((before,),) = place.query("SELECT @@GLOBAL.local_infile")
+    place.query("SET GLOBAL local_infile = ON")
+    try:
+        yield place
+    finally:
+        place.query(f"SET GLOBAL local_infile = {before}")
+        place.close()
 
 
 def quoted(name: str) -> str:

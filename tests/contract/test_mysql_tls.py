@@ -17,7 +17,7 @@ from connector.errors import ConnectorError
 from connector.targets.mysql.connection import Loaded, ServerSession
 from connector.targets.mysql.load_data import FEWEST
 from connector.verify.mysql import MySqlReader
-from tests.contract.mysql_place import MySqlPlace
+from tests.contract.mysql_place import MySqlPlace, taking_files
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier
 from tests.support.net import Row, net
 from tests.support.servers.environment import SqlServer
@@ -48,11 +48,8 @@ def verify(url: str) -> None:
 @pytest.fixture
 def with_tls(mysql_server: SqlServer) -> Iterator[MySqlPlace]:
     """A server with the certificate that it has made itself, which takes LOAD DATA LOCAL."""
-    place = MySqlPlace(mysql_server)
-    place.query("SET GLOBAL local_infile = ON")
-    yield place
-    place.query("SET GLOBAL local_infile = DEFAULT")
-    place.close()
+    with taking_files(mysql_server) as place:
+        yield place
 
 
 def authority(place: MySqlPlace) -> str:

@@ -23,7 +23,7 @@ from connector.targets.mysql.table_facts import facts_of
 from connector.targets.mysql.table_statements import SAVEPOINT, TableStatements
 from connector.targets.open import check_target
 from connector.targets.table import Table
-from tests.contract.mysql_place import MySqlPlace
+from tests.contract.mysql_place import MySqlPlace, taking_files
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, LOOSE, USERS, Applier
 from tests.contract.target_values import VALUES
 from tests.support.net import Row, images, layout, net
@@ -125,12 +125,9 @@ UNFIT: list[tuple[str, str, Value]] = [
 @pytest.fixture
 def place(mysql_server: SqlServer) -> Iterator[MySqlPlace]:
     """A server that takes LOAD DATA LOCAL, with a database `shop`."""
-    made = MySqlPlace(mysql_server, keeps=True)
-    made.query("SET GLOBAL local_infile = ON")
-    made.run("CREATE DATABASE shop")
-    yield made
-    made.query("SET GLOBAL local_infile = DEFAULT")
-    made.close()
+    with taking_files(mysql_server, keeps=True) as made:
+        made.run("CREATE DATABASE shop")
+        yield made
 
 
 @pytest.fixture
@@ -609,11 +606,8 @@ class TestFiles:
 
 @pytest.fixture
 def mariadb_place(mariadb_server: SqlServer) -> Iterator[MySqlPlace]:
-    made = MySqlPlace(mariadb_server)
-    made.query("SET GLOBAL local_infile = ON")
-    yield made
-    made.query("SET GLOBAL local_infile = DEFAULT")
-    made.close()
+    with taking_files(mariadb_server) as made:
+        yield made
 
 
 def test_mariadb_gets_inserts(mariadb_place: MySqlPlace) -> None:

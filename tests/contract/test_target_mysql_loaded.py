@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from connector.targets.mysql import load_data
-from tests.contract.mysql_place import MySqlPlace
+from tests.contract.mysql_place import MySqlPlace, taking_files
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
 from tests.contract.target_history import *  # noqa: F403
@@ -25,8 +25,5 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def place(mysql_server: SqlServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[MySqlPlace]:
     monkeypatch.setattr(load_data, "FEWEST", 1)
-    made = MySqlPlace(mysql_server, keeps=True)
-    made.query("SET GLOBAL local_infile = ON")
-    yield made
-    made.query("SET GLOBAL local_infile = DEFAULT")
-    made.close()
+    with taking_files(mysql_server, keeps=True) as made:
+        yield made
