@@ -24,11 +24,11 @@ from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import TableName
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.keyed_rows import KeyedRows
-from connector.targets.mysql.names import quoted, table_name
-from connector.targets.mysql.table_facts import TableFacts
-from connector.targets.mysql.table_statements import SAVEPOINT, TableStatements
+from connector.targets.mysql.rows.keyed_rows import KeyedRows
+from connector.targets.mysql.rows.table_statements import SAVEPOINT, TableStatements
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.server.table_facts import TableFacts
+from connector.targets.mysql.sql.names import quoted, table_name
 from connector.targets.table import Table
 from tests.bench.meter import usage
 from tests.bench.targets import CREATE, TABLE, row

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from connector.errors import Fenced, TargetDiffers, Unsupported
-from connector.targets.mysql.once import DdlOnce
+from connector.targets.mysql.ddl.once import DdlOnce
 from tests.contract.mysql_place import SYSTEM, MySqlPlace
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_transactions import ALL, metadata, wide
@@ -171,7 +171,7 @@ class TestExactlyOnce:
 
         ring = "RENAME TABLE a TO c, b TO a, c TO b"
         with monkeypatch.context() as patched:
-            patched.setattr("connector.targets.mysql.once.faults.point", died)
+            patched.setattr("connector.targets.mysql.ddl.once.faults.point", died)
             with pytest.raises(KeyboardInterrupt):
                 applier.sql(ring)
         target.close()
@@ -190,7 +190,7 @@ class TestExactlyOnce:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr("connector.targets.mysql.once.faults.point", died)
+            patched.setattr("connector.targets.mysql.ddl.once.faults.point", died)
             with pytest.raises(KeyboardInterrupt):
                 applier.sql("DROP TABLE loose")
         applier.target.close()
@@ -224,7 +224,7 @@ class TestExactlyOnce:
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr("connector.targets.mysql.once.faults.point", died)
+            patched.setattr("connector.targets.mysql.ddl.once.faults.point", died)
             with pytest.raises(KeyboardInterrupt):
                 applier.sql("RENAME TABLE loose TO apart")
         applier.target.close()

@@ -16,7 +16,7 @@ from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.mysql.bookkeeping import ensure_bookkeeping
-from connector.targets.mysql.connection import ServerSession
+from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.signal_table import MySqlSession
 from connector.targets.mysql.target import MySqlTarget
 from connector.targets.signal_table import SignalTable

@@ -13,10 +13,10 @@ import pytest
 from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableName
-from connector.targets.mysql.catalog_checks import takes_upserts
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.rows import FEW
-from connector.targets.mysql.table_facts import facts_of
+from connector.targets.mysql.rows.net_changes import FEW
+from connector.targets.mysql.server.catalog_checks import takes_upserts
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.server.table_facts import facts_of
 from tests.contract.mysql_place import MySqlPlace
 from tests.contract.target_load import begin, end
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, USERS, Applier

@@ -14,8 +14,8 @@ import pytest
 
 from connector.config.target_url import TlsMode
 from connector.errors import ConnectorError
-from connector.targets.mysql.connection import Loaded, ServerSession
-from connector.targets.mysql.load_data import FEWEST
+from connector.targets.mysql.rows.load_data import FEWEST
+from connector.targets.mysql.server.connection import Loaded, ServerSession
 from connector.verify.mysql import MySqlReader
 from tests.contract.mysql_place import MySqlPlace, taking_files
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier

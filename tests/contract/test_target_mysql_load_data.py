@@ -15,12 +15,12 @@ from pydantic import SecretStr
 from connector.config.apply import Target
 from connector.errors import ConnectorError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 from connector.log.transaction.layout import TableLayout
-from connector.targets.mysql.connection import Loaded, ServerSession
-from connector.targets.mysql.errors import connector_error
-from connector.targets.mysql.keyed_rows import KeyedRows
-from connector.targets.mysql.load_data import FEWEST, FILE_BYTES, MOST_TAKEN_BACK
-from connector.targets.mysql.table_facts import facts_of
-from connector.targets.mysql.table_statements import SAVEPOINT, TableStatements
+from connector.targets.mysql.rows.keyed_rows import KeyedRows
+from connector.targets.mysql.rows.load_data import FEWEST, FILE_BYTES, MOST_TAKEN_BACK
+from connector.targets.mysql.rows.table_statements import SAVEPOINT, TableStatements
+from connector.targets.mysql.server.connection import Loaded, ServerSession
+from connector.targets.mysql.server.errors import connector_error
+from connector.targets.mysql.server.table_facts import facts_of
 from connector.targets.open import check_target
 from connector.targets.table import Table
 from tests.contract.mysql_place import MySqlPlace, taking_files

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connector.targets.mysql import load_data
+from connector.targets.mysql.rows import load_data
 from tests.contract.mysql_place import MySqlPlace, taking_files
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403

@@ -2,41 +2,16 @@
 
 - `entrance`: opens, checks and reads the target, for `targets.open`.
 - `target`: the target itself.
-- `grants`: the privileges of its user.
 - `claim`: the claim of a target.
 - `fence`: ends the session of an older applier.
 - `open_transaction`: the transaction of the next commit.
-- `pending_ddl`: the DDL of the next commit that is not executed yet.
-- `once`: executes DDL exactly once.
-- `ddl`: DDL operations as statements.
-- `source_ddl`: the statements of the source as it executed them.
+- `bookkeeping`: the database `thl`.
+- `progress`: reads the position and heartbeats from outside.
+- `signal_table`: the session for the signal tables.
 - `statements`: executes changes that were logged as statements.
 - `statement_session`: the session of such a change: its options, variables and text.
-- `other_statement`: statements about triggers and temporary tables.
-- `table_facts`: columns that the server itself computes or updates; a storage engine without transactions.
-- `rows`: applies the row changes of a table.
-- `keyed_rows`: whole rows of tables with a key.
-- `computed_columns`: compares generated columns that depend on the session.
-- `load_data`: many new rows by LOAD DATA LOCAL.
-- `keyless_rows`: rows of tables without a key.
-- `partial_updates`: rows of which the log has only some columns, changed in place.
-- `partial_rows`: such rows in a temporary table, where unique values may swap.
-- `older_rows`: rows that a table had before its load began.
-- `table_statements`: runs statements about one table; its errors name rows.
-- `literals`: single values as literals.
-- `catalog_checks`: tables that cannot be replaced by upserts, or deleted from.
-- `marks`: the keys that were written since a table's load began.
-- `auxiliary_ddl`: indexes by which rows are found, and tables of marks.
-- `bookkeeping`: the database `thl`.
-- `signal_table`: the session for the signal tables.
-- `progress`: reads the position and heartbeats from outside.
-- `dictionary`: the tables that the server has, for DDL by hand.
-- `unfit`: reads values, to find those that a narrower type would change.
-- `names`: names of databases, tables and columns.
-- `types`: types and collations.
-- `sql_values`: row images as literals, and as lines of a file; compiled.
-- `json_exact`: JSON documents whose numbers stay as they are.
-- `connection`: sessions with the server.
-- `file_connection`: a connection that sends the file of LOAD DATA LOCAL.
-- `errors`: MySQL's errors as the connector's.
+- `ddl/`: DDL, each statement exactly once.
+- `rows/`: the row changes of a table.
+- `server/`: sessions with the server, and what it tells of its tables and errors.
+- `sql/`: names, types and values as MySQL writes them.
 """

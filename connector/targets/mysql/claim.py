@@ -22,12 +22,12 @@ from connector.targets.mysql.bookkeeping import (
     loading_tables,
     schema_version,
 )
-from connector.targets.mysql.connection import ServerSession, literal
-from connector.targets.mysql.ddl import column_names_of, steps_of
-from connector.targets.mysql.errors import code_of
+from connector.targets.mysql.ddl.operations import column_names_of, steps_of
 from connector.targets.mysql.fence import take_over
-from connector.targets.mysql.names import MySqlNames, quoted, table_name
-from connector.targets.mysql.types import mysql_type
+from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.server.errors import code_of
+from connector.targets.mysql.sql.names import MySqlNames, quoted, table_name
+from connector.targets.mysql.sql.types import mysql_type
 from connector.targets.names import check_names
 from connector.targets.operations import CreateTable
 from connector.targets.table import to_json

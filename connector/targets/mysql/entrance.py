@@ -10,10 +10,10 @@ from connector.config.target_url import mysql_address
 from connector.errors import MissingPrivilege, TargetUnavailable
 from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
-from connector.targets.mysql.connection import ServerSession, unverified
-from connector.targets.mysql.grants import OWN, lacking
-from connector.targets.mysql.once import DdlOnce
+from connector.targets.mysql.ddl.once import DdlOnce
 from connector.targets.mysql.progress import read_heartbeat, read_position
+from connector.targets.mysql.server.connection import ServerSession, unverified
+from connector.targets.mysql.server.grants import OWN, lacking
 from connector.targets.mysql.signal_table import MySqlSession
 from connector.targets.mysql.statements import StatementExecutor
 from connector.targets.mysql.target import MySqlTarget

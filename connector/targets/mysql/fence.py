@@ -17,9 +17,9 @@ from pymysql.constants import ER
 
 from connector.errors import ConnectorError, MissingPrivilege, TargetUnavailable
 from connector.targets import bookkeeping
-from connector.targets.mysql.connection import LOCK_SECONDS, ServerSession, literal
-from connector.targets.mysql.errors import code_of, connector_error, is_lost
-from connector.targets.mysql.names import text_literal
+from connector.targets.mysql.server.connection import LOCK_SECONDS, ServerSession, literal
+from connector.targets.mysql.server.errors import code_of, connector_error, is_lost
+from connector.targets.mysql.sql.names import text_literal
 
 _AT_ONCE: Final = 2  # seconds for a killed session to end, before it is killed again
 

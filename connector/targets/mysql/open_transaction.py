@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from connector.errors import Unsupported
 from connector.log.transaction.layout import TableName
-from connector.targets.mysql.connection import ServerSession
 from connector.targets.mysql.fence import check_token
+from connector.targets.mysql.server.connection import ServerSession
 
 
 class OpenTransaction:

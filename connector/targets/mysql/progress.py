@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.fence import applier_number
-from connector.targets.mysql.names import quoted
 from connector.targets.mysql.signal_table import MySqlSession
+from connector.targets.mysql.sql.names import quoted
 from connector.targets.position import COLUMNS, SAME_TABLE, TargetRow, target_row
 
 

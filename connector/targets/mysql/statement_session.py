@@ -18,9 +18,9 @@ from connector.mysql.values.charsets import UTF8
 from connector.mysql.values.collations import charset_of, collation_name
 from connector.mysql.values.session_names import sql_mode_names
 from connector.targets.ddl.characters import encoded
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.names import quoted, text_literal
-from connector.targets.mysql.source_ddl import MODES
+from connector.targets.mysql.ddl.source_ddl import MODES
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.sql.names import quoted, text_literal
 
 _DEFAULTS: Final = {"auto_increment_increment": "1", "auto_increment_offset": "1", "lc_time_names": "0"}
 """The values of options that the log has only where they are others."""

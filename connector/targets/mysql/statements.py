@@ -21,9 +21,9 @@ from connector.errors import PreflightError, TargetDiffers, Unsupported
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.errors import NO_LOCAL_FILES, code_of
-from connector.targets.mysql.names import MySqlNames, text_literal
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.server.errors import NO_LOCAL_FILES, code_of
+from connector.targets.mysql.sql.names import MySqlNames, text_literal
 from connector.targets.mysql.statement_session import settings_of, text_of, variables_of
 from connector.targets.statements import check_statement
 from connector.targets.target_schema import TargetSchema

@@ -39,23 +39,23 @@ from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.histories import late_values
-from connector.targets.mysql.auxiliary_ddl import AuxiliaryDdl
 from connector.targets.mysql.bookkeeping import DIALECT
-from connector.targets.mysql.catalog_checks import check_deletes
 from connector.targets.mysql.claim import claim
-from connector.targets.mysql.connection import ServerSession, literal
-from connector.targets.mysql.dictionary import MySqlDictionary
-from connector.targets.mysql.errors import code_of, translated
+from connector.targets.mysql.ddl.auxiliary_ddl import AuxiliaryDdl
+from connector.targets.mysql.ddl.dictionary import MySqlDictionary
+from connector.targets.mysql.ddl.once import DdlOnce
+from connector.targets.mysql.ddl.pending_ddl import PendingDdl
+from connector.targets.mysql.ddl.source_ddl import PlannedDdl, definition
 from connector.targets.mysql.fence import translated_or_fenced
-from connector.targets.mysql.marks import marks_of, sweep
-from connector.targets.mysql.names import MySqlNames, quoted, table_name
-from connector.targets.mysql.once import DdlOnce
 from connector.targets.mysql.open_transaction import OpenTransaction
-from connector.targets.mysql.pending_ddl import PendingDdl
-from connector.targets.mysql.rows import RowWriter
-from connector.targets.mysql.source_ddl import PlannedDdl, definition
+from connector.targets.mysql.rows.marks import marks_of, sweep
+from connector.targets.mysql.rows.net_changes import RowWriter
+from connector.targets.mysql.server.catalog_checks import check_deletes
+from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.server.errors import code_of, translated
+from connector.targets.mysql.server.table_facts import KnownFacts
+from connector.targets.mysql.sql.names import MySqlNames, quoted, table_name
 from connector.targets.mysql.statements import StatementExecutor
-from connector.targets.mysql.table_facts import KnownFacts
 from connector.targets.names import check_names
 from connector.targets.operations import CreateTable, Operation, Sweep, Truncate, swept
 from connector.targets.staged_schema import StagedSchema

@@ -37,7 +37,7 @@ from connector.mysql.server.source_state import gtid_executed
 from connector.mysql.transforms.filters import Filter
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
-from connector.targets.mysql.connection import Loaded, ServerSession
+from connector.targets.mysql.server.connection import Loaded, ServerSession
 from connector.targets.open import check_target, open_target
 from connector.targets.target import TargetDatabase
 from connector.targets.target_schema import Excluded

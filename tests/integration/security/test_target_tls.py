@@ -15,7 +15,7 @@ from connector.config.target_url import mysql_address
 from connector.errors import ConfigError, PreflightError, SandboxError, TargetUnavailable
 from connector.sandbox.mariadb import MariaDbServer
 from connector.sandbox.mysql import MySqlServer
-from connector.targets.mysql.connection import ServerSession
+from connector.targets.mysql.server.connection import ServerSession
 from connector.verify.mysql import MySqlReader
 from tests.support.certificates import Certificates, write_certificates
 from tests.support.long import long

@@ -11,7 +11,7 @@ from pydantic import SecretStr, ValidationError
 from connector.config.apply import Target
 from connector.config.target_url import MySqlAddress, mysql_address, target_kind, tls_attempts
 from connector.errors import ConfigError
-from connector.targets.mysql.connection import unverified
+from connector.targets.mysql.server.connection import unverified
 
 
 def test_url_is_read_with_its_parameters() -> None:

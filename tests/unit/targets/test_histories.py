@@ -11,7 +11,7 @@ from connector.log.compact.history import history_tables
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.duckdb.names import DuckDbNames
 from connector.targets.histories import create_histories
-from connector.targets.mysql.names import MySqlNames
+from connector.targets.mysql.sql.names import MySqlNames
 from connector.targets.names import TargetNames, check_names
 from connector.targets.postgres.names import PostgresNames
 from connector.targets.sqlite.names import SqliteNames

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connector.targets.mysql.entrance import NEEDED, REFERENCES
-from connector.targets.mysql.grants import granted_by_scope, has, lacking
+from connector.targets.mysql.server.grants import granted_by_scope, has, lacking
 from tests.support.grants import granted
 
 ALL = (*NEEDED, REFERENCES)

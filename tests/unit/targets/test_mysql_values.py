@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connector.targets.mysql.json_exact import json_literal
-from connector.targets.mysql.sql_values import LiteralKind, NotALiteral, line_rows, value_rows
+from connector.targets.mysql.sql.json_exact import json_literal
+from connector.targets.mysql.sql.sql_values import LiteralKind, NotALiteral, line_rows, value_rows
 from tests.support.net import Row, images, varint
 
 

@@ -24,7 +24,7 @@ from connector.errors import (
     TargetUnavailable,
     ValueNotRepresentable,
 )
-from connector.targets.mysql import errors as mysql_errors
+from connector.targets.mysql.server import errors as mysql_errors
 from connector.targets.postgres import errors as postgres_errors
 from connector.targets.sqlite import errors as sqlite_errors
 from connector.targets.sqlite.target import SqliteTarget

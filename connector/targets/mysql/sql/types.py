@@ -11,8 +11,8 @@ from typing import Final
 
 from connector.ddl.syntax.type_names import CHARACTERS, FLOATS, INTEGERS
 from connector.log.transaction.layout import Column, TableLayout
-from connector.targets.mysql.names import text_literal
-from connector.targets.mysql.sql_values import LiteralKind
+from connector.targets.mysql.sql.names import text_literal
+from connector.targets.mysql.sql.sql_values import LiteralKind
 from connector.targets.types import BYTES, family, parse
 
 _INDEXED: Final = 700  # characters of a text that certainly fit an index of InnoDB

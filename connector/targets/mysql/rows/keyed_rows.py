@@ -13,11 +13,11 @@ from typing import Final
 import pymysql
 
 from connector.log.compact.net_changes import Images
-from connector.targets.mysql.connection import LENIENT_MODE, SQL_MODE
-from connector.targets.mysql.errors import TRUNCATED, code_of
-from connector.targets.mysql.load_data import load_rows
-from connector.targets.mysql.names import names, quoted
-from connector.targets.mysql.table_statements import TableStatements
+from connector.targets.mysql.rows.load_data import load_rows
+from connector.targets.mysql.rows.table_statements import TableStatements
+from connector.targets.mysql.server.connection import LENIENT_MODE, SQL_MODE
+from connector.targets.mysql.server.errors import TRUNCATED, code_of
+from connector.targets.mysql.sql.names import names, quoted
 from connector.targets.values import rows as decoded
 
 _SAVEPOINT: Final = "thl_replace"

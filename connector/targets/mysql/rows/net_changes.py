@@ -13,16 +13,16 @@ from typing import Final
 
 from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.targets.marks import Marks
-from connector.targets.mysql.catalog_checks import takes_upserts, unique_indexes
-from connector.targets.mysql.computed_columns import check_computed
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.keyed_rows import KeyedRows
-from connector.targets.mysql.keyless_rows import delete_equal
-from connector.targets.mysql.older_rows import OlderRows
-from connector.targets.mysql.partial_rows import PartialRows
-from connector.targets.mysql.partial_updates import change_in_place
-from connector.targets.mysql.table_facts import TableFacts
-from connector.targets.mysql.table_statements import SAVEPOINT, TableStatements
+from connector.targets.mysql.rows.computed_columns import check_computed
+from connector.targets.mysql.rows.keyed_rows import KeyedRows
+from connector.targets.mysql.rows.keyless_rows import delete_equal
+from connector.targets.mysql.rows.older_rows import OlderRows
+from connector.targets.mysql.rows.partial_rows import PartialRows
+from connector.targets.mysql.rows.partial_updates import change_in_place
+from connector.targets.mysql.rows.table_statements import SAVEPOINT, TableStatements
+from connector.targets.mysql.server.catalog_checks import takes_upserts, unique_indexes
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.server.table_facts import TableFacts
 from connector.targets.table import Table
 
 FEW: Final = 20  # updates for which it does not pay to ask for the table's indexes

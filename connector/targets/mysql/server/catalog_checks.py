@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from connector.log.transaction.layout import TableName
 from connector.targets.ddl.loads import refuse_deletes
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.names import table_condition, table_name, text_literal
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.sql.names import table_condition, table_name, text_literal
 from connector.targets.table import Table
 
 

@@ -7,10 +7,10 @@ nothing but an index that is not there yet, or an unused table of marks, which `
 from __future__ import annotations
 
 from connector.log.compact.net_changes import NetChanges
-from connector.targets.mysql.connection import ServerSession, literal
-from connector.targets.mysql.ddl import steps_of
-from connector.targets.mysql.marks import create_marks
-from connector.targets.mysql.names import own
+from connector.targets.mysql.ddl.operations import steps_of
+from connector.targets.mysql.rows.marks import create_marks
+from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.sql.names import own
 from connector.targets.operations import IndexKey
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table

@@ -22,14 +22,14 @@ from connector.ddl.syntax.type_names import CHARACTERS, INTEGERS
 from connector.errors import TargetUnavailable
 from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import Column
-from connector.targets.mysql.catalog_checks import fires_at_inserts
-from connector.targets.mysql.connection import Loaded, ServerSession
-from connector.targets.mysql.errors import NO_LOCAL_FILES, code_of, connector_error
-from connector.targets.mysql.grants import has
-from connector.targets.mysql.names import quoted, table_condition
-from connector.targets.mysql.sql_values import LiteralKind, line_rows
-from connector.targets.mysql.table_statements import TableStatements
-from connector.targets.mysql.types import literal_kind
+from connector.targets.mysql.rows.table_statements import TableStatements
+from connector.targets.mysql.server.catalog_checks import fires_at_inserts
+from connector.targets.mysql.server.connection import Loaded, ServerSession
+from connector.targets.mysql.server.errors import NO_LOCAL_FILES, code_of, connector_error
+from connector.targets.mysql.server.grants import has
+from connector.targets.mysql.sql.names import quoted, table_condition
+from connector.targets.mysql.sql.sql_values import LiteralKind, line_rows
+from connector.targets.mysql.sql.types import literal_kind
 from connector.targets.types import parse
 
 FEWEST: Final = 100  # rows for which it pays

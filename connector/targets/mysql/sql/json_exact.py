@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, Final
 
-from connector.targets.mysql.names import text_literal
+from connector.targets.mysql.sql.names import text_literal
 
 _NUMBERS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?')
 _LARGEST: Final = 1 << 64

@@ -20,7 +20,7 @@ from connector.log.format.avro_values cimport (
     BYTES_VALUE, DOUBLE_VALUE, LONG_VALUE, NULL_VALUE, STRING_VALUE, Cursor, Value, read_value,
 )
 
-from connector.targets.mysql.json_exact import json_literal, keeps_numbers
+from connector.targets.mysql.sql.json_exact import json_literal, keeps_numbers
 
 cpdef enum LiteralKind:
     NUMBER  # exact numbers: digits

@@ -10,8 +10,8 @@ from typing import Final
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableName
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.names import quoted, table_condition, table_name
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.sql.names import quoted, table_condition, table_name
 from connector.targets.table import Table
 
 

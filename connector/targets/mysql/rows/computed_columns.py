@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from connector.errors import ValueNotRepresentable
 from connector.log.compact.net_changes import NetChanges
-from connector.targets.mysql.literals import equals, shown
-from connector.targets.mysql.table_statements import TOGETHER, TableStatements
+from connector.targets.mysql.rows.table_statements import TOGETHER, TableStatements
+from connector.targets.mysql.sql.literals import equals, shown
 from connector.targets.operations import Value
 from connector.targets.target_schema import go_on_without
 from connector.targets.values import rows as decoded

@@ -11,11 +11,11 @@ from connector.errors import ConnectorError, TargetUnavailable
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.targets.ddl.plan import located
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.ddl import DdlStep, steps_of
-from connector.targets.mysql.errors import connector_error
-from connector.targets.mysql.once import DdlOnce
-from connector.targets.mysql.source_ddl import PlannedDdl, source_steps
+from connector.targets.mysql.ddl.once import DdlOnce
+from connector.targets.mysql.ddl.operations import DdlStep, steps_of
+from connector.targets.mysql.ddl.source_ddl import PlannedDdl, source_steps
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.server.errors import connector_error
 from connector.targets.target_schema import TargetSchema
 
 

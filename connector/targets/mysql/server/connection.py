@@ -17,10 +17,10 @@ from pymysql.constants import CLIENT, CR, ER, SERVER_STATUS
 from connector.addresses import on_this_machine
 from connector.config.target_url import mysql_address, tls_attempts
 from connector.errors import PreflightError, TargetDiffers, Unsupported
-from connector.targets.mysql.errors import NOT_ROLLED_BACK, code_of, translated
-from connector.targets.mysql.file_connection import FileConnection
-from connector.targets.mysql.grants import granted_by_scope
-from connector.targets.mysql.names import BOOKKEEPING, text_literal
+from connector.targets.mysql.server.errors import NOT_ROLLED_BACK, code_of, translated
+from connector.targets.mysql.server.file_connection import FileConnection
+from connector.targets.mysql.server.grants import granted_by_scope
+from connector.targets.mysql.sql.names import BOOKKEEPING, text_literal
 from connector.targets.operations import Value
 
 OLDEST: Final = (8, 0, 19)  # atomic DDL, and aliases of inserted rows

@@ -31,10 +31,10 @@ import pymysql
 from connector import failpoints as faults
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableName
-from connector.targets.mysql.connection import ServerSession, literal
-from connector.targets.mysql.ddl import DdlStep, Effect, exists
-from connector.targets.mysql.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_of, is_lost
-from connector.targets.mysql.names import table_condition, table_name, text_literal
+from connector.targets.mysql.ddl.operations import DdlStep, Effect, exists
+from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.server.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_of, is_lost
+from connector.targets.mysql.sql.names import table_condition, table_name, text_literal
 from connector.targets.operations import Value
 
 LOG: Final = logging.getLogger(__name__)

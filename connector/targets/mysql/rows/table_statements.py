@@ -11,13 +11,13 @@ from connector.errors import PreflightError, TargetDiffers, ValueNotRepresentabl
 from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import TableLayout
 from connector.targets.ddl.loads import NOT_LOADED
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.errors import DUPLICATES, code_of
-from connector.targets.mysql.literals import shown, value_literal
-from connector.targets.mysql.names import quoted, table_name
-from connector.targets.mysql.sql_values import NotALiteral, value_rows
-from connector.targets.mysql.table_facts import TableFacts
-from connector.targets.mysql.types import literal_kinds
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.server.errors import DUPLICATES, code_of
+from connector.targets.mysql.server.table_facts import TableFacts
+from connector.targets.mysql.sql.literals import shown, value_literal
+from connector.targets.mysql.sql.names import quoted, table_name
+from connector.targets.mysql.sql.sql_values import NotALiteral, value_rows
+from connector.targets.mysql.sql.types import literal_kinds
 from connector.targets.operations import Value
 from connector.targets.table import Table
 from connector.targets.target_schema import go_on_without

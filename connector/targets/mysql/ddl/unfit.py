@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from connector.ddl.syntax.type_names import INTEGERS
 from connector.log.transaction.layout import Column, TableName
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.names import quoted, table_name
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.sql.names import quoted, table_name
 from connector.targets.types import BYTES, parse
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from connector.log.compact.net_changes import Images
 from connector.targets.marks import Marks
-from connector.targets.mysql.marks import marked_columns, same_key
-from connector.targets.mysql.names import names, own, quoted
-from connector.targets.mysql.table_statements import TableStatements
+from connector.targets.mysql.rows.marks import marked_columns, same_key
+from connector.targets.mysql.rows.table_statements import TableStatements
+from connector.targets.mysql.sql.names import names, own, quoted
 
 
 class PartialRows:

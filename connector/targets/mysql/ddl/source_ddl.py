@@ -27,8 +27,7 @@ from connector.mysql.values.session_names import sql_mode_names
 from connector.targets.ddl.characters import encoded
 from connector.targets.ddl.plan import plan
 from connector.targets.ddl.session import zone_of
-from connector.targets.mysql.connection import ServerSession
-from connector.targets.mysql.ddl import (
+from connector.targets.mysql.ddl.operations import (
     DdlStep,
     Effect,
     check_values,
@@ -38,9 +37,10 @@ from connector.targets.mysql.ddl import (
     schema_step,
     steps_of,
 )
-from connector.targets.mysql.names import quoted, table_name, text_literal
-from connector.targets.mysql.other_statement import TriggerStatement, temporary_table_of, trigger_of
-from connector.targets.mysql.types import mysql_type
+from connector.targets.mysql.ddl.other_statement import TriggerStatement, temporary_table_of, trigger_of
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.sql.names import quoted, table_name, text_literal
+from connector.targets.mysql.sql.types import mysql_type
 from connector.targets.operations import AlterTable, CreateTable, DropTable, Operation, RenameTable
 from connector.targets.target_schema import TargetSchema
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from connector.errors import ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableLayout
-from connector.targets.mysql.json_exact import json_literal
-from connector.targets.mysql.names import quoted, text_literal
-from connector.targets.mysql.sql_values import LiteralKind
-from connector.targets.mysql.types import literal_kind
+from connector.targets.mysql.sql.json_exact import json_literal
+from connector.targets.mysql.sql.names import quoted, text_literal
+from connector.targets.mysql.sql.sql_values import LiteralKind
+from connector.targets.mysql.sql.types import literal_kind
 from connector.targets.operations import Value
 from connector.targets.types import parse
 

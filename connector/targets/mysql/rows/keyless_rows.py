@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 
 from connector.log.compact.net_changes import Images
-from connector.targets.mysql.literals import equals
-from connector.targets.mysql.names import quoted
-from connector.targets.mysql.table_statements import TOGETHER, TableStatements
+from connector.targets.mysql.rows.table_statements import TOGETHER, TableStatements
+from connector.targets.mysql.sql.literals import equals
+from connector.targets.mysql.sql.names import quoted
 from connector.targets.values import rows as decoded
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from connector.log.compact.net_changes import Images
-from connector.targets.mysql.names import quoted
-from connector.targets.mysql.table_statements import TOGETHER, TableStatements
+from connector.targets.mysql.rows.table_statements import TOGETHER, TableStatements
+from connector.targets.mysql.sql.names import quoted
 from connector.targets.operations import Value
 
 
