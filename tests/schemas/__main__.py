@@ -126,7 +126,7 @@ class Run:
         """As `thl check` says: a load refuses tables without transactions. The log has their changes all the same."""
         where = f"table_schema = '{database}' AND engine <> 'InnoDB' AND table_type = 'BASE TABLE'"
         for (name,) in query(self._source, f"SELECT table_name FROM information_schema.tables WHERE {where}"):
-            self._source.run_sql(f"ALTER TABLE `{name}` ENGINE = InnoDB", database=database)
+            self._source.run_sql(f"SET SESSION {SESSION};\nALTER TABLE `{name}` ENGINE = InnoDB", database=database)
 
     def _start(self, file: Path) -> None:
         self._process = Process([THL, "apply", "--config", str(file)], self._folder, **BATCHES)
