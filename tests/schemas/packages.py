@@ -19,7 +19,7 @@ from connector.fetching.apt import unpack
 from connector.fetching.cache import Cache
 
 SUITE: Final = "bookworm"
-_NAME: Final = f"schemas-{SUITE}"
+_NAME: Final = f"schemas-{SUITE}-2"
 # What is about the server and not the database, and the client's own way to read another file.
 _OF_SERVER: Final = re.compile(
     r"(?im)^[ \t]*(?:use [`\w]+;|(?:create|drop) database\b[^;\n]*;|flush privileges;|source .*|call [\w.]+\(\);)"
@@ -46,6 +46,11 @@ def of_cacti(text: str) -> str:
 def of_request_tracker(text: str) -> str:
     """The statements with the name of a table quoted that is a word of MySQL 8."""
     return re.sub(r"\bGroups\b", "`Groups`", text)
+
+
+def of_mediawiki(text: str) -> str:
+    """The statements with the table options that its installer puts in."""
+    return text.replace("/*$wgDBTableOptions*/", "ENGINE=InnoDB, DEFAULT CHARSET=binary")
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ SCHEMAS: Final = (
         tuple(f"usr/share/kamailio/mysql/{one}.sql" for one in _KAMAILIO),
         "latin1",
     ),
-    Schema("mediawiki", "mediawiki", tuple(f"usr/share/mediawiki/{one}" for one in _MEDIAWIKI), "binary"),
+    Schema("mediawiki", "mediawiki", tuple(f"usr/share/mediawiki/{one}" for one in _MEDIAWIKI), made=of_mediawiki),
     Schema("opendmarc", "opendmarc", (_INSTALL.format("opendmarc"),)),
     Schema("pdns", "pdns-backend-mysql", ("usr/share/pdns-backend-mysql/schema/schema.mysql.sql",)),
     Schema("phpmyadmin", "phpmyadmin", ("usr/share/phpmyadmin/sql/create_tables.sql",)),

@@ -84,14 +84,14 @@ class Writer:
             name = self._rng.choice(columns).quoted
             listed = ", ".join(column.quoted for column in columns)
             for sql in (
-                f"ALTER TABLE `{table}` ADD COLUMN added INT NOT NULL DEFAULT 5 COMMENT 'é' FIRST",
-                f"ALTER TABLE `{table}` ADD COLUMN note VARCHAR(30) AFTER {name}, ADD KEY by_note (note, added)",
-                f"ALTER TABLE `{table}` RENAME COLUMN note TO noted, COMMENT 'altered'",
+                f"ALTER TABLE `{table}` ADD COLUMN thl_added INT NOT NULL DEFAULT 5 COMMENT 'é' FIRST",
+                f"ALTER TABLE `{table}` ADD COLUMN thl_note VARCHAR(30) AFTER {name}, ADD KEY by_note (thl_note, thl_added)",
+                f"ALTER TABLE `{table}` RENAME COLUMN thl_note TO thl_noted, COMMENT 'altered'",
                 f"CREATE TABLE copy_{number} LIKE `{table}`",
                 f"INSERT INTO copy_{number} ({listed}) SELECT {listed} FROM `{table}`",
-                f"UPDATE copy_{number} SET added = 6, noted = 'é'",
+                f"UPDATE copy_{number} SET thl_added = 6, thl_noted = 'é'",
                 f"RENAME TABLE `{table}` TO other, copy_{number} TO `{table}`, other TO copy_{number}",
-                f"ALTER TABLE `{table}` DROP COLUMN noted",
+                f"ALTER TABLE `{table}` DROP COLUMN thl_noted",
                 f"TRUNCATE TABLE copy_{number}" if number % 3 == 0 else f"ANALYZE TABLE copy_{number}",
                 f"DROP TABLE copy_{number}" if number % 3 == 1 else f"ALTER TABLE copy_{number} RENAME moved_{number}",
             ):
