@@ -760,5 +760,5 @@ def test_rows_of_an_xa_transaction_that_was_prepared_under_other_filters_are_not
         TransactionBatch(begin, [insert({0: 4, 1: 1, 2: "clear"})], end), Seqno(masked.seqno), Epoch(2)
     )
     masked.seqno += 1
-    with pytest.raises(Unsupported, match="prepared under other source.filters"):
+    with pytest.raises(Unsupported, match=r"prepared under other source\.filters"):
         masked.event(update(({0: 4}, {1: 2})))
