@@ -247,8 +247,8 @@ class EventCompleter:
             column = layout.columns[error.column].name
             raise Unsupported(
                 f"an insert into {layout.name} has no value for column {column}, and its default is not known",
-                hint=f"thl load {layout.name}, and start the producer again: such rows stay partial until its load, from "
-                f"which on the definition is known, as where {PARTIAL} names the table; or SET GLOBAL "
+                hint=f"thl load {layout.name}, and start the producer again: such rows stay partial until its load, "
+                f"from which on the definition is known, as where {PARTIAL} names the table; or SET GLOBAL "
                 "binlog_row_image = FULL on the source",
                 seqno=seqno,
                 table=layout.name,
