@@ -251,12 +251,15 @@ class GoingOnline:
         Raises:
             PreflightError: no load makes such a table whole; or XA transactions are prepared.
         """
-        same = last.capture == facts.capture if last.capture is not None else last.filters in (None, facts.filters)
-        if same:
+        stored = self.config.source.records.dir is not None
+        changed = not _is_same(last, facts)
+        epochs = {one.epoch: one for one in log.control.epochs}
+        earlier = [one for one in log.prepared.pending if not _is_same(epochs[one.epoch], facts)]
+        if not changed and not (stored and earlier):
             return []
-        tables = self.source.check_widened(last.capture, self.accept_partial)
+        tables = self.source.check_widened(last.capture, self.accept_partial) if changed else {}
         pending = sorted(one.xid for one in log.prepared.pending)
-        if pending and (tables or self.config.source.records.dir is not None):
+        if pending and (tables or stored):
             what = (
                 "tables join while XA transactions are prepared, whose changes of these tables the log does not have"
                 if tables
@@ -265,7 +268,8 @@ class GoingOnline:
             )
             raise PreflightError(
                 what,
-                hint="with the earlier source.filters let the producer publish their commits; then change the filters",
+                hint="with the earlier source.filters let the producer publish their commits; then change the filters"
+                + ("; or without source.records.dir publish them under these" if stored and not tables else ""),
                 tables=", ".join(map(str, tables)) or None,
                 xids=" ".join(pending),
             )
@@ -391,6 +395,13 @@ def _number(encoder: Encoder, position: PositionRecord, epoch: EpochRecord) -> N
             last_barrier=position.last_barrier,
         )
     )
+
+
+def _is_same(epoch: EpochRecord, facts: SourceFound) -> bool:
+    """True if an epoch had the filters of now, as far as it has recorded them."""
+    if epoch.capture is not None:
+        return epoch.capture == facts.capture
+    return epoch.filters in (None, facts.filters)
 
 
 def _sharding(config: Config, plan: OnlinePlan) -> Sharding:

@@ -333,6 +333,12 @@ class Producer:
             self._source.check(load=False)
             facts = self._source.facts(new=False)
             last = online.control.epochs[-1]
+            if last.capture is not None and last.capture != facts.capture:
+                raise PreflightError(
+                    "the hash key has changed since the producer began: source.filters.hash_key_file",
+                    hint="restore the file; or start the producer again, which says what the log then lacks",
+                    service=self._config.service,
+                )
             recheck_source(online.control, position, facts)
             online.stream.open(position, online.control, facts.server_uuid, online.encoder)
             if position.open or facts.server_uuid != last.server_uuid:

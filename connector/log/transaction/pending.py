@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
-from connector.log.ids import Kind
+from connector.log.ids import Epoch, Kind
 from connector.log.transaction.source_position import SourcePosition
 
 
@@ -59,6 +59,11 @@ class Pending:
     start: SourcePosition
     time: int
     kind: Kind = Kind.TRANSACTION
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that a producer was in when it went online, and read the transaction: the attempt names it."""
+        return Epoch(int(self.attempt.partition(".")[0]))
 
     @property
     def check(self) -> int:

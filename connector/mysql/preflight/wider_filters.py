@@ -23,7 +23,7 @@ from connector.log.transaction.layout import TableName
 from connector.mysql.server.connection import Connection, query, quoted, source_errors
 from connector.mysql.server.privileges import read_privileges, unreadable
 from connector.mysql.snapshot.loadable import SEQUENCE, LoadCandidate, Purpose, candidates, unloadable
-from connector.mysql.transforms.filters import Filter, capture_of
+from connector.mysql.transforms.filters import CASCADES, Filter, capture_of
 from connector.mysql.transforms.table_rules import RuledColumns
 from connector.patterns import glob
 
@@ -74,7 +74,8 @@ class CaptureChange:
 
 def same_tables(before: Mapping[str, Any] | None, source: Source) -> bool:
     """True if the same is captured as before, except for servers that are ignored since."""
-    now = capture_of(source)
+    now = {name: value for name, value in capture_of(source).items() if name != CASCADES}
+    before = None if before is None else {name: value for name, value in before.items() if name != CASCADES}
     ignored = {*source.ignore_server_ids, source.server_id}
     return (
         before is not None

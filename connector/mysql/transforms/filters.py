@@ -49,6 +49,8 @@ value."""
 UNRECORDED = {"hash_key", "hash_key_file", "unknown_ddl"}
 """Fields of source.filters that are not recorded. The key is a secret: its digest is recorded. A definition that is not
 understood is either left out or ends the producer, so `unknown_ddl` changes no event."""
+CASCADES = "unlogged_cascades"
+"""Recorded where rows may change without a record in the binary log."""
 UNKNOWN_HINT = (
     "`thl produce`: where it is about no captured table, or the target gets by hand what it did to one, "
     "source.filters.unknown_ddl leaves out texts like it. `thl binlog`: without --do and --ignore it is shown"
@@ -410,4 +412,4 @@ def capture_of(source: Source) -> dict[str, Any]:
         "filters": source.filters.model_dump(mode="json", exclude_defaults=True, exclude=UNRECORDED),
         "hash_key": hash_key_digest(source.filters),
         "ignore_server_ids": sorted(source.ignore_server_ids),
-    }
+    } | ({CASCADES: True} if source.accept_unlogged_cascades else {})

@@ -17,6 +17,7 @@ from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent
 from connector.log.transaction.statement_options import SAVEPOINTS
+from connector.log.transaction.xa import PREPARED
 from connector.patterns import table_pattern
 from connector.producer.records.conversion import split, value_of
 from connector.producer.records.filter_history import FilterHistory
@@ -28,6 +29,7 @@ from connector.records.database import REBUILD
 from connector.records.versions import Versions
 
 SHOWN: Final = 100  # characters of a key in an error
+OTHER_FILTERS: Final = "an XA transaction was prepared under other source.filters than it was committed"
 PARTIAL: Final = "source.records.partial"
 FLUSH_SECONDS: Final = 10.0  # for which versions are only in memory at most, while the service is quiet
 
@@ -76,6 +78,7 @@ class EventCompleter:
         self._allowed: dict[TableName, bool] = {}
         self._kind = Kind.TRANSACTION
         self._load: LoadEvent | None = None
+        self._prepared = ""  # of an XA transaction: when it was prepared
         # By ID what `prefetch` has read, while the store still has it; as rows of the table that it was then.
         self._read: tuple[int, dict[int, tuple[Rows, RowCompleter]]] = 0, {}
         self._lenient = False  # what is read is published: rows that are not known stay so
@@ -93,15 +96,16 @@ class EventCompleter:
             self._lenient = False
 
     def enter(self, epoch: Epoch, seqno: Seqno) -> None:
-        """Drop the rows of tables that the filters of later epochs publish otherwise.
+        """Drop the rows of tables that the filters of later epochs publish otherwise, and definitions that were unseen.
 
         Args:
             epoch: the epoch of the next event.
             seqno: that event.
         """
-        tables = [entry.table for entry in self.tables if entry.table.key or entry.keyed]
-        for name, why in self._history.changed(tables, self._epoch, epoch):
-            self.tables.drop_rows(name, why, seqno)
+        entries = {entry.table.name: entry for entry in self.tables}
+        for one in self._history.changed([entry.table for entry in entries.values()], self._epoch, epoch):
+            if entries[one.name].keyed or entries[one.name].table.key or not one.followed:
+                self.tables.drop_rows(one.name, one.why, seqno, defined=one.followed)
         self._epoch = epoch
 
     def pass_over(self, seqno: Seqno, epoch: Epoch) -> None:
@@ -141,6 +145,7 @@ class EventCompleter:
         if begin is not None:
             self._kind = begin.kind
             self._load = LoadEvent.of(begin.metadata) if begin.kind is Kind.LOAD else None
+            self._prepared = begin.metadata.get(PREPARED, "")
             if begin.metadata.get("snapshot") == "begin":
                 self.tables.forget_all(seqno)
         time = 0 if batch.ending is None else batch.ending.commit_time
@@ -155,6 +160,9 @@ class EventCompleter:
             statements = [one for one in batch.changes if isinstance(one, Statement)]
             self.tables.apply_load_event(self._load, statements, seqno, time)
         if batch.ending is not None:
+            if self._lenient and self._prepared:  # before there was a store, maybe under other filters
+                for one in self._history.since_prepared([entry.table for entry in self.tables], self._prepared, epoch):
+                    self.tables.drop_rows(one.name, OTHER_FILTERS, seqno)
             self.versions.finish(seqno, epoch)
         return TransactionBatch(begin, joined(changes), batch.ending)
 
@@ -236,14 +244,12 @@ class EventCompleter:
         except UnknownRow as error:
             raise self._unknown_row(entry, completer, error.key, seqno) from error
         except UnknownDefault as error:
-            if self._lenient:
-                self.tables.forget(layout.name, "the defaults of its columns are not known", seqno)
-                return ()
             column = layout.columns[error.column].name
             raise Unsupported(
                 f"an insert into {layout.name} has no value for column {column}, and its default is not known",
-                hint=f"thl load {layout.name}, from which on its definition is known; or SET GLOBAL binlog_row_image = "
-                "FULL on the source",
+                hint=f"thl load {layout.name}, and start the producer again: such rows stay partial until its load, "
+                f"from which on the definition is known, as where {PARTIAL} names the table; or SET GLOBAL "
+                "binlog_row_image = FULL on the source",
                 seqno=seqno,
                 table=layout.name,
                 column=column,

@@ -8,21 +8,40 @@ events: while a table was left out, its rows changed unseen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
 from connector.config.filters import MIN_HASH_KEY, Filters
+from connector.errors import ConnectorError
 from connector.log.epochs.control import EpochRecord
+from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.ids import Epoch
 from connector.log.transaction.layout import Column, TableName
+from connector.mysql.transforms.filters import CASCADES
 from connector.mysql.transforms.table_rules import RuledColumns
 from connector.producer.records.source_rules import SourceRule, SourceRules
 from connector.targets.table import Table
 
 Treatment = object
 """What filters make of rows; comparable."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTable:
+    """A table whose rows later filters publish otherwise.
+
+    Args:
+        name: the table.
+        why: the reason.
+        followed: its definitions were published all the time.
+    """
+
+    name: TableName
+    why: str
+    followed: bool
 
 
 class FilterHistory:
@@ -35,22 +54,41 @@ class FilterHistory:
     def __init__(self, epochs: Sequence[EpochRecord] = ()) -> None:
         self._epochs = epochs
 
-    def changed(self, tables: Iterable[Table], after: Epoch, upto: Epoch) -> Iterator[tuple[TableName, str]]:
-        """The tables whose rows one of these epochs publishes otherwise than the epoch before it, each with the reason.
+    def changed(self, tables: Iterable[Table], after: Epoch, upto: Epoch) -> Iterator[ChangedTable]:
+        """The tables whose rows one of these epochs publishes otherwise than the epoch before it.
 
         Args:
             tables: as they were published in the epoch `after`.
             after, upto: the epochs.
         """
-        left = list(tables)
+        found: dict[TableName, ChangedTable] = {}
+        tables = list(tables)
         for before, now in pairwise(one for one in self._epochs if after <= one.epoch <= upto):
-            if not left or _is_same(before, now):
+            if _is_same(before, now):
                 continue
             old, new = _capture_of(before), _capture_of(now)
-            other = [table for table in left if old is None or new is None or old.of(table) != new.of(table)]
-            left = [table for table in left if table not in other]
-            for table in other:
-                yield table.name, f"source.filters publish it otherwise since event {now.first_seqno}"
+            for table in tables:
+                followed = old is not None and new is not None and old.seen(table) == new.seen(table)
+                if followed and old is not None and new is not None and old.columns(table) == new.columns(table):
+                    continue
+                why = f"source.filters publish it otherwise since event {now.first_seqno}"
+                first = found.get(table.name, ChangedTable(table.name, why, followed))
+                found[table.name] = replace(first, followed=first.followed and followed)
+        yield from found.values()
+
+    def since_prepared(self, tables: Iterable[Table], prepared: str, upto: Epoch) -> Iterator[ChangedTable]:
+        """The tables whose rows were published otherwise when an XA transaction was prepared.
+
+        Args:
+            tables: as they are published now.
+            prepared: the GTID of its XA PREPARE; else something else, and any earlier epoch may have prepared it.
+            upto: the epoch of its XA COMMIT.
+        """
+        epochs = [one for one in self._epochs if one.epoch <= upto]
+        if all(_is_same(*pair) for pair in pairwise(epochs)):
+            return iter(())
+        first = next((one for one in reversed(epochs) if _is_before(one, prepared)), epochs[0])
+        return self.changed(tables, first.epoch, upto)
 
 
 def _is_same(before: EpochRecord, now: EpochRecord) -> bool:
@@ -59,24 +97,33 @@ def _is_same(before: EpochRecord, now: EpochRecord) -> bool:
     return before.filters is None or now.filters is None or before.filters == now.filters
 
 
+def _is_before(epoch: EpochRecord, gtid: str) -> bool:
+    """True if an epoch is known to have begun before a transaction was read."""
+    try:
+        return epoch.gtid_set is not None and gtid not in parse_gtids(epoch.gtid_set)
+    except (ConnectorError, ValueError):
+        return False
+
+
 class _Capture:
     """What the filters of an epoch make of tables."""
 
     def __init__(self, filters: Filters, capture: Mapping[str, Any]) -> None:
         self._rules = SourceRules(filters)
         self._hash_key = capture.get("hash_key")  # its digest
-        self._ignored = capture.get("ignore_server_ids")
+        self._unseen = capture.get("ignore_server_ids"), capture.get(CASCADES)
 
-    def of(self, table: Table) -> Treatment:
-        """The treatment of a table.
+    def seen(self, table: Table) -> Treatment:
+        """Which changes of a table are seen, of its definition, too."""
+        return self._unseen, [(one.folded, one.name, one.actions) for one in self._rules.of(table.name)]
+
+    def columns(self, table: Table) -> Treatment:
+        """The treatment of its columns.
 
         Args:
             table: as it is published, perhaps by other filters.
         """
-        return self._ignored, [
-            (one.folded, one.name, one.actions, [self._column(column, one) for column in table.columns])
-            for one in self._rules.of(table.name)
-        ]
+        return [[self._column(column, one) for column in table.columns] for one in self._rules.of(table.name)]
 
     def _column(self, column: Column, ruled: SourceRule) -> Treatment:
         source = ruled.column(column.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,12 +13,14 @@ from connector.log.format import avro
 from connector.log.ids import Action
 from connector.log.transaction.layout import TableLayout
 from connector.mysql.transforms.table_rules import RuledColumns, hash_key, row_transform
-from connector.producer.records.conversion import split
+from connector.producer.records.conversion import split, value_of
 from connector.producer.records.source_rules import SourceRule, SourceRules
+from connector.targets.operations import ExistingColumn, KnownValue, UnknownValue, Value
 from connector.targets.table import Table
 
 INSERTED: Final = b"\x00\x02"  # what precedes the values of a row in Avro: no image before, one after
 
+Origin = ExistingColumn | KnownValue | UnknownValue
 Defaults = dict[str, bytes]
 """Column → its default in Avro. A column is not there if its default is not known."""
 
@@ -35,7 +38,34 @@ class PublishedDefaults:
 
     def of(self, table: Table) -> Defaults:
         """The defaults of a table. One that is published otherwise by rules of several tables is not known."""
-        plain = {name: avro.union(value) for name, value in table.defaults_of().items()}
+        return self._published(table, table.defaults_of())
+
+    def published(self, after: Table, origins: Sequence[Origin]) -> list[Origin]:
+        """The origins of columns, with the values of new ones as rules publish them.
+
+        Args:
+            after: the table.
+            origins: of each of its columns.
+        """
+        new = {
+            column.name: origin.value
+            for column, origin in zip(after.columns, origins, strict=True)
+            if isinstance(origin, KnownValue)
+        }
+        if self._rules is None or not new:
+            return [*origins]
+        found = self._published(after, new)
+        return [
+            origin
+            if column.name not in new
+            else KnownValue(value_of(found[column.name]))
+            if column.name in found
+            else UnknownValue("rules publish the value of a new column otherwise")
+            for column, origin in zip(after.columns, origins, strict=True)
+        ]
+
+    def _published(self, table: Table, values: Mapping[str, Value]) -> Defaults:
+        plain = {name: avro.union(value) for name, value in values.items()}
         rules = [] if self._rules is None else self._rules.of(table.name)
         if not rules:
             return plain

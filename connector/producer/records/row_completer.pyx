@@ -94,7 +94,8 @@ cdef class RowCompleter:
         defaults: for each column its default in Avro; None if it is not known.
 
     Attributes:
-        lost: a row without a version has got another key, under which a load may not bring it; set to False by others.
+        lost: a row without a version has got a key, or another one, under which a load may not bring it; set to False by
+            others.
     """
 
     cdef readonly object layout
@@ -204,16 +205,20 @@ cdef class RowCompleter:
                     if has and whole:
                         fill(self.new, self.old, self.width)
                 elif has and rows.after:
-                    self.fill_defaults()
+                    whole = self.fill_defaults(unknown)
+                if not whole and not had:
+                    self.flush(rows, &out, &ends, pieces)
+                    pieces.append(self.unfilled(rows, bytes(r.data[middle : r.at]), unknown, open))
+                    continue
                 if not whole:
                     self.flush(rows, &out, &ends, pieces)
                     open[old_key] = None
                     moved = has and not self.covers(self.new) and self.moves()
                     self.lost = self.lost or moved or (unknown == FOLLOWED and not has)
                     if moved and unknown == DELETED:
-                        pieces.append(self.alone(rows, DELETE, bytes(r.data[start:middle]) + b"\0", b""))
+                        pieces.append(self.alone(rows, DELETE, bytes(r.data[start:middle]) + b"\0", rows.before, b""))
                     else:
-                        pieces.append(self.alone(rows, rows.action, bytes(r.data[start : r.at]), rows.after))
+                        pieces.append(self.alone(rows, rows.action, bytes(r.data[start : r.at]), rows.before, rows.after))
                     if has and self.covers(self.new):
                         grown += self.record(self.new, seqno, open, old_key)
                     continue
@@ -326,17 +331,34 @@ cdef class RowCompleter:
             raise ValueError("a version has more values than columns")
         return 0
 
-    cdef int fill_defaults(self) except -1:
+    cdef bint fill_defaults(self, int unknown) except -1:
+        """Fill in defaults; False if one is not known, and the row may stay partial."""
         cdef int column
         cdef bytes default
+        cdef bint whole = True
         for column in range(self.width):
             if self.new[column].data == NULL:
                 default = self.defaults[column]
                 if default is None:
-                    raise UnknownDefault(column)
+                    if unknown == REFUSED:
+                        raise UnknownDefault(column)
+                    whole = False
+                    continue
                 self.new[column].data = <const uint8_t*>PyBytes_AsString(default)
                 self.new[column].size = len(default)
-        return 0
+        return whole
+
+    cdef Rows unfilled(self, Rows rows, bytes image, int unknown, dict open):
+        """An inserted row that lacks a column whose default is not known. A load that may have passed it reads it again.
+
+        While the load goes on, the row is published as a delete: a reader of the log knows the default no better.
+        """
+        if self.key:
+            open[self.key_of(self.new)] = None
+            self.lost = True
+            if unknown == DELETED:
+                return self.alone(rows, DELETE, image + b"\0", rows.after, b"")
+        return self.alone(rows, rows.action, b"\0" + image, b"", rows.after)
 
     cdef Py_ssize_t record(self, Span* spans, int64_t seqno, dict open, bytes old_key) except -1:
         """Give a row a version; returns its bytes."""
@@ -377,12 +399,10 @@ cdef class RowCompleter:
             out.size = ends.size = 0
         return 0
 
-    cdef Rows alone(self, Rows rows, action, bytes row, bytes after):
+    cdef Rows alone(self, Rows rows, action, bytes row, bytes before, bytes after):
         """A row that stays partial."""
         cdef uint64_t end = <uint64_t>len(row)
-        cdef Rows made = rows_of(
-            self.layout, action, row, PyBytes_FromStringAndSize(<const char*>&end, 8), rows.before, after
-        )
+        cdef Rows made = rows_of(self.layout, action, row, PyBytes_FromStringAndSize(<const char*>&end, 8), before, after)
         made.query = rows.query
         return made
 

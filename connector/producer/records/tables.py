@@ -36,7 +36,7 @@ TABLE: Final = b"d"
 DEFINITION: Final = b"e"
 NUMBERS: Final = b"c"
 NO_DEFINITION: Final = 0  # of what is no row
-LOST: Final = "a partial image changed the key of a row that was not known"
+LOST: Final = "a partial image changed the key of a row that was not known, or brought a row whose defaults were not"
 SWEEP_KEYS: Final = 1000  # rows that are deleted at once at the end of a load
 
 
@@ -248,13 +248,24 @@ class PublishedTables:
         else:
             self._forget(name, seqno)
 
-    def drop_rows(self, name: TableName, why: str, seqno: Seqno, table: Table | None = None) -> None:
-        """Forget the rows of a table, which may get another definition, until it is loaded."""
+    def drop_rows(
+        self, name: TableName, why: str, seqno: Seqno, table: Table | None = None, *, defined: bool = True
+    ) -> None:
+        """Forget the rows of a table, until it is loaded.
+
+        Args:
+            name: the table.
+            why: the reason.
+            seqno: the event.
+            table: another definition of it; None: it has none.
+            defined: false: its defaults may have changed unseen.
+        """
         LOG.warning(
             "the record store drops the rows of a table: thl load brings them back", extra={"table": name, "why": why}
         )
         entry = self._known.entries[name]
-        self._begin_again(entry, table or entry.table, seqno, why)
+        table = table or entry.table
+        self._begin_again(entry, table if defined else make_table(name, table.columns, table.key), seqno, why)
 
     def _operate(self, operation: Operation, seqno: Seqno) -> None:
         match operation:
@@ -283,7 +294,8 @@ class PublishedTables:
         definition = entry.definition
         if before.columns != after.columns:
             definition = self._number(1, seqno)
-            step = step_of(entry.definition, [column.name for column in before.columns], operation.origins)
+            origins = self._defaults.published(after, operation.origins)
+            step = step_of(entry.definition, [column.name for column in before.columns], origins)
             self._known.steps[definition] = step
             self._versions.put(_definition_key(definition), make_version(seqno, NO_DEFINITION, step.to_json()))
         self._put(replace(entry, definition=definition, table=after, keyed=keyed), seqno)

@@ -153,3 +153,69 @@ def test_filters_do_not_change_beside_a_store_while_xa_transactions_are_prepared
         assert producing.stop() == 0
     with bench.start(**masked) as producing:
         assert producing.online().stop() == 0
+
+
+def test_a_table_whose_definition_changed_unseen_has_no_default_from_before_and_its_load_begins(bench: Bench) -> None:
+    """An insert of before the load lacks a column: completed, it would have the default of before, without a word."""
+    with bench.start() as producing:
+        assert producing.loaded().stop() == 0
+    left_out = {"THL_SOURCE__FILTERS__IGNORE": json.dumps([f"{bench.service}.t"])}
+    before = last(bench)
+    with bench.start(**left_out) as producing:
+        producing.online()
+        bench.sql(f"ALTER TABLE {bench.service}.t ALTER COLUMN v SET DEFAULT 'unseen'")
+        assert producing.stop() == 0
+    partial(bench, "INSERT INTO t (id) VALUES (9)")
+
+    loaded_once_more(bench, "UPDATE t SET a = 1 WHERE id = 9")
+
+    found = changes_of(bench, before)
+    assert found[0] == (Action.INSERT, None, {"id": 9})
+    assert found[-1] == (Action.UPDATE, {"id": 9, "a": None, "v": "unseen"}, {"id": 9, "a": 1, "v": "unseen"})
+
+
+@pytest.mark.long
+def test_a_store_does_not_begin_while_xa_transactions_of_other_filters_are_prepared(bench: Bench) -> None:
+    """They were prepared, and the filters changed, without a store."""
+    without = {"THL_SOURCE__RECORDS__DIR": ""}
+    with bench.start(**without) as producing:
+        producing.loaded()
+        bench.sql(f"USE {bench.service}; XA START 'e'; UPDATE t SET a = 30 WHERE id = 1; XA END 'e'; XA PREPARE 'e'")
+        until(lambda: pending(bench) != [])
+        assert producing.stop() == 0
+    rule = {"match": [f"{bench.service}.t"], "mask": {"v": {"fixed": "x"}}}
+    masked = {"THL_SOURCE__FILTERS__TABLES": json.dumps([rule])}
+    try:
+        with bench.start(**without, **masked) as producing:
+            assert producing.online().stop() == 0
+        with bench.start(**masked) as producing:
+            assert producing.ended() == PreflightError.exit_code
+            assert "without source.records.dir publish them under these" in producing.text
+    finally:
+        bench.sql("XA COMMIT 'e'")
+    with bench.start(**without, **masked) as producing:
+        until(lambda: pending(bench) == [])
+        assert producing.stop() == 0
+    with bench.start(**masked) as producing:
+        producing.online()
+        assert "an XA transaction was prepared under other source.filters than it was committed" in producing.text
+        assert producing.stop() == 0
+
+
+@pytest.mark.long
+def test_a_hash_key_that_changes_under_a_running_producer_ends_it(bench: Bench) -> None:
+    key = bench.folder / "hash.key"
+    key.write_text("k" * 32)
+    key.chmod(0o600)
+    rule = {"match": [f"{bench.service}.t"], "mask": {"v": {"hash": 16}}}
+    bench.settings |= {
+        "THL_SOURCE__FILTERS__TABLES": json.dumps([rule]),
+        "THL_SOURCE__FILTERS__HASH_KEY_FILE": str(key),
+    }
+    with bench.start() as producing:
+        producing.loaded()
+        key.write_text("l" * 32)
+        dumps = bench.sql("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
+        bench.sql("; ".join(f"KILL {number}" for number in dumps.split()[1:]))
+        assert producing.ended() == PreflightError.exit_code
+        assert "the hash key has changed since the producer began" in producing.text

@@ -675,3 +675,90 @@ def test_what_is_only_in_memory_is_written_after_some_time(log: Log) -> None:
         assert found is not None
         assert (StoreState.from_json(found).seqno == log.seqno - 1) is written
         log.event(insert({0: 2 + int(now), 1: 10, 2: "one"}))
+
+
+BARE = TableLayout(TableName("shop", "bare"), LAYOUT.columns, (0,))
+BARE_ROW = rows(Action.INSERT, (None, {0: 7, 2: "x"}), layout=BARE)
+
+
+def awaited(state: LoadState | None = None) -> KnownLoads:
+    made = known(state=state)
+    made.ask(LoadRequest(table=BARE.name, load="l1", asked_at=1, asked_by="me"))
+    return made
+
+
+def test_an_insert_without_a_known_default_waits_for_the_load_that_is_asked_for(log: Log) -> None:
+    """Else the load could never begin: what the log has before it stops the producer each time."""
+    log.completion.loads = known(asked="else")
+    with pytest.raises(Unsupported, match="its default is not known"):
+        log.event(BARE_ROW)
+    log.completion.go_back(Seqno(log.seqno - 1))
+    log.completion.loads = awaited()
+    (found,) = log.event(BARE_ROW)
+    assert (found.action, found.data, found.before, found.after) == (Action.INSERT, BARE_ROW.data, b"", b"\x05")
+    (found,) = log.event(rows(Action.UPDATE, ({0: 7}, {1: 1}), layout=BARE))
+    assert found.after  # the row is not known
+    assert "whose defaults were not" in log.completion.tables.entry(BARE.name).reason or (
+        log.completion.tables.entry(BARE.name).reason == "the log begins without its rows"
+    )
+
+
+def test_an_insert_without_a_known_default_is_read_again_by_the_load_that_goes_on(log: Log) -> None:
+    begun = LoadEvent("l1", Part.BEGIN, BARE.name).metadata()
+    log.event(Statement("shop", CREATE.replace("shop.t", "shop.bare").replace(" DEFAULT 5", " NOT NULL"), {}),
+              kind=Kind.LOAD, **begun)  # fmt: skip
+    log.event(Statement("shop", "ALTER TABLE bare SOMETHING THAT IS NOT UNDERSTOOD", {}), kind=Kind.DDL)
+    log.completion.tables.find_again(BARE.name, Seqno(log.seqno))
+    log.completion.loads = awaited(LoadState.LOADING)
+    (found,) = log.event(BARE_ROW)
+    gone = rows(Action.DELETE, ({0: 7, 2: "x"}, None), layout=BARE)
+    assert (found.action, found.data, found.before, found.after) == (gone.action, gone.data, gone.before, b"")
+    assert log.completion.tables.find_again(BARE.name, Seqno(log.seqno))
+
+
+def test_a_table_that_was_left_out_has_no_defaults_from_before(masked: Log) -> None:
+    """Its definition may have changed unseen."""
+    keyless = TableLayout(TableName("shop", "t2"), LAYOUT.columns)
+    masked.completion._history = FilterHistory(filtered({}, {}, {"ignore": ["shop.t", "shop.t2"]}, {}))
+    masked.ddl(CREATE.replace("shop.t", "shop.t2").replace(" PRIMARY KEY", ""))
+    masked.epoch = 4
+    with pytest.raises(Unsupported, match="its default is not known"):
+        masked.event(insert({0: 2}))
+    masked.completion.go_back(Seqno(masked.seqno - 1))
+    with pytest.raises(Unsupported, match="its default is not known"):
+        masked.event(rows(Action.INSERT, (None, {0: 2}), layout=keyless))
+
+
+def test_a_new_column_has_its_value_as_a_rule_publishes_it(tmp_path: Path) -> None:
+    log = Log(tmp_path / "store")
+    rules = {"tables": [{"match": ["shop.t"], "mask": {"secret*": {"fixed": "***"}}}]}
+    log.completion.close()
+    database = Database(log.folder, cache_bytes=1 << 20)
+    versions = Versions(database, LOG, horizon=1_000_000, cache_bytes=1 << 20)
+    filters = Source.model_validate({"filters": rules}).filters
+    log.completion = EventCompleter(versions, filters=filters)
+    log.ddl(CREATE)
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.ddl(
+        "ALTER TABLE shop.t ADD COLUMN secret VARCHAR(9) CHARSET utf8mb4 DEFAULT 'clear', ADD COLUMN n INT DEFAULT 3"
+    )
+    layout = TableLayout(
+        NAME, (*LAYOUT.columns, Column("secret", "varchar(9)", charset="utf8mb4"), Column("n", "int")), (0,)
+    )
+    (found,) = log.event(rows(Action.UPDATE, ({0: 1}, {1: 11}), layout=layout))
+    assert values(found) == [([1, 10, "one", "***", 3], [1, 11, "one", "***", 3])]
+    log.close()
+
+
+def test_rows_of_an_xa_transaction_that_was_prepared_under_other_filters_are_not_known(masked: Log) -> None:
+    """Read from the log of a time without a store, which let filters change meanwhile."""
+    masked.epoch = 2
+    masked.event(insert({0: 3, 1: 1, 2: "x"}))
+    end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
+    begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), Kind.TRANSACTION, {"xa_prepared": "f:1"})
+    masked.completion.follow(
+        TransactionBatch(begin, [insert({0: 4, 1: 1, 2: "clear"})], end), Seqno(masked.seqno), Epoch(2)
+    )
+    masked.seqno += 1
+    with pytest.raises(Unsupported, match=r"prepared under other source\.filters"):
+        masked.event(update(({0: 4}, {1: 2})))

@@ -42,7 +42,7 @@ def record(number: int, filters: dict[str, Any]) -> EpochRecord:
 
 def changed(*filters: dict[str, Any], tables: tuple[Table, ...] = (table(), table("orders")), after: int = 1) -> Any:
     found = history(*filters).changed(tables, Epoch(after), Epoch(len(filters)))
-    return [f"{name.schema}.{name.table}" for name, _ in found]
+    return [f"{name.schema}.{name.table}" for name in (one.name for one in found)]
 
 
 def rule(match: str = "shop.people", **fields: Any) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def test_filters_that_are_not_recorded_count_by_their_fingerprint() -> None:
     first, second = record(1, {}), record(2, MASKED)
     unread = replace(second, capture={"filters": {"of": "a later version"}})
     found = [
-        [name.table for name, _ in FilterHistory(pair).changed([table()], Epoch(1), Epoch(2))]
+        [one.name.table for one in FilterHistory(pair).changed([table()], Epoch(1), Epoch(2))]
         for pair in (
             (replace(first, capture=None), second),
             (replace(first, capture=None), replace(first, epoch=Epoch(2))),
@@ -150,5 +150,47 @@ def test_filters_that_are_not_recorded_count_by_their_fingerprint() -> None:
 
 
 def test_the_reason_names_the_event() -> None:
-    ((_, why),) = history({}, MASKED).changed([table()], Epoch(1), Epoch(2))
-    assert why == "source.filters publish it otherwise since event 20"
+    (one,) = history({}, MASKED).changed([table()], Epoch(1), Epoch(2))
+    assert one.why == "source.filters publish it otherwise since event 20"
+
+
+@pytest.mark.parametrize(
+    ("filters", "followed"),
+    [
+        ([{}, MASKED], True),
+        ([{}, rule(drop=["mail"]), {}], True),
+        ([{}, {"ignore": ["shop.people"]}, {}], False),
+        ([{}, MASKED, {"ignore": ["shop.people"]}, {}], False),
+        ([{}, rule(actions=["insert", "update", "delete"])], False),
+        ([{}, {"ignore_server_ids": [5]}, {}], False),
+    ],
+)
+def test_definitions_are_followed_where_they_were_published_all_the_time(
+    filters: list[dict[str, Any]], followed: bool
+) -> None:
+    (found,) = history(*[dict(one) for one in filters]).changed([table()], Epoch(1), Epoch(len(filters)))
+    assert found.followed is followed
+
+
+def test_an_xa_transaction_has_the_filters_of_the_epoch_that_read_its_prepare() -> None:
+    uuid = "11111111-1111-1111-1111-111111111111"
+    first, second, third = (record(number, filters) for number, filters in enumerate(({}, MASKED, MASKED), 1))
+    made = FilterHistory(
+        [replace(one, gtid_set=f"{uuid}:1-{10 * number}") for number, one in enumerate((first, second, third), 1)]
+    )
+
+    def found(prepared: str) -> list[str]:
+        return [one.name.table for one in made.since_prepared([table()], prepared, Epoch(3))]
+
+    assert found(f"{uuid}:15") == ["people"]  # before the mask
+    assert found(f"{uuid}:25") == found(f"{uuid}:35") == []
+    assert found("binlog.000001:4") == ["people"]  # it may have been
+
+
+def test_epochs_with_cascades_that_are_not_logged_leave_no_row_known() -> None:
+    epochs = [record(1, {}), record(2, {})]
+    accepted = Source.model_validate({"accept_unlogged_cascades": True})
+    (found,) = FilterHistory([replace(epochs[0], capture=capture_of(accepted)), epochs[1]]).changed(
+        [table()], Epoch(1), Epoch(2)
+    )
+    assert found.name == table().name
