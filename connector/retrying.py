@@ -1,10 +1,14 @@
 """Retries calls after named errors, with limits on attempts and time, with jitter and log lines; a stop ends it.
 
 An attempt may wait half a minute for a server that does not answer, so the time is bounded as well as the number.
+
+An attempt that failed leaves its sessions, consumers and streams in cycles, which only Python's garbage collector takes
+away. That runs rarely in `thl produce` and `thl apply`, so each attempt begins with a collection.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable
 from threading import Event
@@ -57,6 +61,7 @@ def retry(
 
     def attempt() -> T:
         nonlocal started
+        gc.collect()
         started = clock.monotonic()
         return call()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from threading import Event
 
 import pytest
@@ -56,6 +58,26 @@ def test_permanent_failure_is_not_retried() -> None:
     with pytest.raises(Fenced):
         attempt(call, Event())
     assert call.calls == 1
+
+
+def test_attempt_begins_without_what_the_failed_ones_left() -> None:
+    """The collector that runs by itself is off, as good as it is in `thl apply` while little passes."""
+    left: list[weakref.ref[Failing]] = []
+
+    def call() -> None:
+        assert not [one for one in left if one() is not None]
+        session = Failing()
+        session.errors.append(BrokerUnavailable("of a session", session=session))  # a cycle
+        left.append(weakref.ref(session))
+        if len(left) < 3:
+            raise BrokerUnavailable("it ends")
+
+    gc.disable()
+    try:
+        retry(call, (BrokerUnavailable,), retries=2, service="s", stage="apply", stop=Event(), clock=CLOCK)
+    finally:
+        gc.enable()
+    assert len(left) == 3
 
 
 def test_retry_does_not_wait_after_a_stop_request() -> None:
