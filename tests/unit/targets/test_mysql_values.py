@@ -197,3 +197,11 @@ def test_quoted_text_ends_where_the_value_ends(text: str) -> None:
 )
 def test_document_keeps_its_numbers(document: str, literal: str) -> None:
     assert json_literal(document) == literal
+
+
+def test_raw_bytes_of_a_line_are_escaped_and_not_changed() -> None:
+    made = images([(b"\x00\xff\t\\\n'",), (None,), ("text",)])
+    assert line_rows(made.data, made.ends, 0, bytes((LiteralKind.RAW,)), [0], 1 << 20) == (
+        b"\x00\xff\\t\\\\\\n'\n\\N\n",
+        2,
+    )

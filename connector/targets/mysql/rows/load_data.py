@@ -8,12 +8,16 @@ A table whose rows are taken back again and again is written by INSERT until the
 
 The server converts values from UTF-8 as it converts literals. What it would not convert as INSERT does is left to
 INSERT from the first such row on: bytes in a column of text, and documents with numbers that a text does not keep.
+Where UTF-8 is what all texts are stored in, nothing has to be converted: the file is one of bytes, which cost the
+server least, and those of binary columns are in it as they are.
+
+Lines are written while the server reads: it stores those that are on their way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
-from io import BytesIO
 from typing import Final
 
 import pymysql
@@ -33,8 +37,10 @@ from connector.targets.mysql.sql.types import literal_kind
 from connector.targets.types import parse
 
 FEWEST: Final = 100  # rows for which it pays
-FILE_BYTES: Final = 1 << 20
+FILE_BYTES: Final = 4 << 20
+BLOCK_BYTES: Final = 64 << 10  # of a file, written at once
 MOST_TAKEN_BACK: Final = 3  # files of a table, one after the other: what follows is left to INSERT
+_UNICODE: Final = frozenset({"ascii", "utf8", "utf8mb3", "utf8mb4"})  # character sets whose bytes are those of UTF-8
 _SAVEPOINT: Final = "thl_load"
 
 
@@ -55,49 +61,99 @@ def load_rows(statements: TableStatements, images: Images) -> int:
     if len(images) < FEWEST or not session.loads or session.taken_back[statements.name] >= MOST_TAKEN_BACK:
         return 0
     session.rows(f"SELECT 1 FROM {statements.name} LIMIT 0")  # a lock of its definition, which others may have changed
-    if not _stores_as_insert(statements):
+    found = _statement_of(statements)
+    if found is None:
         return 0
-    sql, kinds = _statement(statements.name, statements.layout.columns, tuple(statements.written))
-    limit = min(FILE_BYTES, session.max_packet // 4)
+    sql, kinds = found
     done = 0
     while done < len(images):
-        lines, end = line_rows(images.data, images.ends, done, kinds, statements.written, limit)
-        # A row that is too large for INSERT, and for any later statement, is an error there.
-        if end == done or len(lines) >= session.max_packet:
+        file = _LineFile(images, done, kinds, statements.written, session.max_packet)
+        if not file.rows:
             break
-        if not _load(session, sql, lines, end - done):
+        if not _load(session, sql, file):
             session.taken_back[statements.name] += 1
             break
         session.taken_back[statements.name] = 0
-        done = end
+        done += file.rows
     return done
 
 
-def _stores_as_insert(statements: TableStatements) -> bool:
-    """True if the table's definition allows rows to be loaded.
+class _LineFile:
+    """The lines of some rows, each written when it is read; it ends before the first row that is left to INSERT.
+
+    Args:
+        images: whole images.
+        first: the first image.
+        kinds, written: of the images' values, as `line_rows` takes them.
+        max_packet: of the server.
+
+    Attributes:
+        rows: the number of rows that it has so far.
+    """
+
+    def __init__(self, images: Images, first: int, kinds: bytes, written: list[int], max_packet: int) -> None:
+        self._images = images
+        self._first = first
+        self._kinds = kinds
+        self._written = written
+        self._max_packet = max_packet
+        self._size = 0
+        self.rows = 0
+        self._begin = self._lines()
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next lines."""
+        del size  # a block is never so large that a packet could not have it
+        lines, self._begin = self._begin, b""
+        return lines or self._lines()
+
+    def _lines(self) -> bytes:
+        if self._size >= FILE_BYTES:
+            return b""
+        first, limit = self._first + self.rows, min(BLOCK_BYTES, self._max_packet // 4)
+        lines, end = line_rows(self._images.data, self._images.ends, first, self._kinds, self._written, limit)
+        # A row that is too large for INSERT, and for any later statement, is an error there.
+        if len(lines) >= self._max_packet:
+            return b""
+        self._size += len(lines)
+        self.rows = end - self._first
+        return lines
+
+
+def _statement_of(statements: TableStatements) -> tuple[bytes, bytes] | None:
+    """The statement, and the kinds of all columns; None if the table's definition does not allow rows to be loaded.
 
     There is no warning of what a trigger ignores, nor of a column that gets a value only because it has no default. A
     column of another type than the log's, which others have given it, stores a text otherwise than a number.
     """
     session, name = statements.session, statements.table.name
     if not has(session.granted, "TRIGGER", name.schema) or fires_at_inserts(session, name):
-        return False
+        return None
     found = session.rows(
-        "SELECT column_name, data_type, is_nullable = 'NO' AND column_default IS NULL, extra "
+        "SELECT column_name, data_type, is_nullable = 'NO', column_default IS NULL, extra, character_set_name "
         f"FROM information_schema.columns WHERE {table_condition(name)}"
     )
     by_server = ("AUTO_INCREMENT", "VIRTUAL", "STORED")
+    not_null = {str(column) for column, _, needed, *_ in found if needed}
     required = {
         str(column)
-        for column, _, needed, extra in found
-        if needed and not any(word in str(extra).upper() for word in by_server)
+        for column, _, needed, no_default, extra, _ in found
+        if needed and no_default and not any(word in str(extra).upper() for word in by_server)
     }
     types = {str(column): _text_type(str(kind)) for column, kind, *_ in found}
     written = [statements.layout.columns[index] for index in statements.written]
-    return required <= set(statements.columns) and all(
-        _kind(column) is LiteralKind.BYTES or types.get(column.name) == _text_type(parse(column.type).base)
+    if not required <= set(statements.columns) or any(
+        _kind(column) is not LiteralKind.BYTES and types.get(column.name) != _text_type(parse(column.type).base)
         for column in written
+    ):
+        return None
+    charsets = {str(column): charset for column, *_, charset in found}
+    raw = all(
+        _kind(column) is not LiteralKind.JSON and charsets.get(column.name) in {None, *_UNICODE} for column in written
     )
+    # A field with NULL would silently be the current time in a column that is NOT NULL.
+    assigned = {column.name for column in written if column.name in not_null and parse(column.type).base == "timestamp"}
+    return _statement(statements.name, statements.layout.columns, tuple(statements.written), frozenset(assigned), raw)
 
 
 def _text_type(base: str) -> str:
@@ -105,11 +161,11 @@ def _text_type(base: str) -> str:
     return "integer" if base in INTEGERS else "text" if base in CHARACTERS else base
 
 
-def _load(session: ServerSession, sql: bytes, lines: bytes, rows: int) -> bool:
-    """Load lines; return false, with none of them in the table, unless the server has stored them all as they are."""
+def _load(session: ServerSession, sql: bytes, file: _LineFile) -> bool:
+    """Load a file; return false, with none of its rows in the table, unless the server has stored all as they are."""
     session.query(f"SAVEPOINT {_SAVEPOINT}")
     try:
-        exact = session.load(sql, BytesIO(lines)) == Loaded(records=rows)
+        exact = session.load(sql, file) == Loaded(records=file.rows)
     except pymysql.MySQLError as error:
         if isinstance(connector_error(error), TargetUnavailable):
             raise
@@ -122,24 +178,37 @@ def _load(session: ServerSession, sql: bytes, lines: bytes, rows: int) -> bool:
 
 
 @lru_cache(maxsize=256)  # small batches of many columns would take half of their time here
-def _statement(name: str, columns: tuple[Column, ...], written: tuple[int, ...]) -> tuple[bytes, bytes]:
-    """The statement, and the kinds of all columns."""
-    kinds = list(map(_kind, columns))
+def _statement(
+    name: str, columns: tuple[Column, ...], written: tuple[int, ...], assigned: Collection[str], raw: bool
+) -> tuple[bytes, bytes]:
+    """The statement, and the kinds of all columns.
+
+    Args:
+        name: the table's quoted name.
+        columns: of the images.
+        written: the indexes of those that are written.
+        assigned: the names of those that are assigned, and not read as a field.
+        raw: the file is one of bytes.
+    """
+    kinds = [_kind(column, raw=raw) for column in columns]
     fields, assignments = [], []
     for number in written:
         variable, column, kind = f"@thl_load_{number}", columns[number], kinds[number]
         if kind in (LiteralKind.BYTES, LiteralKind.BITS):
             assignments.append(f"{quoted(column.name)} = UNHEX({variable})")
-        elif parse(column.type).base == "timestamp":
-            # A field with NULL would silently be the current time in a column that is NOT NULL.
+        elif column.name in assigned:
             assignments.append(f"{quoted(column.name)} = {variable}")
         else:
             variable = quoted(column.name)
         fields.append(variable)
     given = f" SET {', '.join(assignments)}" if assignments else ""
-    sql = f"LOAD DATA LOCAL INFILE 'thl' INTO TABLE {name} CHARACTER SET utf8mb4 ({', '.join(fields)}){given}"
+    charset = "binary" if raw else "utf8mb4"
+    sql = f"LOAD DATA LOCAL INFILE 'thl' INTO TABLE {name} CHARACTER SET {charset} ({', '.join(fields)}){given}"
     return sql.encode(), bytes(kinds)
 
 
-def _kind(column: Column) -> LiteralKind:
-    return LiteralKind.YEAR if parse(column.type).base == "year" else literal_kind(column, mariadb=False)
+def _kind(column: Column, *, raw: bool = False) -> LiteralKind:
+    if parse(column.type).base == "year":
+        return LiteralKind.YEAR
+    kind = literal_kind(column, mariadb=False)
+    return LiteralKind.RAW if raw and kind is LiteralKind.BYTES else kind

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import pymysql
 from pymysql.constants import CLIENT, CR, ER, SERVER_STATUS
@@ -18,7 +18,7 @@ from connector.addresses import on_this_machine
 from connector.config.target_url import mysql_address, tls_attempts
 from connector.errors import PreflightError, TargetDiffers, Unsupported
 from connector.targets.mysql.server.errors import NOT_ROLLED_BACK, code_of, translated
-from connector.targets.mysql.server.file_connection import FileConnection
+from connector.targets.mysql.server.file_connection import File, FileConnection
 from connector.targets.mysql.server.grants import granted_by_scope
 from connector.targets.mysql.sql.names import BOOKKEEPING, text_literal
 from connector.targets.operations import Value
@@ -266,7 +266,7 @@ class ServerSession:
         result = self._db._result
         return (result.message if result is not None else None) or b""
 
-    def load(self, sql: bytes, file: BinaryIO) -> Loaded | None:
+    def load(self, sql: bytes, file: File) -> Loaded | None:
         """Run a LOAD DATA LOCAL statement that reads a file, whatever name it has; see `FileConnection`.
 
         Returns:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO, Final
+from typing import Any, Final, Protocol
 
 from pymysql.connections import Connection, MySQLResult
 from pymysql.err import OperationalError
 
 _PACKET: Final = 16 << 10
+
+
+class File(Protocol):
+    """What is read like a file, block by block."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes of one packet, about so many; none at the end."""
 
 
 class FileConnection(Connection):
@@ -17,7 +24,7 @@ class FileConnection(Connection):
     machine leaves it.
     """
 
-    file: BinaryIO | None = None
+    file: File | None = None
 
     def _read_query_result(self, unbuffered: bool = False) -> int:
         del unbuffered

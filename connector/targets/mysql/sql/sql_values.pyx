@@ -3,8 +3,8 @@
 - As literals of its SQL: `(1,'a',NULL),(2,_binary'b',3e0)`. Text and bytes are quoted as the manual's "String Literals"
   has them, for a session whose sql_mode lacks NO_BACKSLASH_ESCAPES and whose character_set_client is utf8mb4: bytes
   above 0x7F are written as they are.
-- As the lines of a file for LOAD DATA with its own terminators and CHARACTER SET utf8mb4: values are separated by tabs,
-  `\\N` is NULL, bytes are hexadecimal digits.
+- As the lines of a file for LOAD DATA with its own terminators and CHARACTER SET utf8mb4 or binary: values are separated
+  by tabs, `\\N` is NULL, bytes are hexadecimal digits, or with `RAW` themselves.
 
 One function per kind of value.
 """
@@ -30,6 +30,7 @@ cpdef enum LiteralKind:
     BITS  # a number
     JSON  # text; a number that MySQL would print otherwise makes it an expression
     YEAR  # of lines alone: four digits, for the text '0' is the year 2000
+    RAW  # of lines alone: bytes, in a file of CHARACTER SET binary
 
 
 class NotALiteral(ValueError):
@@ -191,7 +192,7 @@ cdef int put_value(Buffer* out, Value* value, int kind) except -1:
 
 
 cdef int put_escaped(Buffer* out, const unsigned char* text, Py_ssize_t size) except -1:
-    """A text of a line: what ends it, or begins an escape, is escaped."""
+    """A text or bytes of a line: what ends it, or begins an escape, is escaped."""
     cdef Py_ssize_t at
     cdef unsigned char byte
     cdef unsigned char* into
@@ -242,7 +243,7 @@ cdef int put_field(Buffer* out, Value* value, int kind) except -1:
         return put_digits(out, value.text, value.size)
     if kind == YEAR and value.branch == LONG_VALUE:
         return put_year(out, value.whole)
-    if kind == TEXT and value.branch == STRING_VALUE:
+    if (kind == TEXT and value.branch == STRING_VALUE) or (kind == RAW and value.branch == BYTES_VALUE):
         return put_escaped(out, value.text, value.size)
     if (kind == BYTES or kind == BITS) and value.branch == BYTES_VALUE:
         return put_hex(out, value.text, value.size)
