@@ -285,7 +285,7 @@ class TestColumns:
         items.sql("ALTER TABLE items ADD nick VARCHAR(20) DEFAULT 'n' AFTER name")
         before = layout("shop.items", [*ITEM[:2], "nick varchar(20)", *ITEM[2:]], ["id"])
         items.sql(
-            "ALTER TABLE items MODIFY name VARCHAR(20)",
+            "ALTER TABLE items MODIFY name VARCHAR(20), MODIFY nick VARCHAR(20)",
             "ALTER TABLE items CHANGE nick name VARCHAR(20) AFTER id, CHANGE name nick VARCHAR(20) AFTER name",
         )
         assert place.read(before) == [(row[0], "n", row[1], *row[2:]) for row in ROWS]
