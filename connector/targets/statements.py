@@ -8,6 +8,7 @@ chooses, or the order in which an INSERT … SELECT numbers rows; the source war
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from connector.ddl.syntax.tokens import Lexeme, Token, readings, sql_modes
@@ -81,6 +82,15 @@ def check_statement(statement: Statement) -> None:
     options = statement.options
     for reason in (*_of_options(options), *_of_text(statement)):
         raise Unsupported(f"a change that was logged as a statement cannot be executed again: {reason}")
+
+
+def names_database(statement: Statement) -> bool:
+    """True if a statement may depend on the name of its default database."""
+    for tokens in readings(statement.sql, statement.options.get("sql_mode", ""), whole=False):
+        words = [token.text.upper() for token in tokens]
+        if any(word in ("DATABASE", "SCHEMA") and after == "(" for word, after in pairwise(words)):
+            return True
+    return False
 
 
 def _of_options(options: Mapping[str, str]) -> Sequence[str]:

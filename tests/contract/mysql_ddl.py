@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import Fenced, TargetDiffers, Unsupported
+from connector.errors import Fenced, MissingPrivilege, PreflightError, TargetDiffers, Unsupported
+from connector.log.compact.history import history_tables
 from connector.targets.mysql.ddl.once import DdlOnce
+from connector.targets.mysql.entrance import NEEDED, REFERENCES
 from tests.contract.mysql_place import SYSTEM, MySqlPlace
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_transactions import ALL, metadata, wide
@@ -81,6 +83,14 @@ def killed_each_time(place: MySqlPlace, point: str, definitions: str, passages: 
         kills += code != 0
     assert run(place, definitions) == 0
     return kills
+
+
+def dies_at(patched: pytest.MonkeyPatch, point: str) -> None:
+    def died(passed: str) -> None:
+        if passed == point:
+            raise KeyboardInterrupt
+
+    patched.setattr("connector.targets.mysql.ddl.once.faults.point", died)
 
 
 class TestExactlyOnce:
@@ -209,6 +219,84 @@ class TestExactlyOnce:
         again.sql("CREATE TABLE loose (n INT)")
         assert place.query("SELECT count(*) FROM shop.loose") == [(0,)]
         assert place.query("SHOW COLUMNS FROM shop.loose")[0][0] == "n"
+
+    def test_columns_that_swapped_names_without_a_gtid_do_not_swap_again(
+        self, place: MySqlPlace, applier: Applier, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The user may set GTIDs only since the applier has died."""
+        pairs = layout("shop.pairs", ["a int", "b int"], ["a"])
+        applier.target.close()
+        place.definitions = "source"
+        swap = "ALTER TABLE pairs CHANGE b a INT FIRST, CHANGE a b INT AFTER a"
+        monkeypatch.setattr(DdlOnce, "_identifier", lambda *_: "created in one second")
+        with monkeypatch.context() as patched:
+            patched.setattr(DdlOnce, "_may_set_gtids", lambda _: False)
+            applier = Applier(place.open())
+            applier.sql("CREATE TABLE pairs (a INT, b INT)")
+            applier.rows(net(layout("shop.pairs", ["a int", "b int"]), inserts=[(1, 2)]))
+            dies_at(patched, "target.after_ddl")
+            with pytest.raises(KeyboardInterrupt):
+                applier.sql(swap)
+        applier.target.close()
+        again = Applier(place.open())
+        with pytest.raises(TargetDiffers, match="not known"):
+            again.sql(swap)
+        assert place.read(pairs) == [(2, 1)]
+
+    def test_statement_that_a_copy_of_the_target_has_not_executed_is_executed(
+        self, place: MySqlPlace, applier: Applier, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A dump that was made meanwhile has the row of `thl_ddl`, and tables with other numbers."""
+        monkeypatch.setattr(DdlOnce, "_may_set_gtids", lambda _: False)
+        applier.target.close()
+        applier = Applier(place.open())
+        with monkeypatch.context() as patched:
+            dies_at(patched, "target.before_ddl")
+            with pytest.raises(KeyboardInterrupt):
+                applier.sql("ALTER TABLE loose ADD n INT")
+        applier.target.close()
+        place.run("CREATE TABLE shop.other LIKE shop.loose")
+        place.run("DROP TABLE shop.loose")
+        place.run("RENAME TABLE shop.other TO shop.loose")
+        Applier(place.open()).sql("ALTER TABLE loose ADD n INT")
+        assert "n" in [row[0] for row in place.query("SHOW COLUMNS FROM shop.loose")]
+
+    def test_tables_whose_names_differ_in_case_are_told_apart(
+        self, place: MySqlPlace, applier: Applier, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(DdlOnce, "_may_set_gtids", lambda _: False)
+        applier.target.close()
+        applier = Applier(place.open())
+        applier.sql("CREATE TABLE LOOSE (a INT)")
+        with monkeypatch.context() as patched:
+            dies_at(patched, "target.after_ddl")
+            with pytest.raises(KeyboardInterrupt):
+                applier.sql("RENAME TABLE LOOSE TO apart")
+        applier.target.close()
+        Applier(place.open()).sql("RENAME TABLE LOOSE TO apart")
+        assert place.query("SELECT count(*) FROM shop.apart") == [(0,)]
+
+    def test_event_goes_on_where_the_server_has_refused_its_second_statement(self, place: MySqlPlace) -> None:
+        place.run("DROP USER IF EXISTS limited")
+        place.run("CREATE USER limited IDENTIFIED BY 'secret'")
+        rights = f"GRANT {', '.join((*NEEDED, REFERENCES))} ON {{}}.* TO limited"
+        ((version,),) = place.query("SELECT @@version")
+        if "MariaDB" not in str(version):
+            place.run("GRANT SYSTEM_VARIABLES_ADMIN, REPLICATION_APPLIER ON *.* TO limited")
+        for schema in ("thl", "shop"):
+            place.run(rights.format(schema))
+        place.definitions = "source"
+        place.url = f"mysql://limited:secret@{place.server.host}:{place.server.port}"
+        history = history_tables(["shop.users"])
+        applier = Applier(place.open(history=history))
+        with pytest.raises(MissingPrivilege, match="shop__history"):
+            applier.sql("CREATE DATABASE shop", CREATE_USERS)
+        applier.target.close()
+        place.run(rights.format("shop__history"))
+        again = Applier(place.open(history=history))
+        again.sql("CREATE DATABASE shop", CREATE_USERS)
+        assert place.query("SELECT action FROM shop__history.users") == [("statement",)]
+        place.run("DROP USER limited")
 
     @pytest.mark.parametrize("definitions", ["source", "plain"])
     def test_renaming_of_an_excluded_table_is_executed_once(
@@ -346,3 +434,12 @@ def test_row_larger_than_the_servers_packets_is_refused(place: MySqlPlace, appli
     applier.rows(net(large, inserts=[(n, "x" * 9000) for n in range(5)]))
     with pytest.raises(Exception, match=re.escape("max_allowed_packet is 20000")):
         applier.rows(net(large, inserts=[(9, "x" * 30_000)]))
+
+
+def test_size_of_a_row_of_which_the_log_has_a_part_is_that_of_its_bytes(place: MySqlPlace, applier: Applier) -> None:
+    applier.target._db.max_packet = 20_000  # type: ignore[attr-defined]
+    large = layout("shop.large", ["id int", "v longtext"], ["id"])
+    applier.sql("CREATE TABLE large (id INT PRIMARY KEY, v LONGTEXT)")
+    applier.rows(net(large, inserts=[(1, "x")]))
+    with pytest.raises(PreflightError, match="max_allowed_packet is 20000"):
+        applier.rows(net(large, changed=[({"v": "€" * 9000}, (1,))]))

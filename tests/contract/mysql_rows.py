@@ -53,6 +53,22 @@ def deletes_are_refused(place: MySqlPlace, table: str) -> None:
     )
 
 
+@pytest.mark.parametrize("unique", [False, True])
+def test_value_that_is_no_label_is_kept_where_the_log_has_a_part_of_the_row(
+    place: MySqlPlace, applier: Applier, unique: bool
+) -> None:
+    if unique:  # the rows are changed in a temporary table
+        applier.sql("ALTER TABLE items ADD UNIQUE (v)")
+    applier.rows(net(ITEMS, changed=[({"e": ""}, (1,)), ({"e": "b"}, (2,)), ({"e": "", "f": 1.5}, (3,))]))
+    applier.rows(net(ITEMS, moved=[({"id": 9000}, (1,)), ({"id": 9001, "e": ""}, (2,))]))
+    read = {row[0]: row for row in place.read(ITEMS) or []}
+    assert [read[number] for number in (9000, 9001, 3)] == [
+        (9000, "old 1", 0.0, ""),
+        (9001, "old 2", 0.0, ""),
+        (3, "old 3", 1.5, ""),
+    ]
+
+
 class TestManyUpdates:
     def test_rows_are_replaced_without_deletes(self, place: MySqlPlace, applier: Applier) -> None:
         deletes_are_refused(place, "items")

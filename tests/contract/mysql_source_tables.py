@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import pytest
 
@@ -71,6 +72,36 @@ class TestDefaultsOfTheServer:
             applier.rows(net(times, inserts=[(1, None)]))
             applier.sql("ALTER TABLE times ADD seen TIMESTAMP", explicit_defaults_for_timestamp="1")
         assert place.read(wider) == [(1, None, None)]
+
+    @pytest.mark.parametrize("definitions", ["source", "plain"])
+    def test_timestamp_that_the_log_lacks_stays(
+        self, place: MySqlPlace, empty_target: Applier, definitions: Literal["source", "plain"]
+    ) -> None:
+        """The key of a plain table, and a column of the temporary table in which rows are changed, get ON UPDATE."""
+        times = layout("shop.times", ["at timestamp", "seen timestamp not null", "u int", "v int"], ["at"])
+        create = "CREATE TABLE times (at TIMESTAMP NOT NULL PRIMARY KEY, seen TIMESTAMP NOT NULL, u INT, v INT"
+        create += ", UNIQUE (u))" if definitions == "source" else ")"
+        place.definitions = definitions
+        row = ("2024-01-01 10:00:00", "2024-01-02 10:00:00")
+        with setting(place, "explicit_defaults_for_timestamp", "OFF"):
+            applier = Applier(place.open())
+            applier.sql(create, explicit_defaults_for_timestamp="1")
+            applier.rows(net(times, inserts=[(*row, 1, 1)]))
+            applier.rows(net(times, changed=[({"v": 2}, row[:1])]))
+        assert place.read(times) == [(*row, 1, 2)]
+
+    def test_claim_and_keys_of_text_do_not_depend_on_its_row_format(
+        self, place: MySqlPlace, empty_target: Applier
+    ) -> None:
+        wide = layout("shop.wide", ["name varchar(300)"], ["name"])
+        empty_target.target.close()
+        place.drop_all()
+        place.definitions = "plain"
+        with setting(place, "innodb_default_row_format", "'compact'"):
+            applier = Applier(place.open())
+            applier.sql("CREATE DATABASE shop", "CREATE TABLE wide (name VARCHAR(300) PRIMARY KEY)")
+        applier.rows(net(wide, inserts=[("a",)]))
+        assert place.read(wide) == [("a",)]
 
     def test_utf8mb4_without_a_collation_is_that_of_an_older_source(
         self, place: MySqlPlace, empty_target: Applier
@@ -145,6 +176,11 @@ class TestLoads:
         empty_target.sql(CREATE_LONG)
         empty_target.rows(net(LONG, inserts=rows))
         begin(empty_target, CREATE_LONG, of=LONG)
+        keys = place.query(
+            "SELECT 1 FROM information_schema.statistics WHERE table_schema = 'thl' AND index_name = 'PRIMARY' AND "
+            "table_name LIKE 'thl\\_marks\\_%'"
+        )
+        assert len(keys) == 1  # a group of servers changes no table without a primary key
         empty_target.rows(net(LONG, updates=rows[:2]))
         empty_target.rows(net(LONG, updates=rows[:1]))
         end(empty_target, of=LONG)

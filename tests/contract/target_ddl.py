@@ -280,6 +280,16 @@ class TestColumns:
         after = layout("shop.items", [ITEM[0], "nick varchar(20)", *ITEM[2:], "name varchar(20)"], ["id"])
         assert place.read(after) == [(*row, "n") for row in ROWS]
 
+    def test_columns_that_swap_names_and_places_swap_their_values(self, place: Place, items: Applier) -> None:
+        """The definition after it is that before it."""
+        items.sql("ALTER TABLE items ADD nick VARCHAR(20) DEFAULT 'n' AFTER name")
+        before = layout("shop.items", [*ITEM[:2], "nick varchar(20)", *ITEM[2:]], ["id"])
+        items.sql(
+            "ALTER TABLE items MODIFY name VARCHAR(20), MODIFY nick VARCHAR(20)",
+            "ALTER TABLE items CHANGE nick name VARCHAR(20) AFTER id, CHANGE name nick VARCHAR(20) AFTER name",
+        )
+        assert place.read(before) == [(row[0], "n", row[1], *row[2:]) for row in ROWS]
+
     def test_rename_changes_only_the_case(self, place: Place, items: Applier) -> None:
         items.sql("ALTER TABLE items RENAME COLUMN name TO NAME")
         after = layout("shop.items", [ITEM[0], "NAME varchar(20)", *ITEM[2:]], ["id"])

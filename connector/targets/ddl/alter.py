@@ -122,7 +122,10 @@ def alter_table(
     after = _after(state, table, session)
     operations: list[Operation] = []
     unknowable = any(isinstance(item.origin, UnknownValue) for item in state.columns)
-    if after != table or after.attributes != table.attributes or unknowable or by_hand:
+    swapped = any(  # the definition may be the same then
+        isinstance(item.origin, ExistingColumn) and item.origin.name != item.column.name for item in state.columns
+    )
+    if after != table or after.attributes != table.attributes or unknowable or swapped or by_hand:
         operations.append(AlterTable(table, after, tuple(item.origin for item in state.columns)))
     if after != table or after.uncompared != table.uncompared:
         target_schema = target_schema.with_table(after)

@@ -92,7 +92,7 @@ def ensure_bookkeeping(session: ServerSession) -> None:
     for name, columns in _TABLES.items():
         if name not in found:
             session.query(
-                f"CREATE TABLE IF NOT EXISTS thl.{name} ({columns}) ENGINE = InnoDB "
+                f"CREATE TABLE IF NOT EXISTS thl.{name} ({columns}) ENGINE = InnoDB ROW_FORMAT = DYNAMIC "
                 f"CHARACTER SET utf8mb4 COLLATE {collation}"
             )
     for name, statement in (("thl_progress", _PROGRESS), ("thl_inconsistent_because", _BECAUSE)):

@@ -25,7 +25,7 @@ from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import NO_LOCAL_FILES, code_of
 from connector.targets.mysql.sql.names import MySqlNames, text_literal
 from connector.targets.mysql.statement_session import settings_of, text_of, variables_of
-from connector.targets.statements import check_statement
+from connector.targets.statements import check_statement, names_database
 from connector.targets.target_schema import TargetSchema
 
 _LOCKS: Final = (
@@ -39,6 +39,9 @@ _WITHOUT_TRANSACTIONS: Final = (
     f"AND engine <> 'InnoDB' AND table_schema NOT IN ({_OF_SERVER}) ORDER BY 1 LIMIT 5"
 )
 _IN_MEMORY: Final = 1 << 20  # bytes of a file; more of it are in a temporary file
+_CHECKED: Final = ("TABLE", "thl", "thl_position")
+"""The lock that every transaction of the applier has, from its first statement on (`OpenTransaction`)."""
+
 _DENIED: Final = (1142, 1044, 1227)
 _WORDS: Final = {"error": "", "ignore": " IGNORE", "replace": " REPLACE"}
 
@@ -122,10 +125,22 @@ class StatementExecutor:
         session, reads = self._session, replay.LOAD_FROM in statement.options
         text = self._loading(statement) if reads else text_of(statement)
         settings = settings_of(statement, session)
+        lost = self._lost_locks()  # before the locks: it takes one itself
         before = set(self._locks())
+        if _CHECKED not in before:
+            raise PreflightError(
+                "the target's server does not note the metadata locks of the session, by which a statement's tables "
+                "are known",
+                hint="performance_schema_max_metadata_locks = -1, performance_schema_max_thread_instances = -1 and "
+                "performance-schema-instrument='wait/lock/metadata/sql/mdl=ON' in its option file, and a restart",
+            )
         if variables := variables_of(statement):
             session.query(f"SET {', '.join(variables)}")
-        session.enter(settings, statement.schema)
+        if not session.enter(settings, statement.schema) and names_database(statement):
+            raise Unsupported(
+                f"a statement with DATABASE() ran in the database {statement.schema or '(none)'}, and the target does "
+                "not execute it there"
+            )
         try:
             if reads:
                 self._load(text, statement)
@@ -141,6 +156,11 @@ class StatementExecutor:
             raise TargetDiffers("a statement has ended the transaction that it was executed in")
         session.leave([one for one in settings if one.partition(" ")[0] not in replay.OF_NEXT])
         self._check_tables(set(self._locks()), before, schema)
+        if self._lost_locks() != lost:
+            raise PreflightError(
+                "the target's server has no room to note all metadata locks, by which a statement's tables are known",
+                hint="performance_schema_max_metadata_locks = -1 in its option file, and a restart",
+            )
 
     def _loading(self, statement: Statement) -> bytes:
         """The text of LOAD DATA that reads the applier's file; its LOCAL ignores duplicates unless it has REPLACE."""
@@ -169,6 +189,11 @@ class StatementExecutor:
 
     def _locks(self) -> list[Lock]:
         return [(str(kind), str(schema), str(name)) for kind, schema, name in self._session.rows(_LOCKS)]
+
+    def _lost_locks(self) -> int:
+        """The number of metadata locks that the server could not note."""
+        ((_, number),) = self._session.rows("SHOW GLOBAL STATUS LIKE 'Performance_schema_metadata_lock_lost'")
+        return int(number)
 
     def _check_tables(self, locks: set[Lock], before: set[Lock], schema: TargetSchema) -> None:
         """Check that the applier keeps all tables that a statement has locked equal to the source.

@@ -260,6 +260,33 @@ def test_statement_whose_effect_is_not_known_is_refused(log: Log, sql: str, reas
     assert "--skip-seqno" in error.hint
 
 
+def test_statement_with_the_name_of_a_database_that_the_target_lacks_is_refused(log: Log) -> None:
+    gone = f"{log.name}_gone"
+    log.run(TABLE, "SET sql_log_bin = 0", f"CREATE DATABASE {gone}", "SET sql_log_bin = 1")
+    log.said(f"USE {gone}", f"INSERT INTO {log.name}.a (v) VALUES ('1')", f"UPDATE {log.name}.a SET v = DATABASE()")
+    log.run(f"USE {log.name}")
+    error = log.stops(log.read(), f"UPDATE {log.name}.a SET v = DATABASE()", f"DROP DATABASE {gone}")
+    assert f"ran in the database {gone}" in error.message
+
+
+def test_server_that_does_not_note_locks_any_more_stops(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.run(TABLE)
+    log.said("INSERT INTO a (v) VALUES ('x')")
+    pieces = log.read()
+    switch = "UPDATE performance_schema.setup_instruments SET enabled = '{}' WHERE name = 'wait/lock/metadata/sql/mdl'"
+
+    def point(name: str) -> None:
+        if name == "target.after_claim":
+            log.query(switch.format("NO"))
+
+    monkeypatch.setattr(failpoints, "point", point)
+    try:
+        with pytest.raises(PreflightError, match="does not note the metadata locks"):
+            log.apply(pieces)
+    finally:
+        log.query(switch.format("YES"))
+
+
 def test_statement_about_an_excluded_table_is_refused(log: Log) -> None:
     log.run(TABLE, "CREATE TABLE b (i INT)", "INSERT INTO b VALUES (1)")
     log.said("INSERT INTO a (v) SELECT i FROM b")

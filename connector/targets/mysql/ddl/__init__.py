@@ -4,6 +4,7 @@
 - `once`: executes DDL exactly once.
 - `operations`: DDL operations as statements.
 - `source_ddl`: the statements of the source as it executed them.
+- `statement_text`: what changes of their text.
 - `other_statement`: statements about triggers and temporary tables.
 - `auxiliary_ddl`: indexes by which rows are found, and tables of marks.
 - `dictionary`: the tables that the server has, for DDL by hand.

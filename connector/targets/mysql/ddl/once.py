@@ -6,7 +6,7 @@ statement was executed:
 
 - A MySQL with GTIDs executes it under `gtid_next`, with a UUID derived from the target's identity and the number:
   `gtid_executed` then has it together with the statement's effect, or not at all. A GTID that is already in
-  `gtid_executed` is not executed again.
+  `gtid_executed` is not executed again. The row has it: a server may get GTIDs later, and a user the right to them.
 - Any other server is asked for the tables: by InnoDB's numbers of tables (with the privilege PROCESS; else the times at
   which they were created) and their definitions.
 
@@ -21,7 +21,7 @@ import json
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 from uuid import UUID, uuid5
@@ -33,9 +33,10 @@ from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.ddl.operations import DdlStep, Effect, exists
 from connector.targets.mysql.server.connection import ServerSession, literal
-from connector.targets.mysql.server.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_of, is_lost
+from connector.targets.mysql.server.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_of, connector_error, is_lost
 from connector.targets.mysql.sql.names import table_condition, table_name, text_literal
 from connector.targets.operations import Value
+from connector.targets.target_schema import is_refusal
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -58,6 +59,8 @@ class RecordedStatement:
         step: its index in the event.
         statement: its text.
         states: the tables that it names, before it.
+        gtid: that under which it is executed; "": without one; None: an earlier version did not note it.
+        refused: the server has refused it: it was not executed, and those of the event before it were.
     """
 
     number: int
@@ -65,6 +68,8 @@ class RecordedStatement:
     step: int
     statement: str
     states: dict[str, TableState]
+    gtid: str | None = None
+    refused: bool = False
 
 
 class DdlOnce:
@@ -101,8 +106,12 @@ class DdlOnce:
         number, seqno, step, statement, states = found[0]
         self._number = int(number)
         if seqno is not None:
+            noted = json.loads(str(states))
+            noted = noted if "tables" in noted else {"tables": noted}
             self._begun = RecordedStatement(
-                self._number, int(seqno), int(step), str(statement), json.loads(str(states))
+                *(self._number, int(seqno), int(step), str(statement), noted["tables"]),
+                gtid=noted.get("gtid"),
+                refused=noted.get("refused", False),
             )
 
     def run(self, seqno: int, steps: Sequence[DdlStep], done: list[DdlStep]) -> None:
@@ -126,7 +135,7 @@ class DdlOnce:
                 done.append(steps[index - 1])
             if begun is not None and index < begun.step:
                 continue
-            if begun is not None and index == begun.step:
+            if begun is not None and index == begun.step and not begun.refused:
                 if begun.statement != step.text:
                     raise self._unknown(begun, step, "the event has another statement there now")
                 if self._was_executed(begun, step) or not step.needed(self._session):
@@ -149,8 +158,11 @@ class DdlOnce:
         begun = self._begun
         if begun is None or self._executed:
             return
+        if begun.refused:
+            self._forget()
+            return
         now = self._states_of(begun)
-        if now != begun.states or (self.gtids and self._has_gtid(begun)):
+        if now != begun.states or self._has_gtid(begun):
             raise TargetDiffers(
                 f"the target has executed a DDL statement of event {begun.seqno}, and event {seqno} comes",
                 hint="undo the statement by hand, so that its tables are as before; then start again",
@@ -186,18 +198,21 @@ class DdlOnce:
         if self.gtids:  # a target that was restored from a backup has a smaller number
             self._number = max(self._number, self._newest_gtid() + 1)
         states = {_key(name): self._state(name) for name in dict.fromkeys(step.tables)}
-        begun = RecordedStatement(self._number, seqno, index, step.text, states)
+        gtid = f"{self._uuid}:{self._number}" if self.gtids else ""
+        self._record(RecordedStatement(self._number, seqno, index, step.text, states, gtid))
+        faults.point("target.before_ddl")
+
+    def _record(self, begun: RecordedStatement) -> None:
         values: dict[str, Value] = {
             "number": begun.number,
-            "seqno": seqno,
-            "step": index,
-            "statement": step.text,
-            "states": json.dumps(states),
+            "seqno": begun.seqno,
+            "step": begun.step,
+            "statement": begun.statement,
+            "states": json.dumps({"tables": begun.states, "gtid": begun.gtid, "refused": begun.refused}),
         }
         assignments = ", ".join(f"{name} = {literal(value)}" for name, value in values.items())
         self._session.query(f"UPDATE thl.thl_ddl SET {assignments} WHERE {self._where}")
         self._begun = begun
-        faults.point("target.before_ddl")
 
     def _execute(self, step: DdlStep) -> None:
         begun = self._begun
@@ -207,18 +222,18 @@ class DdlOnce:
             if step.settings:
                 self._session.enter(step.settings, step.database)
             try:
-                if self.gtids:
-                    self._session.query(f"SET gtid_next = '{self._gtid(begun)}'")
+                if begun.gtid:
+                    self._session.query(f"SET gtid_next = '{begun.gtid}'")
                 self._session.query(step.sql)
             except pymysql.MySQLError as error:
-                if self.gtids and not is_lost(error):
+                if begun.gtid and not is_lost(error):
                     self._session.query("ROLLBACK")  # or the session goes on owning the GTID
                 raise
             finally:
                 self._leave(step)
         except pymysql.MySQLError as error:
             if not is_lost(error):
-                self._forget()
+                self._take_back(begun, error)
             raise
         self._executed = True
         faults.point("target.after_ddl")
@@ -234,16 +249,22 @@ class DdlOnce:
             if not is_lost(error):
                 raise
 
+    def _take_back(self, begun: RecordedStatement, error: pymysql.MySQLError) -> None:
+        """The server has refused the statement. Unless the event may come with other ones, those before it count."""
+        if begun.step and not is_refusal(connector_error(error)):
+            self._record(replace(begun, refused=True))
+        else:
+            self._forget()
+
     def _forget(self) -> None:
         self._session.query(self.finish())
         self._begun = None
 
-    def _gtid(self, begun: RecordedStatement) -> str:
-        return f"{self._uuid}:{begun.number}"
-
     def _has_gtid(self, begun: RecordedStatement) -> bool:
-        query = f"SELECT GTID_SUBSET('{self._gtid(begun)}', @@GLOBAL.gtid_executed)"
-        return bool(self._session.rows(query)[0][0])
+        if self._session.mariadb or begun.gtid == "" or (begun.gtid is None and not self.gtids):
+            return False
+        gtid = begun.gtid or f"{self._uuid}:{begun.number}"
+        return bool(self._session.rows(f"SELECT GTID_SUBSET('{gtid}', @@GLOBAL.gtid_executed)")[0][0])
 
     def _newest_gtid(self) -> int:
         """The greatest number whose GTID the server has executed; it would pass over a statement under such a one."""
@@ -258,10 +279,10 @@ class DdlOnce:
 
     def _was_executed(self, begun: RecordedStatement, step: DdlStep) -> bool:
         now = self._states_of(begun)
-        if self.gtids:
-            if self._has_gtid(begun):
-                return True
-            if now != begun.states and step.effect is not Effect.REPEATABLE:
+        if self._has_gtid(begun):
+            return True
+        if begun.gtid or (begun.gtid is None and self.gtids):
+            if _changed(step, begun.states, now):
                 raise self._unknown(begun, step, "gtid_executed lacks it, and the tables have changed", now)
             return False
         found = _executed(step, begun.states, now)
@@ -301,8 +322,9 @@ class DdlOnce:
     def _identifier(self, name: TableName) -> str:
         if self.reads_table_ids and all(_PLAIN.fullmatch(part) for part in name):
             inner = f"{name.schema}/{name.table}"
-            query = f"SELECT min(table_id) FROM information_schema.{_IDS[self._session.mariadb]} WHERE name = "
-            partitions = f"left(name, {len(inner) + 1}) = {text_literal(inner + '#')}"
+            inner = inner.lower() if self._session.folds else inner
+            query = f"SELECT min(table_id) FROM information_schema.{_IDS[self._session.mariadb]} WHERE BINARY name = "
+            partitions = f"BINARY left(name, {len(inner) + 1}) = {text_literal(inner + '#')}"
             ((number,),) = self._session.rows(f"{query}{text_literal(inner)} OR {partitions}")
             if number is not None:
                 return f"table {number}"
@@ -345,8 +367,8 @@ def _executed(step: DdlStep, before: dict[str, TableState], now: dict[str, Table
     if step.effect is Effect.RENAME:
         return _renamed(step, before, now)
     if step.effect is Effect.PERMUTE:
-        return True if now != before else None
-    if now == before:
+        return True if _definitions(before) != _definitions(now) else None
+    if not _changed(step, before, now):
         return False
     (first, *_), there = step.tables, [state is not None for state in now.values()]
     match step.effect:
@@ -358,6 +380,23 @@ def _executed(step: DdlStep, before: dict[str, TableState], now: dict[str, Table
             return True if now[_key(first)] is None and any(there) else None
         case _:
             return True if all(there) else None
+
+
+def _changed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool:
+    """True if tables differ, in what tells whether a statement was executed.
+
+    An ALTER that leaves the definition may be executed again; that a table has another number may come from a copy of
+    the database, in which the statement was not executed.
+    """
+    if step.effect is Effect.REPEATABLE:
+        return False
+    if step.effect is Effect.ALTER:
+        return _definitions(before) != _definitions(now)
+    return before != now
+
+
+def _definitions(states: dict[str, TableState]) -> dict[str, str | None]:
+    return {name: None if state is None else state[1] for name, state in states.items()}
 
 
 def _renamed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool | None:

@@ -205,7 +205,7 @@ def _create(table: Table, *, mariadb: bool) -> DdlStep:
     if table.key:
         parts.append(_primary_key(table))
     comment = f" COMMENT = {text_literal(table.comment)}" if table.comment else ""
-    sql = f"CREATE TABLE {table_name(table.name)} ({', '.join(parts)}) ENGINE = InnoDB{comment}"
+    sql = f"CREATE TABLE {table_name(table.name)} ({', '.join(parts)}) ENGINE = InnoDB ROW_FORMAT = DYNAMIC{comment}"
     return DdlStep(sql, Effect.CREATE, (table.name,), lambda session: refuse_foreign(session, table.name))
 
 

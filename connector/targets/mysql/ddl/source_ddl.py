@@ -2,8 +2,7 @@
 
 What the applier's plan of a statement (`targets.ddl.plan`) has no operations for is executed, too, if it changes a
 table of the target: indexes, foreign keys, checks, comments. DROP, RENAME and TRUNCATE are generated from the plan,
-without tables that a user has dropped. Two things of a text change: a table's storage engine, because only InnoDB's
-tables take part in a commit, and START TRANSACTION, with which CREATE TABLE … SELECT is logged.
+without tables that a user has dropped. `statement_text` changes what a text says of storage engines and algorithms.
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from connector.ddl.mariadb import implicit_timestamps
 from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_table import LikeTable
 from connector.ddl.syntax.parse import parse
-from connector.ddl.syntax.tokens import Lexeme, Token
+from connector.ddl.syntax.tokens import Token
 from connector.errors import Unsupported
 from connector.log.compact.net_changes import Ddl
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.mysql.values.session_names import sql_mode_names
-from connector.targets.ddl.characters import encoded
 from connector.targets.ddl.plan import plan
 from connector.targets.ddl.session import zone_of
 from connector.targets.mysql.ddl.operations import (
@@ -38,6 +36,7 @@ from connector.targets.mysql.ddl.operations import (
     steps_of,
 )
 from connector.targets.mysql.ddl.other_statement import TriggerStatement, temporary_table_of, trigger_of
+from connector.targets.mysql.ddl.statement_text import executed_text
 from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.sql.names import quoted, table_name, text_literal
 from connector.targets.mysql.sql.types import mysql_type
@@ -58,7 +57,6 @@ _COLLATIONS: Final = ("collation_connection", "collation_server")
 _UTF8MB4: Final = "default_collation_for_utf8mb4"
 _BEFORE_8: Final = "45"  # utf8mb4_general_ci
 _BARE_UTF8MB4: Final = re.compile(r"(?:CHARSET|CHARACTER SET)\s*=?\s*utf8mb4\b(?!\s*COLLATE)", re.IGNORECASE)
-_ENGINE: Final = "InnoDB"
 Needed = Callable[[ServerSession], bool]
 
 
@@ -126,13 +124,13 @@ def source_steps(
         case ast.AlterTableStatement(table) | ast.CreateIndexStatement(table) | ast.DropIndexStatement(table):
             if table.name in planned.before.excluded or planned.before.find(table.name) is None:
                 return steps_of(planned.operations, session, existed)
-            return [_alter(parsed.tokens, planned, statement, table.name, session)]
+            return [_alter(parsed, planned, statement, table.name, session)]
         case ast.CreateSchemaStatement(schema):
             name = schema.text  # the first of its tables may have brought it
-            return [_of_schema(parsed.tokens, planned, statement, session, lambda server: not has_schema(server, name))]
+            return [_of_schema(parsed, planned, statement, session, lambda server: not has_schema(server, name))]
         case ast.AlterSchemaStatement(schema, ast.SchemaOptions(charset)) if charset:
             altered = statement.schema if schema is None else schema.text
-            return [_of_schema(parsed.tokens, planned, statement, session, lambda server: has_schema(server, altered))]
+            return [_of_schema(parsed, planned, statement, session, lambda server: has_schema(server, altered))]
         case ast.OtherStatement() if executes:
             return _other(parsed.tokens, planned, statement, session)
         case _:
@@ -160,7 +158,7 @@ def _of_trigger(found: TriggerStatement, planned: PlannedDdl, statement: Stateme
         return known and exists is not found.creates
 
     return DdlStep(
-        _text(statement, ()),
+        executed_text(statement),
         Effect.REPEATABLE,
         needed=needed,
         settings=_settings(statement, planned.commit_time, session),
@@ -176,7 +174,7 @@ def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSes
     name = table.name
     replaced = any(isinstance(operation, DropTable) for operation in planned.operations)
     step = DdlStep(
-        _text(planned.statement, parsed.tokens),
+        executed_text(planned.statement, parsed),
         Effect.ALTER if replaced else Effect.CREATE,
         (name,),
         (lambda _: None) if replaced else (lambda server: refuse_foreign(server, name)),
@@ -195,7 +193,7 @@ def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSes
 
 
 def _alter(
-    tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, name: TableName, session: ServerSession
+    parsed: ast.ParsedStatement, planned: PlannedDdl, statement: Statement, name: TableName, session: ServerSession
 ) -> DdlStep:
     changes = [operation for operation in planned.operations if isinstance(operation, AlterTable)]
     renamed = [operation.name for operation in planned.operations if isinstance(operation, RenameTable)]
@@ -206,7 +204,7 @@ def _alter(
             check_values(server, change)
 
     return DdlStep(
-        _text(statement, tokens),
+        executed_text(statement, parsed),
         effect,
         (name, *renamed),
         check,
@@ -216,41 +214,15 @@ def _alter(
 
 
 def _of_schema(
-    tokens: Sequence[Token], planned: PlannedDdl, statement: Statement, session: ServerSession, needed: Needed
+    parsed: ast.ParsedStatement, planned: PlannedDdl, statement: Statement, session: ServerSession, needed: Needed
 ) -> DdlStep:
     return DdlStep(
-        _text(statement, tokens),
+        executed_text(statement, parsed),
         Effect.REPEATABLE,
         needed=needed,
         settings=_settings(statement, planned.commit_time, session),
         database=statement.schema,
     )
-
-
-def _text(statement: Statement, tokens: Sequence[Token]) -> str | bytes:
-    """The text to execute, in the character set of its session if that has a text of other letters than ASCII."""
-    sql = _as_table_of_innodb(statement.sql, tokens)
-    charset = statement.options.get(replay.CHARSET, "")
-    if sql.isascii() or charset in ("", "utf8mb4", "utf8mb3"):
-        return sql
-    return encoded(sql, charset) or sql
-
-
-def _as_table_of_innodb(sql: str, tokens: Sequence[Token]) -> str:
-    words = [token for token in tokens if token.kind is not Lexeme.END]
-    if [token.text.upper() for token in words[-2:]] == ["START", "TRANSACTION"]:
-        sql = sql[: words[-2].at]
-    depth = 0
-    for number, token in reversed(list(enumerate(words))):
-        depth += (token.text == ")") - (token.text == "(") if token.kind is Lexeme.SIGN else 0
-        if depth or token.kind is not Lexeme.WORD or token.text.upper() != "ENGINE" or token.at >= len(sql):
-            continue
-        value = words[number + 1 : number + 3]
-        if value and value[0].text == "=":
-            value = value[1:]
-        if value and value[0].text.lower() != _ENGINE.lower():
-            sql = sql[: value[0].at] + _ENGINE + sql[value[0].end :]
-    return sql
 
 
 def _settings(statement: Statement, commit_time: int, session: ServerSession) -> tuple[str, ...]:
@@ -265,7 +237,7 @@ def _settings(statement: Statement, commit_time: int, session: ServerSession) ->
         found.append(f"time_zone = {text_literal(zone)}")
     found.append(f"timestamp = {options.get('timestamp') or f'{commit_time // 10**6}.{commit_time % 10**6:06}'}")
     charset = options.get(replay.CHARSET, "")
-    if charset and isinstance(_text(statement, ()), bytes):
+    if charset and isinstance(executed_text(statement), bytes):
         found.append(f"character_set_client = {charset}")
     found += [f"{name} = {int(options[name])}" for name in _COLLATIONS if options.get(name, "").isdigit()]
     return (*found, *_of_target(statement, session))

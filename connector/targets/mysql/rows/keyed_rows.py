@@ -15,7 +15,6 @@ import pymysql
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.rows.load_data import load_rows
 from connector.targets.mysql.rows.table_statements import TableStatements
-from connector.targets.mysql.server.connection import LENIENT_MODE, SQL_MODE
 from connector.targets.mysql.server.errors import TRUNCATED, code_of
 from connector.targets.mysql.sql.names import names, quoted
 from connector.targets.values import rows as decoded
@@ -69,7 +68,7 @@ class KeyedRows:
                 labels = self._without_label(images, first, end) if code_of(error) == TRUNCATED else 0
                 if not labels:
                     raise
-                count = self._insert_without_labels(statement, labels, error)
+                count = statements.run_without_labels(statement, labels, "inserted")
             if count != end - first:
                 raise statements.miscounted(count, end - first, "inserted")
 
@@ -117,22 +116,6 @@ class KeyedRows:
     def _without_label(self, images: Images, first: int, end: int) -> int:
         """The number of values that no label of their ENUM has: '' is what MySQL stores for a value that was none."""
         statements = self._statements
-        enums = [
-            index
-            for index in statements.written
-            if statements.layout.columns[index].type == "enum" and "" not in statements.layout.columns[index].labels
-        ]
+        enums = [index for index in statements.written if statements.layout.columns[index].type == "enum"]
         rows = decoded(images.data, images.ends, len(statements.columns), enums)[first:end] if enums else []
-        return sum(value == "" for row in rows for value in row)
-
-    def _insert_without_labels(self, statement: bytes, labels: int, refused: pymysql.MySQLError) -> int:
-        """Insert rows with such values, which no strict session takes; every warning must be about one of them."""
-        session = self._statements.session
-        session.query(f"SET SESSION sql_mode = '{LENIENT_MODE}'")
-        count = self._statements.run(statement, "inserted")
-        ((warnings,),) = session.rows("SHOW COUNT(*) WARNINGS")
-        codes = {int(code) for _, code, _ in session.rows("SHOW WARNINGS")}
-        session.query(f"SET SESSION sql_mode = '{SQL_MODE}'")
-        if int(warnings) != labels or codes != {TRUNCATED}:
-            raise refused
-        return count
+        return sum(statements.without_label(dict(zip(enums, row, strict=True))) for row in rows)

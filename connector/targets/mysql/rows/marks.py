@@ -24,9 +24,11 @@ def create_marks(marks: str, table: Table, *, mariadb: bool) -> list[str]:
         # A key may be equal to another one in all that an index can hold of it.
         parts = ", ".join(f"HEX(k{place})" for place in range(len(key)))
         columns.append(f"thl_hash BINARY(32) AS (UNHEX(SHA2(CONCAT_WS(',', {parts}), 256))) STORED")
-        indexes = ["UNIQUE KEY (thl_hash)", f"KEY ({', '.join(key)})"]
+        # A group of servers changes no table without a primary key, and a MariaDB makes none of a computed column.
+        columns.append("thl_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT")
+        indexes = ["PRIMARY KEY (thl_id)", "UNIQUE KEY (thl_hash)", f"KEY ({', '.join(key)})"]
     created = f"CREATE TABLE IF NOT EXISTS {own(marks)} ({', '.join([*columns, *indexes])})"
-    return [f"{created} ENGINE = InnoDB", f"DELETE FROM {own(marks)}"]
+    return [f"{created} ENGINE = InnoDB ROW_FORMAT = DYNAMIC", f"DELETE FROM {own(marks)}"]
 
 
 def marked_columns(marks: Marks) -> str:

@@ -54,11 +54,13 @@ class PartialRows:
             assignments = [
                 f"{quoted(statements.columns[index])} = {statements.literal(index, values[index])}" for index in given
             ]
-            kept = [quoted(statements.columns[index]) for index in statements.kept(absent)]
+            kept = [quoted(statements.columns[index]) for index in statements.kept(given)]
             changes = ", ".join([*assignments, *(f"{name} = {name}" for name in kept), "thl_done = 1"])
-            statements.run(
-                f"UPDATE {self.name} SET {changes} WHERE {statements.matches(base)} AND thl_done = 0", "updated"
-            )
+            update = f"UPDATE {self.name} SET {changes} WHERE {statements.matches(base)} AND thl_done = 0"
+            if labels := statements.without_label({index: values[index] for index in given}):
+                statements.run_without_labels(update, labels, "updated")
+            else:
+                statements.run(update, "updated")
 
     def delete_new_keys(self) -> None:
         """Delete what the table has under the rows' new keys."""

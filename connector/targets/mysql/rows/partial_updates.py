@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.rows.table_statements import TOGETHER, TableStatements
 from connector.targets.mysql.sql.names import quoted
@@ -24,9 +26,13 @@ def change_in_place(statements: TableStatements, images: Images) -> None:
         present = [index for index in statements.written if index not in absent and index not in statements.key]
         assigned = present or [index for index in statements.key if index in statements.written]
         pairs = [(quoted(statements.columns[index]), statements.literal(index, values[index])) for index in assigned]
-        pairs += [(name, name) for name in (quoted(statements.columns[index]) for index in statements.kept(absent))]
+        pairs += [(name, name) for name in (quoted(statements.columns[index]) for index in statements.kept(assigned))]
         assignments = ", ".join(f"{name} = {value}" for name, value in pairs)
-        updates.append(f"UPDATE {statements.name} SET {assignments} WHERE {statements.matches(base)}")
+        update = f"UPDATE {statements.name} SET {assignments} WHERE {statements.matches(base)}"
+        if labels := statements.without_label({index: values[index] for index in assigned}):
+            _check(statements, statements.run_without_labels(update, labels, "updated"), base)
+            continue
+        updates.append(update)
         bases.append(base)
         if len(updates) == TOGETHER or sum(map(len, updates)) > statements.limit:
             _run(statements, updates, bases)
@@ -37,7 +43,11 @@ def _run(statements: TableStatements, updates: list[str], bases: list[tuple[Valu
     if not updates:
         return
     for count, base in zip(statements.run_many(updates, "updated"), bases, strict=True):
-        if count != 1 and not statements.again:
-            raise statements.missing(base)
+        _check(statements, count, base)
     updates.clear()
     bases.clear()
+
+
+def _check(statements: TableStatements, count: int, base: Sequence[Value]) -> None:
+    if count != 1 and not statements.again:
+        raise statements.missing(base)

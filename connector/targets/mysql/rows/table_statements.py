@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import pymysql
@@ -11,8 +11,8 @@ from connector.errors import PreflightError, TargetDiffers, ValueNotRepresentabl
 from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import TableLayout
 from connector.targets.ddl.loads import NOT_LOADED
-from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.server.errors import DUPLICATES, code_of
+from connector.targets.mysql.server.connection import LENIENT_MODE, SQL_MODE, ServerSession
+from connector.targets.mysql.server.errors import DUPLICATES, TRUNCATED, code_of
 from connector.targets.mysql.server.table_facts import TableFacts
 from connector.targets.mysql.sql.literals import shown, value_literal
 from connector.targets.mysql.sql.names import quoted, table_name
@@ -21,6 +21,7 @@ from connector.targets.mysql.sql.types import literal_kinds
 from connector.targets.operations import Value
 from connector.targets.table import Table
 from connector.targets.target_schema import go_on_without
+from connector.targets.types import parse
 from connector.targets.values import rows as decoded
 
 STATEMENT_BYTES: Final = 1 << 19
@@ -94,9 +95,16 @@ class TableStatements:
             absent = frozenset(index for index in range(width) if not bits[index // 8] >> index % 8 & 1)
             yield row[:width], absent, row[width + 1 :]
 
-    def kept(self, absent: Collection[int]) -> list[int]:
-        """The absent columns that an UPDATE has to assign, or the server would change them."""
-        return [index for index in absent if self.columns[index] in self.facts.touched]
+    def kept(self, assigned: Collection[int]) -> list[int]:
+        """The other columns that an UPDATE has to assign, or the server would change them. A TIMESTAMP may be one:
+        explicit_defaults_for_timestamp=OFF gives it ON UPDATE."""
+        columns = self.layout.columns
+        return [
+            index
+            for index in self.written
+            if index not in assigned
+            and (self.columns[index] in self.facts.touched or parse(columns[index].type).base == "timestamp")
+        ]
 
     def literal(self, index: int, value: Value) -> str:
         """A value of a column as a literal."""
@@ -140,14 +148,43 @@ class TableStatements:
             raise self.refused(error, done) from error
 
     def _check_size(self, sql: bytes | str) -> None:
-        if len(sql) >= self.session.max_packet:
+        size = len(sql if isinstance(sql, bytes) else sql.encode())
+        if size >= self.session.max_packet:
             raise PreflightError(
-                f"a row of {self.table.name} needs a statement of {len(sql)} bytes, and the target's "
+                f"a row of {self.table.name} needs a statement of {size} bytes, and the target's "
                 f"max_allowed_packet is {self.session.max_packet}",
-                hint=f"SET GLOBAL max_allowed_packet = {min(1 << 30, 1 << len(sql).bit_length())} on the target, and "
+                hint=f"SET GLOBAL max_allowed_packet = {min(1 << 30, 1 << size.bit_length())} on the target, and "
                 "in its option file",
                 table=self.table.name,
             )
+
+    def without_label(self, values: Mapping[int, Value]) -> int:
+        """The number of values that no label of their ENUM has: '' is what MySQL stores for a value that was none."""
+        columns = self.layout.columns
+        return sum(
+            value == "" and columns[index].type == "enum" and "" not in columns[index].labels
+            for index, value in values.items()
+        )
+
+    def run_without_labels(self, sql: bytes | str, labels: int, done: str) -> int:
+        """Run a statement that writes such values, which no strict session takes; return the number of its rows.
+
+        Raises:
+            ValueNotRepresentable: the server has a warning about anything else.
+        """
+        session = self.session
+        session.query(f"SET SESSION sql_mode = '{LENIENT_MODE}'")
+        count = self.run(sql, done)
+        ((warnings,),) = session.rows("SHOW COUNT(*) WARNINGS")
+        found = session.rows("SHOW WARNINGS")
+        session.query(f"SET SESSION sql_mode = '{SQL_MODE}'")
+        if int(warnings) > labels or {int(code) for _, code, _ in found} - {TRUNCATED}:
+            raise ValueNotRepresentable(
+                f"values of {self.table.name} are not stored as they are: {'; '.join(str(one[2]) for one in found)}",
+                hint=go_on_without(self.table.name),
+                table=self.table.name,
+            )
+        return count
 
     def run_many(self, statements: Sequence[str], done: str) -> list[int]:
         """Run statements in one round trip; return the number of rows of each."""

@@ -53,7 +53,8 @@ _ISOLATION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 # Lists of thousands of keys are looked up in the index, however long they are.
 _OF_PRODUCT: Final = {
     False: ", range_optimizer_max_mem_size = 0, max_execution_time = 0",
-    True: ", in_predicate_conversion_threshold = 0, max_statement_time = 0, idle_transaction_timeout = 0",
+    True: ", in_predicate_conversion_threshold = 0, max_statement_time = 0, idle_transaction_timeout = 0, "
+    "idle_write_transaction_timeout = 0, check_constraint_checks = 0, alter_algorithm = 'DEFAULT'",
 }
 
 
@@ -285,20 +286,23 @@ class ServerSession:
         """True if a transaction was open when the server answered last."""
         return bool(self._db.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
-    def enter(self, settings: Sequence[str], database: str) -> None:
-        """Make the session that of a statement of the source.
+    def enter(self, settings: Sequence[str], database: str) -> bool:
+        """Make the session that of a statement of the source; return true if it is in the statement's database.
 
         Args:
             settings: assignments to its variables.
             database: its default database; names without one mean nothing if the target has none of this name.
         """
+        found = bool(database)
         try:
             self._db.select_db(database or BOOKKEEPING)
         except pymysql.MySQLError as error:
             if code_of(error) != ER.BAD_DB_ERROR:
                 raise
             self._db.select_db(BOOKKEEPING)
+            found = False
         self.query(f"SET SESSION {', '.join(settings)}")
+        return found
 
     def leave(self, settings: Sequence[str]) -> None:
         """Make it the applier's again, after `enter` with these settings."""

@@ -71,8 +71,15 @@ _PASSING: Final = frozenset(
         ER.LOCK_WAIT_TIMEOUT,
         ER.LOCK_DEADLOCK,
         ER.DISK_FULL,
+        3,  # EE_WRITE: a temporary file on a full disk
+        1026,  # ER_ERROR_ON_WRITE
+        1047,  # ER_UNKNOWN_COM_ERROR: a node of a Galera cluster that has no quorum
         1114,  # ER_RECORD_FILE_FULL
+        1203,  # ER_TOO_MANY_USER_CONNECTIONS
+        1226,  # ER_USER_LIMIT_REACHED
         1637,  # ER_TOO_MANY_CONCURRENT_TRXS
+        1878,  # ER_TEMP_FILE_WRITE_FAILURE
+        3101,  # ER_TRANSACTION_ROLLBACK_DURING_COMMIT: another server of the group has changed the same rows
         CR.CR_CONNECTION_ERROR,
         CR.CR_CONN_HOST_ERROR,
     }
@@ -125,7 +132,7 @@ def code_of(error: BaseException) -> int:
 def is_lost(error: BaseException | None) -> bool:
     """True if the session of this error has ended."""
     return isinstance(error, OSError | pymysql.InterfaceError) or (
-        isinstance(error, pymysql.MySQLError) and code_of(error) in LOST
+        isinstance(error, pymysql.MySQLError) and code_of(error) in (*LOST, -1)  # no number: pymysql's own
     )
 
 
