@@ -32,7 +32,8 @@
 - `retrying`: retries calls after named errors.
 - `clock`: the time.
 - `background`: runs a function in a thread while a context lasts.
-- `metrics`: all metrics, and their HTTP server.
+- `health`: whether the process is alive and does its work, for probes.
+- `metrics`: all metrics, and their HTTP server, which answers probes, too.
 - `logs`: log lines as text or JSON.
 - `failpoints`: named points at which tests end a process.
 - `settings`: the former home of `load`; warns.

@@ -9,19 +9,20 @@ import logging
 import math
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from prometheus_client import REGISTRY, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram, make_wsgi_app, start_http_server
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from connector.addresses import on_this_machine
 from connector.errors import ConfigError
+from connector.health import Answer, ProcessHealth
 
 if TYPE_CHECKING:
     from connector.config.model import Metrics
@@ -418,8 +419,12 @@ def _renamed() -> list[Declared]:
     return [one for one in DECLARED if one.old_name]
 
 
-def serve(metrics: Metrics) -> None:
-    """Start the metrics server; do nothing if `metrics.port` is 0.
+def serve(metrics: Metrics, health: ProcessHealth | None = None) -> None:
+    """Start the server of the metrics, and of `/healthz` and `/readyz`; do nothing if `metrics.port` is 0.
+
+    Args:
+        metrics: the settings.
+        health: answers the probes; None: the process is alive and ready as long as it answers.
 
     Raises:
         ConfigError: the port is in use or needs privileges, or the host is not an address of this machine.
@@ -438,11 +443,33 @@ def serve(metrics: Metrics) -> None:
             {"metrics.port": None, "metrics.host": None},
             hint="give each process its own metrics.port (0: no server); metrics.host is an address of this machine",
         ) from error
+    server.set_app(_application(health))
     # Else a client that asks nothing has a thread for ever. `timeout` is of `socketserver.StreamRequestHandler`.
     server.RequestHandlerClass.timeout = CLIENT_SECONDS  # type: ignore[attr-defined]
     server.handle_error = _client_failed  # type: ignore[method-assign, assignment]
     if not on_this_machine(metrics.host):
         LOG.warning("everyone who reaches this address may read the metrics, without TLS", extra={"host": metrics.host})
+
+
+def _application(health: ProcessHealth | None) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
+    """Return the WSGI application: that of the metrics, with the two pages for probes."""
+    metrics_app = make_wsgi_app()
+    always = Answer(ok=True, text="ok")
+    pages: dict[str, Callable[[], Answer]] = {
+        "/healthz": (lambda: always) if health is None else health.alive,
+        "/readyz": (lambda: always) if health is None else health.ready,
+    }
+
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        page = pages.get(environ["PATH_INFO"])
+        if page is None:
+            answer: Iterable[bytes] = metrics_app(environ, start_response)
+            return answer
+        ok, text = page()
+        start_response("200 OK" if ok else "503 Service Unavailable", [("Content-Type", "text/plain; charset=utf-8")])
+        return [f"{text}\n".encode()]
+
+    return application
 
 
 def _client_failed(_: object, address: object) -> None:
@@ -460,7 +487,7 @@ def reference() -> str:
         "`metrics.port` starts a Prometheus endpoint in `thl produce`, `thl apply` and `thl verify --every`; each",
         "process needs a port of its own. It listens on `metrics.host` (default: loopback only), without TLS or",
         "authentication. A histogram has the samples `_bucket`, `_count` and `_sum`. `metrics.old_names: true` also",
-        "serves renamed metrics under their old names.",
+        "serves renamed metrics under their old names. `/healthz` and `/readyz` are [for probes](deploying.md#probes).",
         "",
         "`thl serve` has an endpoint of its own, `/metrics` ([serving](serving.md)). It reads services from outside,",
         "so its metrics are there also while producer or applier is dead.",

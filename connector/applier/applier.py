@@ -29,6 +29,7 @@ from connector.applier.stop_condition import StopCondition, ToSeqno, ToTime
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, PreflightError, TargetUnavailable
+from connector.health import ProcessHealth
 from connector.kafka.handshake import handshake, newest_event, tables_loaded_after
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.range_reader import RangeReader
@@ -70,6 +71,7 @@ class Applier:
         skips: events to leave out; the target must not have applied them.
         excluded: tables to exclude, from the next event on.
         opened: opens a target; tests replace `open_target`.
+        health: what probes are told of this applier.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Applier:
         skips: Skips | None = None,
         excluded: ExcludedTables | None = None,
         opened: Callable[[], TargetDatabase] | None = None,
+        health: ProcessHealth | None = None,
     ) -> None:
         self._config = config
         self._session = session
@@ -98,6 +101,8 @@ class Applier:
         self._relay: RelayWriter | None = None
         self._opened = opened or (lambda: open_target(config.target, clock))
         self._load = LoadMonitor(clock.monotonic())
+        self._health = health or ProcessHealth(clock)
+        self._reading = self._health.loop("reading by Spark")
         self._position: TargetPosition | None = None
         self._claimant = Claimant()
         self._done = False
@@ -182,6 +187,7 @@ class Applier:
                 try:
                     self._follow(target, core, offsets, signals)
                 finally:
+                    self._health.enter("not applying", ready=False)
                     self._position = core.position
                 self._done = intent is None or self.request is not None
         except PASSING as error:
@@ -260,24 +266,32 @@ class Applier:
     def _follow(self, target: TargetDatabase, core: ApplyCore, offsets: dict[int, int], signals: SignalTable) -> None:
         """Apply the stream's messages until stopped."""
         tails = TailWatch(self._config, self._clock)
-        with LogStream(
-            self._session,
-            self._config,
-            offsets,
-            self._clock,
-            self._load,
-            largest=self._largest_message(),
-            compaction=self._compaction(core.position.intent),
-        ) as stream:
+        with (
+            self._reading.under_way(),
+            LogStream(
+                self._session,
+                self._config,
+                offsets,
+                self._clock,
+                self._load,
+                largest=self._largest_message(),
+                compaction=self._compaction(core.position.intent),
+            ) as stream,
+        ):
+            self._health.enter("applying", ready=True)
             while not (self._stop.is_set() or core.done or self._requested(signals)):
                 self._tell_of_consistency(target, core)
                 batch = stream.next(WAKE_SECONDS)
+                if batch is not None or not stream.tasks_run:
+                    self._reading.turn()
                 if batch is not None:
-                    core.accept(batch.parts, more=batch.full)
-                    stream.leave_out(core.full())
+                    with self._reading.waits():  # for the target
+                        core.accept(batch.parts, more=batch.full)
+                        stream.leave_out(core.full())
                     continue
                 if core.waiting:
-                    core.accept(())
+                    with self._reading.waits():
+                        core.accept(())
                 self._executors.check()
                 tails.check(core.position.seqno)
                 if self._ended(core):
@@ -325,7 +339,8 @@ class Applier:
         if now - self._request_polled < REQUEST_SECONDS:
             return False
         self._request_polled = now
-        self.request = signals.request(self._config.service)
+        with self._reading.waits():
+            self.request = signals.request(self._config.service)
         return self.request is not None
 
     def _ended(self, core: ApplyCore) -> bool:

@@ -140,6 +140,7 @@ def apply(
     from connector.clock import SystemClock
     from connector.errors import TargetUnavailable
     from connector.fetching.class_archive import find_options
+    from connector.health import ProcessHealth
     from connector.kafka.handshake import warn_of_missing_log
     from connector.log.ids import Seqno
     from connector.spark.jvm_memory import jvm_memory
@@ -154,9 +155,11 @@ def apply(
     skips, excluded = _exceptions(skip_seqnos, done_seqno, excluded_tables, reason)
     if relay is not None and (first is not None or skips or excluded or submitted):
         raise click.UsageError("--relay goes with the options --to-… alone")
-    metrics.serve(config.metrics)
     clock = SystemClock()
+    health = ProcessHealth(clock)
+    metrics.serve(config.metrics, health)
     if relay is not None:
+        health.enter("applying from a relay", ready=True)
         position = RelayApplier(config, relay_folder(config, relay), clock, stop_at_signals(), until=until).run()
         echo(_ended(config, position))
         return
@@ -176,7 +179,17 @@ def apply(
         gc.freeze()
         gc.set_threshold(100_000)
         with lag_monitor(config, clock), jvm_memory(config, session):
-            applier = Applier(config, session, clock, stop, until=until, first=first, skips=skips, excluded=excluded)
+            applier = Applier(
+                config,
+                session,
+                clock,
+                stop,
+                until=until,
+                first=first,
+                skips=skips,
+                excluded=excluded,
+                health=health,
+            )
             position = applier.run()
     echo(_ended(config, position))
     if applier.request is not None:

@@ -86,6 +86,7 @@ def produce(
 
     from connector import metrics
     from connector.clock import SystemClock
+    from connector.health import ProcessHealth
     from connector.producer.heartbeats import heartbeats
     from connector.producer.producer import Producer
     from connector.producer.replicas import Replicas
@@ -107,14 +108,22 @@ def produce(
     source = _files(config, from_files, clock, accept_trapped=accept_trapped) if from_files else _server(config, clock)
     warn_of_unverified(config, "kafka", "registry")
     stop = stop_at_signals()
-    metrics.serve(config.metrics)
+    health = ProcessHealth(clock)
+    metrics.serve(config.metrics, health)
     # The passing objects have no cycles but are many: a collection at every 700th allocation would cost a
     # fifth of the time.
     gc.freeze()
     gc.set_threshold(100_000)
     gate = Replicas(config, stop, clock) if config.publish.wait_for else None
     producer = Producer(
-        config, source, clock, stop, accept_trapped=accept_trapped, accept_partial=accept_partial, gate=gate
+        config,
+        source,
+        clock,
+        stop,
+        accept_trapped=accept_trapped,
+        accept_partial=accept_partial,
+        gate=gate,
+        health=health,
     )
     try:
         with nullcontext() if from_files else heartbeats(config, lambda: producer.publishes), watched_semi_sync(config):

@@ -19,6 +19,7 @@ from connector import failpoints as faults
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConnectorError, HistoriesDiffer, LogDamaged, PreflightError
+from connector.health import ProcessHealth
 from connector.kafka.log_reader import LogReader
 from connector.kafka.prepared_records import PreparedState
 from connector.kafka.requests import new_load_id
@@ -123,6 +124,7 @@ class GoingOnline:
         accept_trapped: continue although the source lacks transactions that the log has.
         accept_partial: patterns of tables that may begin to be captured although they have rows.
         gate: the replicas that must have a transaction before it is published; None: none.
+        health: has the loops of the producer's threads; None: nobody asks.
     """
 
     config: Config
@@ -134,6 +136,7 @@ class GoingOnline:
     accept_trapped: bool = False
     accept_partial: Sequence[str] = ()
     gate: ReplicaGate | None = None
+    health: ProcessHealth | None = None
 
     def run(self) -> Online:
         """Execute all six steps; close everything after an error.
@@ -344,6 +347,7 @@ class GoingOnline:
             self.gate,
             created=self.source.created,
             acknowledger=self.source.acknowledger,
+            health=self.health,
         )
         opened.callback(publisher.end)
         return publisher

@@ -38,6 +38,7 @@ from connector.errors import (
     SourceChanged,
     SourceUnavailable,
 )
+from connector.health import ProcessHealth
 from connector.kafka.records import Request
 from connector.kafka.registry import load_subject_of, registered_number
 from connector.kafka.requests import listening, send_request
@@ -54,6 +55,7 @@ from connector.producer.heartbeats import HeartbeatLabels
 from connector.producer.loads.initial import begin_initial_load
 from connector.producer.loads.loads import TableLoads
 from connector.producer.ownership import EpochOwnership
+from connector.producer.publish.publisher import READING
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaGate, ReplicaLagging
 from connector.producer.sources.source import EventSource
@@ -79,6 +81,7 @@ class Producer:
         accept_trapped: go online once although the source lacks transactions that the log has.
         accept_partial: patterns of tables that may begin to be captured although they have rows.
         gate: the replicas that must have a transaction before it is published; None: none.
+        health: what probes are told of this producer.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Producer:
         accept_trapped: bool = False,
         accept_partial: Sequence[str] = (),
         gate: ReplicaGate | None = None,
+        health: ProcessHealth | None = None,
     ) -> None:
         self.request: OfflineRequest | None = None  # the request that ended the run
         self.ownership = EpochOwnership()
@@ -102,6 +106,8 @@ class Producer:
         self._accept_trapped = accept_trapped
         self._accept_partial = accept_partial
         self._gate = gate
+        self._health = health or ProcessHealth(clock)
+        self._reading = self._health.loop(READING)
         self._framing = framing()
         self._heartbeat_labels = HeartbeatLabels(config) if config.source.heartbeat_table else None
         self._listeners: ExitStack | None = None  # listens on the control topic once the producer was online
@@ -192,6 +198,7 @@ class Producer:
         if state in (ProducerState.GOING_ONLINE, ProducerState.OFFLINE):
             self._close_held()
         self.state = self.state.followed_by(state)
+        self._health.enter(state.value, ready=self.publishes)
 
     def _go_online(self) -> ProducerState:
         def attempt() -> Online:
@@ -205,6 +212,7 @@ class Producer:
                 accept_trapped=self._accept_trapped,
                 accept_partial=self._accept_partial,
                 gate=self._gate,
+                health=self._health,
             ).run()
 
         def with_source() -> Online:
@@ -251,14 +259,9 @@ class Producer:
         """Publish the source's log until it ends or a stop is requested."""
         online = self._online
         try:
-            while not self._done(online):
-                self._table_loads.advance(online)
-                items, later = self._table_loads.split_at_position(online.stream.read(online.publisher.committed))
-                self._put(online, items)
-                if later:
-                    online.stream.push_back(later)
-                if online.completion is not None:
-                    online.completion.rest(self._clock.monotonic())
+            with self._reading.under_way():
+                while not self._done(online):
+                    self._publish_next(online)
         except SourceUnavailable as error:
             self._lost = error
             return ProducerState.GOING_BACK
@@ -266,6 +269,18 @@ class Producer:
             _drain_unfenced(online)
             raise
         return ProducerState.ENDING
+
+    def _publish_next(self, online: Online) -> None:
+        """Publish what the source gives next, if it gives anything."""
+        self._reading.turn()
+        with self._reading.waits():
+            self._table_loads.advance(online)
+        items, later = self._table_loads.split_at_position(online.stream.read(online.publisher.committed))
+        self._put(online, items)
+        if later:
+            online.stream.push_back(later)
+        if online.completion is not None:
+            online.completion.rest(self._clock.monotonic())
 
     def _done(self, online: Online) -> bool:
         if not self._stop.is_set():

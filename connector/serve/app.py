@@ -10,6 +10,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as BaseResponse
 
 from connector.clock import Clock
+from connector.health import Answer, alive
 from connector.serve import actions, page
 from connector.serve.answers import json_answer, numbers_answer
 from connector.serve.exposition import exposed, registry_of
@@ -112,13 +113,12 @@ def create_app(watchers: Sequence[Watcher], guard: Guard, clock: Clock, jobs: Jo
 
     @app.get("/healthz")
     def healthz() -> Response:
-        stuck = [watcher.service.name for watcher in watchers if watcher.is_stuck]
-        return _plain(f"stuck: {', '.join(stuck)}" if stuck else "ok", ok=not stuck)
+        return _plain(alive(watcher.loop for watcher in watchers))
 
     @app.get("/readyz")
     def readyz() -> Response:
         unread = [watcher.service.name for watcher in watchers if watcher.newest is None]
-        return _plain(f"not read yet: {', '.join(unread)}" if unread else "ok", ok=not unread)
+        return _plain(Answer(not unread, f"not read yet: {', '.join(unread)}" if unread else "ok"))
 
     if guard.has_buttons:
         actions.install(app, {name: watcher.service for name, watcher in by_name.items()}, guard, jobs)
@@ -132,5 +132,5 @@ def _watcher(by_name: Mapping[str, Watcher], name: str) -> Watcher:
     return found
 
 
-def _plain(text: str, *, ok: bool) -> Response:
-    return Response(text + "\n", 200 if ok else 503, content_type="text/plain; charset=utf-8")
+def _plain(answer: Answer) -> Response:
+    return Response(answer.text + "\n", 200 if answer.ok else 503, content_type="text/plain; charset=utf-8")

@@ -12,6 +12,7 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.config.serve import Serve
 from connector.errors import ConnectorError
+from connector.health import BOUND, Loop
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.newest_load import NewestLoad
 from connector.serve.history import PRODUCER, Comparison, LagHistory, target_key
@@ -24,6 +25,7 @@ from connector.status.collect import Observation, observe
 from connector.status.report import ApplierStatus, End, LagLimits, Problem, ProducerStatus, ServiceState, problems_of
 
 LOG: Final = logging.getLogger("connector.serve")
+STUCK: Final = BOUND  # seconds beyond three intervals: more than any server may keep a reading waiting
 STALE: Final = 60.0  # seconds beyond three intervals and readings after which a reading no longer counts
 DOWN: Final = frozenset({ServiceState.OFFLINE, ServiceState.NONE})
 
@@ -161,6 +163,8 @@ class Watcher:
         self._incidents = Incidents()
         self._newest: Reading | None = None
         self._began = clock.monotonic()
+        self.loop = Loop(f"reading {service.name}", clock, STUCK + 3 * settings.interval)
+        self.loop.turn()
 
     @property
     def newest(self) -> Reading | None:
@@ -181,11 +185,6 @@ class Watcher:
         """True if a reading is too old to count: a server keeps the next one waiting for longer than this one."""
         age, took = (self.age, 0.0) if reading is None else (self._clock.monotonic() - reading.ended, reading.seconds)
         return age > 3 * (self._settings.interval + took) + STALE
-
-    @property
-    def is_stuck(self) -> bool:
-        """True if no reading has ended for ten minutes and more than any server may keep it waiting."""
-        return self.age > 600 + 3 * self._settings.interval
 
     def run(self, ended: Event) -> None:
         """Read until `ended` is set. What no reading should raise is logged, and the next one is tried."""
@@ -235,6 +234,7 @@ class Watcher:
         self._incidents.update(problems, reading.at)
         self._remember(reading)
         self._newest = reading
+        self.loop.turn()
         return reading
 
     def _read_target(self, target: ServedTarget) -> Observation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 from connector import metrics
 from connector.config.model import Metrics
 from connector.errors import ConfigError
+from connector.health import BOUND, ProcessHealth
+from tests.support.clock import Slept
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -59,6 +62,34 @@ def test_host_default_serves_loopback_only(port: int) -> None:
     assert "thl_lag_events" in scraped("127.0.0.1", port)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", port), timeout=10)
+
+
+def probed(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_probes_ask_the_same_server_for_the_health_of_the_process(port: int) -> None:
+    clock = Slept()
+    health = ProcessHealth(clock)
+    metrics.serve(Metrics(port=port), health)
+    assert probed(port, "/healthz") == (200, "ok\n")
+    assert probed(port, "/readyz") == (503, "starting\n")
+    health.enter("online", ready=True)
+    assert probed(port, "/readyz") == (200, "online\n")
+    health.loop("publishing").turn()
+    clock.sleep(BOUND + 1)
+    stuck = (503, "publishing has not gone on for 601 s\n")
+    assert (probed(port, "/healthz"), probed(port, "/readyz")) == (stuck, stuck)
+    assert "thl_lag_events" in scraped("127.0.0.1", port)
+
+
+def test_process_without_loops_is_healthy_while_it_answers(port: int) -> None:
+    metrics.serve(Metrics(port=port))
+    assert probed(port, "/healthz") == probed(port, "/readyz") == (200, "ok\n")
 
 
 def test_host_given_serves_that_address(port: int) -> None:

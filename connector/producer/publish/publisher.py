@@ -17,6 +17,7 @@ from typing import Final
 from connector import metrics
 from connector.clock import Clock
 from connector.config.model import Config
+from connector.health import ProcessHealth
 from connector.kafka.records import control_message, definition_messages, position_message
 from connector.kafka.transactions import Transactions
 from connector.log.epochs.control import LogRecord, PartitionMap
@@ -35,6 +36,8 @@ from connector.producer.publish.queue import RowCounts, Work, WorkQueue
 from connector.producer.publish.replica_gate import ReplicaGate
 
 OBSERVED: Final = 32  # number of evenly spaced events per commit whose latencies are observed
+READING: Final = "reading the source"  # the loop of the thread that puts work
+PUBLISHING: Final = "publishing"
 WAKE: Final = 0.2  # seconds between two checks of the timer while the queue is empty
 
 Point = Callable[[str], None]
@@ -55,6 +58,7 @@ class Publisher:
         created: returns the creation time of a file of the source's log, seconds since 1970 UTC; 0 if unknown.
         acknowledger: gets each committed position, also one that only filtered transactions have moved; None: the
             source does not wait.
+        health: has the loops of both threads; None: nobody asks.
     """
 
     def __init__(
@@ -67,7 +71,10 @@ class Publisher:
         *,
         created: Callable[[str], int] = lambda file: 0,
         acknowledger: Acknowledger | None = None,
+        health: ProcessHealth | None = None,
     ) -> None:
+        health = health or ProcessHealth(clock)
+        self._reading, self._publishing = health.loop(READING), health.loop(PUBLISHING)
         self._created = created
         self._acknowledger = acknowledger
         self._config = config
@@ -145,7 +152,8 @@ class Publisher:
     def put(self, work: Work) -> None:
         """Queue work; waits while `queue_bytes` are queued. `[]` only checks for an error."""
         if work:
-            self._queue.put(work)
+            with self._reading.waits():
+                self._queue.put(work)
         else:
             self._queue.check()
 
@@ -180,25 +188,31 @@ class Publisher:
     def _end(self) -> None:
         self._queue.end()
         if self._thread is not None:
-            self._thread.join()
+            with self._reading.waits():
+                self._thread.join()
             self._thread = None
 
     def _run(self) -> None:
         try:
-            while not self._queue.finished:
-                found = self._queue.poll(WAKE)
-                if found is not None:
-                    self._wait(found[0])
-                    self._send(*found)
-                    if self._opened is not None and self._due(self._opened):
-                        self._commit()
-                    elif self._opened is None and self._acknowledger is not None and self._due(self._written):
-                        self._commit_position()  # a commit on the source may wait, although it is filtered
-                elif self._idle_seconds() > self._config.publish.idle_position_seconds:
-                    self._commit_position()
-            self._commit_position()
+            with self._publishing.under_way():
+                while not self._queue.finished:
+                    self._publish_next()
+                self._commit_position()
         except Exception as error:  # noqa: BLE001 - raised again in the thread that puts
             self._queue.fail(error)
+
+    def _publish_next(self) -> None:
+        self._publishing.turn()
+        found = self._queue.poll(WAKE)
+        if found is not None:
+            self._wait(found[0])
+            self._send(*found)
+            if self._opened is not None and self._due(self._opened):
+                self._commit()
+            elif self._opened is None and self._acknowledger is not None and self._due(self._written):
+                self._commit_position()  # a commit on the source may wait, although it is filtered
+        elif self._idle_seconds() > self._config.publish.idle_position_seconds:
+            self._commit_position()
 
     def _wait(self, work: Work) -> None:
         """Wait until the replicas have the transactions of this work."""
@@ -207,7 +221,8 @@ class Publisher:
             return
         if self._opened is not None:
             self._commit()
-        self._gate.wait(gtids, self._hurried.is_set)
+        with self._publishing.waits():
+            self._gate.wait(gtids, self._hurried.is_set)
 
     def _due(self, opened: float) -> bool:
         return self._pacing.due(self._bytes, self._clock.monotonic() - opened, waiting=not self._queue.empty)

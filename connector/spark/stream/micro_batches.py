@@ -115,8 +115,13 @@ class MicroBatches:
             self._warn_of_slow_tasks()
         return batch
 
+    @property
+    def tasks_run(self) -> bool:
+        """True while tasks read a batch: Spark waits without limit for a Python worker that is stopped."""
+        return self._tasks_began is not None
+
     def _warn_of_slow_tasks(self) -> None:
-        """Log, once a minute, that tasks do not end: Spark waits without limit for a Python worker that is stopped."""
+        """Log, once a minute, that tasks do not end."""
         began, now = self._tasks_began, self._clock.monotonic()
         if began is None or now < max(began, self._warned) + SLOW_SECONDS:
             return

@@ -132,6 +132,11 @@ class LogStream:
         self._count(batch)
         return None if batch is None else self._unseen(batch)
 
+    @property
+    def tasks_run(self) -> bool:
+        """True while tasks read what `next` is to return."""
+        return isinstance(self._stream, MicroBatches) and self._stream.tasks_run
+
     def leave_out(self, partitions: frozenset[int]) -> None:
         """Read only the other partitions, until the next call; at least one is left.
 

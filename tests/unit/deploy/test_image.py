@@ -189,8 +189,8 @@ def test_health_checks_of_the_connector_ask_for_its_ports() -> None:
     }
     metrics = COMPOSE["produce"]["environment"]["THL_METRICS__PORT"]
     assert asked == {
-        "produce": [(metrics, "/metrics")],
-        "apply": [(metrics, "/metrics")],
+        "produce": [(metrics, "/healthz")],
+        "apply": [(metrics, "/healthz")],
         "serve": [("8090", "/healthz")],
     }
 

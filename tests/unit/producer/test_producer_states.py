@@ -13,6 +13,7 @@ from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.config.source import Source
 from connector.errors import BrokerUnavailable
+from connector.health import BOUND, ProcessHealth
 from connector.log.epochs.control import ControlState
 from connector.producer import producer as producer_module
 from connector.producer.producer import Producer
@@ -108,3 +109,37 @@ def test_stop_between_events_ends_at_once() -> None:
     online = SimpleNamespace(encoder=SimpleNamespace(open=False))
     assert step_online(Producer(CONFIG, SimpleNamespace(), clock, stop), online) is ProducerState.ENDING
     assert clock.monotonic() == 100
+
+
+def test_producer_is_ready_while_it_publishes_and_stuck_if_the_source_is_read_without_end() -> None:
+    clock, stop, told = Slept(100.0), Event(), []
+    health = ProcessHealth(clock)
+    producer = Producer(CONFIG, SimpleNamespace(), clock, stop, health=health)
+
+    class Reads:
+        """Returns after a second at first, then not for longer than anything may take."""
+
+        ended = False
+
+        def read(self, _: object) -> list[Any]:
+            clock.sleep(1 if len(told) < 2 else BOUND + 1)
+            told.append(health.ready())
+            if len(told) == 3:
+                stop.set()
+            return []
+
+    online = SimpleNamespace(
+        publisher=SimpleNamespace(committed=None),
+        put=lambda _: None,
+        stream=Reads(),
+        encoder=SimpleNamespace(open=False),
+        completion=None,
+    )
+    producer.state = ProducerState.GOING_ONLINE
+    assert health.ready() == (False, "starting")
+    producer._held = online  # type: ignore[assignment]
+    producer._enter(ProducerState.ONLINE)
+    assert producer._step() is ProducerState.ENDING
+    assert told == [(True, "online"), (True, "online"), (False, "reading the source has not gone on for 601 s")]
+    producer._enter(ProducerState.ENDING)
+    assert health.ready() == (False, "ending")

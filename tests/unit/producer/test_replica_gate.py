@@ -16,6 +16,7 @@ from connector.config.loading import load
 from connector.config.model import Config
 from connector.config.publish import Publish
 from connector.errors import ConfigError
+from connector.health import BOUND, ProcessHealth
 from connector.kafka.records import position_record
 from connector.log.epochs.control import ControlState
 from connector.log.gtid.mysql import GtidSet
@@ -26,11 +27,11 @@ from connector.log.writing.online import SourceFound, TailFound, decide
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
 from connector.producer.publish.fragments import gtids_of
-from connector.producer.publish.publisher import Publisher
+from connector.producer.publish.publisher import READING, Publisher
 from connector.producer.publish.queue import Work
 from connector.producer.publish.replica_gate import ReplicaLagging
 from tests.support import encoding as making
-from tests.support.clock import PATIENCE
+from tests.support.clock import PATIENCE, Slept
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -149,12 +150,13 @@ class Slow:
         self.there = GtidSet.parse(f"{self.there},{gtids}")
 
 
-def publisher(kafka: Kafka, hold: Slow, gtid_set: str = "") -> Publisher:
+def publisher(kafka: Kafka, hold: Slow, gtid_set: str = "", health: ProcessHealth | None = None) -> Publisher:
     facts = SourceFound(
         source_id="db:1", server_uuid="u", now=0, log_id=LogId("a" * 32), start=PLACE, gtid_set=gtid_set
     )
     plan = decide(ControlState(None, None, ()), None, {0: TailFound()}, facts)
-    made = Publisher(CONFIG, kafka, SystemClock(), lambda _: None, hold)  # type: ignore[arg-type]
+    point = lambda _: None  # noqa: E731
+    made = Publisher(CONFIG, kafka, SystemClock(), point, hold, health=health)  # type: ignore[arg-type]
     made.online(plan, [])
     return made
 
@@ -206,6 +208,61 @@ def test_held_transactions_are_given_up_with_all_later_ones(how: str) -> None:
     assert by.committed.gtid_set == kafka.gtids == f"{UUID}:1"
     assert len([topic for topic, _ in kafka.committed if topic == CONFIG.topic]) == 1
     assert not kafka.open
+
+
+def test_publication_that_waits_for_replicas_is_alive() -> None:
+    kafka = Kafka()
+    hold, clock = Slow(kafka, never=f"{UUID}:1"), Slept()
+    health = ProcessHealth(clock)
+    by = publisher(kafka, hold, health=health)
+    by.put(event(encoder(), f"{UUID}:1"))
+    assert hold.waiting.wait(PATIENCE)
+    clock.sleep(BOUND + 1)
+    assert health.alive().ok
+    by.end()
+
+
+def test_reader_that_waits_for_publication_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka, clock, seen = Kafka(), Slept(), []
+    health = ProcessHealth(clock)
+    by = publisher(kafka, Slow(kafka), health=health)
+
+    def full(_: Work) -> None:
+        clock.sleep(BOUND + 1)
+        seen.append(health.loop(READING).stuck_for)
+
+    monkeypatch.setattr(by._queue, "put", full)
+    with health.loop(READING).under_way():
+        by.put(event(encoder(), f"{UUID}:1"))
+        seen.append(health.loop(READING).stuck_for)
+    by.end()
+    assert seen == [None, None]
+
+
+def test_publication_that_hangs_in_kafka_is_stuck() -> None:
+    class Hanging(Kafka):
+        """Transactions of which the second commit does not return by itself."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.hangs, self.go_on = Event(), Event()
+
+        def commit(self) -> None:
+            if self.committed:
+                self.hangs.set()
+                assert self.go_on.wait(PATIENCE)
+            super().commit()
+
+    clock, kafka = Slept(), Hanging()
+    health = ProcessHealth(clock)
+    by = publisher(kafka, Slow(kafka), health=health)
+    by.put(event(encoder(), f"{UUID}:1"))
+    assert kafka.hangs.wait(PATIENCE)
+    clock.sleep(BOUND + 1)
+    assert health.alive() == (False, "publishing has not gone on for 601 s")
+    kafka.go_on.set()
+    by.drain()
+    assert health.alive().ok
 
 
 def test_replicas_are_waited_for_again_after_a_hurried_drain() -> None:

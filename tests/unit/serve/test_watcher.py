@@ -13,6 +13,7 @@ import pytest
 
 from connector.config.model import Config
 from connector.config.serve import Serve
+from connector.health import alive
 from connector.log.transaction.position import SourcePosition
 from connector.serve.incidents import MOST, Incidents
 from connector.serve.objects import Health, health_of
@@ -217,11 +218,11 @@ def test_service_is_stuck_after_ten_minutes_without_a_reading() -> None:
     clock = Slept()
     watched = watcher(Readings(), Serve(interval=5), clock)
     clock.sleep(614)
-    assert not watched.is_stuck
+    assert alive([watched.loop]).ok
     clock.sleep(2)
-    assert watched.is_stuck
+    assert alive([watched.loop]) == (False, "reading shop has not gone on for 616 s")
     watched.read()
-    assert not watched.is_stuck
+    assert alive([watched.loop]).ok
 
 
 def at(source: int | None, log: int, target: int, *, lag: float) -> Observation:

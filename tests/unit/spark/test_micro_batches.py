@@ -231,3 +231,18 @@ def test_tasks_that_do_not_end_are_logged_once_a_minute(caplog: pytest.LogCaptur
     assert made.next(0) is None
     assert len(caplog.records) == 2
     assert "tasks do not end" in caplog.messages[0]
+
+
+def test_tasks_run_while_a_batch_is_read_and_not_after_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(micro_batches, "task_ranges", lambda _: [TaskRange(0, 0, 10)])
+    made, found = stream([]), []
+
+    def collect() -> list[ResultPiece]:
+        found.append(made.tasks_run)
+        raise FAILURE
+
+    job = SimpleNamespace(mapPartitions=lambda _: SimpleNamespace(collect=collect))
+    made._session.spark.sparkContext.parallelize = lambda *_: job  # type: ignore[assignment]
+    with pytest.raises(Reported):
+        made._accept(None, 0)  # type: ignore[arg-type]
+    assert [*found, made.tasks_run] == [True, False]
