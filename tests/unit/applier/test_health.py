@@ -21,6 +21,7 @@ class Stream:
     def __init__(self, batches: list[object], *, tasks_run: bool, clock: Slept, stop: Event) -> None:
         self.tasks_run = tasks_run
         self._batches, self._clock, self._stop = batches, clock, stop
+        self.health, self.between = ProcessHealth(clock), list[bool]()
 
     def __enter__(self) -> Stream:
         return self
@@ -29,6 +30,7 @@ class Stream:
         pass
 
     def next(self, _: float) -> object:
+        self.between.append(self.health.alive().ok)
         self._clock.sleep(BOUND - 1)
         batch = self._batches.pop(0)
         if not self._batches:
@@ -41,7 +43,7 @@ class Stream:
 
 def answers(batches: list[object], monkeypatch: pytest.MonkeyPatch, *, tasks_run: bool, apply: float) -> list[Answer]:
     """The answers to a probe after each round of an applier, and after each batch that it has applied."""
-    clock, stop, found = Slept(), Event(), list[Answer]()
+    clock, stop, found, batches_come = Slept(), Event(), list[Answer](), None not in batches
     health = ProcessHealth(clock)
 
     def accept(*_: object, **__: object) -> None:
@@ -49,6 +51,7 @@ def answers(batches: list[object], monkeypatch: pytest.MonkeyPatch, *, tasks_run
         found.append(health.ready())
 
     stream = Stream(batches, tasks_run=tasks_run, clock=clock, stop=stop)
+    stream.health = health
     monkeypatch.setattr(applier_module, "LogStream", lambda *_, **__: stream)
     monkeypatch.setattr(applier_module, "Executors", lambda *_: SimpleNamespace(check=lambda: None))
     position = SimpleNamespace(seqno=0, consistent=True, intent=None)
@@ -62,6 +65,8 @@ def answers(batches: list[object], monkeypatch: pytest.MonkeyPatch, *, tasks_run
     signals: Any = SimpleNamespace(request=lambda _: None)
     applier._follow(target, core, {}, signals)
     assert health.alive().ok  # it has ended
+    if batches_come:  # within `accept` no time counts
+        assert all(stream.between)
     return found
 
 
