@@ -85,7 +85,7 @@ class Writer:
             listed = ", ".join(column.quoted for column in columns)
             for sql in (
                 f"ALTER TABLE `{table}` ADD COLUMN thl_added INT NOT NULL DEFAULT 5 COMMENT 'é' FIRST",
-                f"ALTER TABLE `{table}` ADD COLUMN thl_note VARCHAR(30) AFTER {name}, ADD KEY by_note (thl_note, thl_added)",
+                f"ALTER TABLE `{table}` ADD COLUMN thl_note VARCHAR(30) AFTER {name}, ADD KEY (thl_note, thl_added)",
                 f"ALTER TABLE `{table}` RENAME COLUMN thl_note TO thl_noted, COMMENT 'altered'",
                 f"CREATE TABLE copy_{number} LIKE `{table}`",
                 f"INSERT INTO copy_{number} ({listed}) SELECT {listed} FROM `{table}`",

@@ -17,8 +17,8 @@ _HEXADECIMAL: Final = (
 )
 _SHOWN: Final = 3  # rows that a difference shows
 
-# What a target with the source's definitions has of it. Its tables are InnoDB's, with a row format of their own, and with
-# trees where MEMORY has hashes.
+# What a target with the source's definitions has of it. Its tables are InnoDB's, with a row format of their own, and
+# with trees where MEMORY has hashes.
 _DEFINITIONS: Final = {
     "schemata": "default_character_set_name, default_collation_name FROM information_schema.schemata "
     "WHERE schema_name = '{}'",
@@ -29,7 +29,8 @@ _DEFINITIONS: Final = {
     "FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name) "
     "WHERE c.table_schema = '{}' AND table_type = 'BASE TABLE'",
     "indexes": "table_name, index_name, seq_in_index, non_unique, column_name, sub_part, nullable, "
-    "IF(index_type = 'HASH', 'A', collation), IF(index_type = 'HASH', 'BTREE', index_type), index_comment, is_visible, expression FROM information_schema.statistics WHERE table_schema = '{}'",
+    "IF(index_type = 'HASH', 'A', collation), IF(index_type = 'HASH', 'BTREE', index_type), "
+    "index_comment, is_visible, expression FROM information_schema.statistics WHERE table_schema = '{}'",
     "constraints": "table_name, constraint_name, constraint_type, enforced FROM information_schema.table_constraints "
     "WHERE constraint_schema = '{}'",
     "keys": "table_name, constraint_name, ordinal_position, column_name, referenced_table_name, "
