@@ -7,6 +7,7 @@ process nothing is lost, after one of the machine the newest writes may be, in o
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,9 @@ READERS: Final = 16  # threads: each waits for the disk most of the time
 LOCK: Final = "LOCK"  # the file that RocksDB locks
 CURRENT: Final = "CURRENT"  # names the file with the list of all others
 SHARE: Final = 16  # keys that a reader gets at least
+OWN: Final = re.compile(  # the names of the library's files
+    r"CURRENT|IDENTITY|LOCK|LOG(\.old\.\d+)?|(MANIFEST|OPTIONS)-\d+|\d+\.(sst|log)|(OPTIONS-)?\d+\.dbtmp|rocksdict-config\.json"
+)
 
 
 class Database:
@@ -47,6 +51,8 @@ class Database:
 
     def __init__(self, folder: Path, *, cache_bytes: int, direct: bool = False, readers: int = READERS) -> None:
         self.folder = private.guarded(folder, OPTION, shared=False)
+        if not (self.folder / CURRENT).exists():
+            _check_own(self.folder)
         self.folder.chmod(private.FOLDER)
         library = _library()
         checked = library.ReadOptions()
@@ -158,18 +164,22 @@ def remove(folder: Path) -> None:
     Raises:
         ConfigError: there is something else in it.
     """
-    for path in sorted(folder.iterdir()):
-        if not (stat.S_ISREG(path.lstat().st_mode) and _own(path.name)):
-            raise ConfigError(f"{OPTION}: the folder has something else in it", file=path, option=OPTION)
+    _check_own(folder)
     # Without it nothing opens what an interruption leaves.
     (folder / CURRENT).unlink(missing_ok=True)
     for path in sorted(folder.iterdir()):
         path.unlink()
 
 
-def _own(name: str) -> bool:
-    known = (CURRENT, "IDENTITY", "LOCK", "LOG", "MANIFEST-", "OPTIONS-", "rocksdict-config.json")
-    return name.startswith(known) or name.endswith((".sst", ".log", ".dbtmp"))
+def _check_own(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        if not (stat.S_ISREG(path.lstat().st_mode) and OWN.fullmatch(path.name)):
+            raise ConfigError(
+                f"{OPTION}: the folder has something else in it",
+                hint=f"let {OPTION} name a folder of its own, also below this one",
+                file=path,
+                option=OPTION,
+            )
 
 
 def _options(library: Any, cache_bytes: int, *, direct: bool) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
 
-from connector.errors import RecordsDamaged
+from connector.errors import ConfigError, RecordsDamaged
 from connector.records.database import SHARE, Database, remove
 
 COUNT = 2000
@@ -96,3 +97,44 @@ def test_files_that_an_interrupted_removal_leaves_are_no_database(
             with pytest.raises(KeyboardInterrupt):
                 remove(folder)
         assert not content(folder), gone
+
+
+@pytest.mark.parametrize("name", ["app.log", "LOGO.png", "CURRENT-of.xls", "MANIFEST-of.txt", "a.sst", "lost+found"])
+def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "s"
+    folder.mkdir()
+    folder.chmod(0o755)
+    other = folder / name
+    if "+" in name:
+        other.mkdir()
+    else:
+        other.write_text("mine")
+    for touch in (lambda: Database(folder, cache_bytes=1 << 20), lambda: remove(folder)):
+        with pytest.raises(ConfigError, match="something else"):
+            touch()
+    assert list(folder.iterdir()) == [other]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_a_folder_that_others_could_read_or_write_is_closed_or_refused(tmp_path: Path) -> None:
+    readable = tmp_path / "readable"
+    readable.mkdir()
+    readable.chmod(0o755)
+    Database(readable, cache_bytes=1 << 20).close()
+    assert stat.S_IMODE(readable.stat().st_mode) == 0o700
+    writable = tmp_path / "writable"
+    writable.mkdir()
+    writable.chmod(0o1777)  # as /tmp: others may put files there
+    with pytest.raises(ConfigError, match="written by other users"):
+        Database(writable, cache_bytes=1 << 20)
+    assert list(writable.iterdir()) == []
+
+
+def test_a_link_to_a_file_elsewhere_is_not_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    Database(folder, cache_bytes=1 << 20).close()
+    (folder / "000099.sst").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").write_text("mine")
+    with pytest.raises(ConfigError, match="something else"):
+        remove(folder)
+    assert (folder / "CURRENT").exists()
