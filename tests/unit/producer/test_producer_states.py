@@ -12,7 +12,7 @@ import pytest
 from connector.clock import SystemClock
 from connector.config.model import Config
 from connector.config.source import Source
-from connector.errors import BrokerUnavailable
+from connector.errors import BrokerUnavailable, RecordsDamaged
 from connector.health import BOUND, ProcessHealth
 from connector.log.epochs.control import ControlState
 from connector.producer import producer as producer_module
@@ -35,6 +35,21 @@ class Failing:
         raise BrokerUnavailable("the brokers do not answer")
 
 
+class Damaged(Failing):
+    """An online producer whose record store is damaged after a given event."""
+
+    def __init__(self, last_finished: int) -> None:
+        super().__init__(last_finished)
+        self.discarded = 0
+        self.completion = SimpleNamespace(discard=self.discard)
+
+    def fail(self, _: object) -> None:
+        raise RecordsDamaged("the record store is damaged")
+
+    def discard(self) -> None:
+        self.discarded += 1
+
+
 def step_online(producer: Producer, online: Any) -> ProducerState:
     producer._held, producer.state = online, ProducerState.ONLINE
     return producer._step()
@@ -52,6 +67,18 @@ def test_too_many_failures_without_an_event_between_them_end_the_producer() -> N
         assert step_online(producer, Failing(seqno)) is ProducerState.GOING_ONLINE
     with pytest.raises(BrokerUnavailable):
         step_online(producer, Failing(5))
+
+
+def test_a_damaged_record_store_is_discarded_and_made_again_once_after_an_event() -> None:
+    producer = Producer(CONFIG, SimpleNamespace(), SystemClock(), Event())
+    for seqno in (4, 5):
+        online = Damaged(seqno)
+        assert step_online(producer, online) is ProducerState.GOING_ONLINE
+        assert online.discarded == 1
+    again = Damaged(5)
+    with pytest.raises(RecordsDamaged):
+        step_online(producer, again)
+    assert again.discarded == 1
 
 
 def test_trapped_events_are_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None:

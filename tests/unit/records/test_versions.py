@@ -119,7 +119,7 @@ def test_versions_below_the_horizon_are_dropped_and_a_store_cannot_go_back_there
     store.go_back(Seqno(last - 6))
     assert content(store) == {KEYS[0]: b"%d" % (last - 6)}
     with pytest.raises(RecordsDamaged, match="beyond its horizon"):
-        store.go_back(Seqno(last - 8))
+        store.go_back(Seqno(last - 7))
     store.close()
 
 
@@ -146,6 +146,8 @@ def test_a_flipped_byte_is_noticed_when_it_is_read(tmp_path: Path) -> None:
 def test_the_state_of_another_format_or_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordsDamaged, match="format of another version"):
         StoreState.from_json(b'{"format": 9}')
+    with pytest.raises(RecordsDamaged, match="format of another version"):
+        StoreState.from_json(b'{"format": 1}')
     with pytest.raises(RecordsDamaged, match="cannot be read"):
         StoreState.from_json(b"[]")
 
@@ -232,3 +234,77 @@ def test_rows_that_have_ended_are_deleted_below_the_horizon(tmp_path: Path, monk
     assert [key for key, _ in store.rows(kept)] == [kept]
     assert not list(store.rows(module.ENDED))
     store.close()
+
+
+def written(store: Versions) -> int:
+    """The last event that the database has."""
+    found = store._database.get(module.STATE)
+    return NO_SEQNO if found is None else StoreState.from_json(found).seqno
+
+
+def test_events_are_written_once_they_are_large_and_a_large_event_before_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FLUSH_BYTES", 100)
+    store = opened(tmp_path / "s")
+    write(store, 0, {KEYS[0]: b"x"})
+    assert written(store) == NO_SEQNO
+    write(store, 1, {KEYS[0]: bytes(200)})
+    assert written(store) == 1
+    store.put(KEYS[1], version(2, b"open"))
+    store.grew(module.SPILL_BYTES - 1, Seqno(2))
+    assert store.open
+    store.grew(1, Seqno(2))
+    assert not store.open
+    assert store._database.get(KEYS[1]) == version(2, b"open")
+    store.go_back(Seqno(1))
+    assert store._database.get(KEYS[1]) is None
+    store.close()
+
+
+def test_going_back_that_is_interrupted_is_finished_when_the_store_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BATCH", 1)
+    store = opened(tmp_path / "s")
+    for seqno in range(6):
+        write(store, seqno, {KEYS[seqno]: b"%d" % seqno, KEYS[0]: b"%d" % seqno})
+    store.flush()
+    write_all, left = store._database.write, 3
+
+    def dies(*given: object, **options: object) -> None:
+        nonlocal left
+        if left == 0:
+            raise KeyboardInterrupt
+        left -= 1
+        write_all(*given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store._database, "write", dies)
+    with pytest.raises(KeyboardInterrupt):
+        store.go_back(Seqno(0))
+    monkeypatch.undo()
+    store._database.close()
+    store = opened(tmp_path / "s")
+    assert store.state.seqno == 0
+    assert content(store) == {KEYS[0]: b"0"}
+    store.close()
+
+
+def test_a_store_that_begins_within_a_log_cannot_go_back_before_it(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    store.begin_at(Seqno(5), Epoch(2))
+    write(store, 5, {KEYS[0]: b"5"}, epoch=2)
+    store.go_back(Seqno(4))
+    assert content(store) == {}
+    with pytest.raises(RecordsDamaged, match="beyond its horizon"):
+        store.go_back(Seqno(3))
+    store.close()
+
+
+def test_a_store_that_is_discarded_may_be_closed_and_discarded_again(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    write(store, 0, {KEYS[0]: b"x"})
+    store.discard()
+    store.close()
+    store.discard()
+    assert not (tmp_path / "s" / "CURRENT").exists()

@@ -31,7 +31,7 @@ from connector.producer.records.completion import FLUSH_SECONDS, EventCompleter
 from connector.producer.records.conversion import split, value_of
 from connector.producer.records.filter_history import FilterHistory
 from connector.records.database import Database
-from connector.records.versions import STATE, StoreState, Versions
+from connector.records.versions import ENDED, STATE, StoreState, Versions
 from tests.support.log_objects import epochs
 
 LOG = LogId("b" * 32)
@@ -762,3 +762,62 @@ def test_rows_of_an_xa_transaction_that_was_prepared_under_other_filters_are_not
     masked.seqno += 1
     with pytest.raises(Unsupported, match=r"prepared under other source\.filters"):
         masked.event(update(({0: 4}, {1: 2})))
+
+
+def follow(log: Log, *changes: Rows | Statement, outcome: Outcome | None = Outcome.COMMIT, first: bool = True) -> None:
+    """Follow a batch that the log has."""
+    end = None if outcome is None else TransactionEnd(SourcePosition("f", 9), 0, outcome)
+    begin = TransactionStart(1, 1, None, 0, 0, SourcePosition("f", 4), Kind.TRANSACTION, {}) if first else None
+    log.completion.follow(TransactionBatch(begin, list(changes), end), Seqno(log.seqno), Epoch(log.epoch))
+    log.seqno += end is not None
+
+
+def test_what_the_log_has_of_an_event_that_was_given_up_changes_no_row(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    follow(log, update(({0: 1}, {1: 11})), outcome=None)
+    follow(log, outcome=Outcome.VOID, first=False)
+    assert log.completion.versions.seqno == log.seqno - 1
+    (found,) = log.event(update(({0: 1}, {2: "uno"})))
+    assert values(found) == [([1, 10, "one"], [1, 10, "uno"])]
+
+
+def test_rows_that_a_statement_in_the_log_may_have_changed_are_not_known(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    follow(log, Statement("shop", "UPDATE t SET a = 1", {}))
+    with pytest.raises(Unsupported, match="does not know the row"):
+        log.event(update(({0: 1}, {2: "uno"})))
+
+
+def test_an_initial_load_begins_without_rows(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.event(snapshot="begin")
+    with pytest.raises(Unsupported, match="does not know the row"):
+        log.event(update(({0: 1}, {2: "uno"})))
+
+
+def test_a_row_that_a_repair_has_not_found_is_not_known(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}, {0: 2, 1: 20, 2: "two"}))
+    gone = delete({0: 1})
+    assert log.load(Part.ROWS, gone) == [gone]
+    (found,) = log.event(delete({0: 2}))
+    assert values(found) == [([2, 20, "two"], None)]
+    with pytest.raises(Unsupported, match="does not know the row"):
+        log.event(update(({0: 1}, {2: "uno"})))
+
+
+@pytest.mark.parametrize("sql", ["DROP TABLE shop.t", "TRUNCATE TABLE shop.t"])
+def test_rows_of_a_table_that_ends_are_deleted_one_day(log: Log, sql: str) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    prefix = log.completion.tables.entry(NAME).prefix
+    log.ddl(sql)
+    assert [key for key, _ in log.completion.versions.rows(ENDED)] == [ENDED + prefix]
+
+
+def test_another_rule_counts_for_rows_that_are_known_by_a_unique_key(tmp_path: Path) -> None:
+    log = Log(tmp_path / "s", epochs=filtered({}, MASK))
+    log.ddl(CREATE.replace("PRIMARY KEY", "UNIQUE"))
+    log.event(insert({0: 1, 1: 10, 2: "clear"}))
+    log.epoch = 2
+    with pytest.raises(Unsupported, match="publish it otherwise"):
+        log.event(update(({0: 1}, {1: 11})))
+    log.close()
