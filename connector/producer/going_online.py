@@ -255,9 +255,11 @@ class GoingOnline:
             PreflightError: no load makes such a table whole; or XA transactions are prepared.
         """
         stored = self.config.source.records.dir is not None
-        changed = not _is_same(last, facts)
+        changed = not last.has_filters(facts.filters, facts.capture)
         epochs = {one.epoch: one for one in log.control.epochs}
-        earlier = [one for one in log.prepared.pending if not _is_same(epochs[one.epoch], facts)]
+        earlier = [
+            one for one in log.prepared.pending if not epochs[one.epoch].has_filters(facts.filters, facts.capture)
+        ]
         if not changed and not (stored and earlier):
             return []
         tables = self.source.check_widened(last.capture, self.accept_partial) if changed else {}
@@ -399,13 +401,6 @@ def _number(encoder: Encoder, position: PositionRecord, epoch: EpochRecord) -> N
             last_barrier=position.last_barrier,
         )
     )
-
-
-def _is_same(epoch: EpochRecord, facts: SourceFound) -> bool:
-    """True if an epoch had the filters of now, as far as it has recorded them."""
-    if epoch.capture is not None:
-        return epoch.capture == facts.capture
-    return epoch.filters in (None, facts.filters)
 
 
 def _sharding(config: Config, plan: OnlinePlan) -> Sharding:

@@ -69,6 +69,17 @@ class EpochRecord:
     filters: str | None = None  # fingerprint of the filters
     capture: Mapping[str, Any] | None = None  # the filters themselves
 
+    def has_filters(self, filters: str | None, capture: Mapping[str, Any] | None) -> bool:
+        """True if the epoch has these filters, as far as both are known.
+
+        Args:
+            filters: their fingerprint.
+            capture: the filters themselves.
+        """
+        if self.capture is not None and capture is not None:
+            return self.capture == capture
+        return self.filters is None or filters is None or self.filters == filters
+
 
 def trapped_of(epochs: Iterable[EpochRecord]) -> tuple[Range, ...]:
     """The trapped events: a later epoch goes on without them, and readers skip them."""

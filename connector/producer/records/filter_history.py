@@ -7,7 +7,7 @@ events: while a table was left out, its rows changed unseen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -68,8 +68,8 @@ class FilterHistory:
                 continue
             old, new = _capture_of(before), _capture_of(now)
             for table in tables:
-                followed = old is not None and new is not None and old.seen(table) == new.seen(table)
-                if followed and old is not None and new is not None and old.columns(table) == new.columns(table):
+                followed = _agree(old, new, _Capture.seen, table)
+                if followed and _agree(old, new, _Capture.columns, table):
                     continue
                 why = f"source.filters publish it otherwise since event {now.first_seqno}"
                 first = found.get(table.name, ChangedTable(table.name, why, followed))
@@ -92,9 +92,7 @@ class FilterHistory:
 
 
 def _is_same(before: EpochRecord, now: EpochRecord) -> bool:
-    if before.capture is not None and now.capture is not None:
-        return before.capture == now.capture
-    return before.filters is None or now.filters is None or before.filters == now.filters
+    return before.has_filters(now.filters, now.capture)
 
 
 def _is_before(epoch: EpochRecord, gtid: str) -> bool:
@@ -136,6 +134,13 @@ class _Capture:
         if mask is not None:
             return source, (mask.model_dump_json(), self._hash_key if mask.hash is not None else None)
         return source, "zero dates" if columns.nulls(source, column.type.partition("(")[0]) else None
+
+
+def _agree(
+    old: _Capture | None, new: _Capture | None, treatment: Callable[[_Capture, Table], Treatment], table: Table
+) -> bool:
+    """True if filters that are both known give a table the same treatment."""
+    return old is not None and new is not None and treatment(old, table) == treatment(new, table)
 
 
 def _capture_of(epoch: EpochRecord) -> _Capture | None:

@@ -14,7 +14,6 @@ is being read. For the change back the continuous query is stopped first, becaus
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -225,7 +224,6 @@ class LogStream:
 
     def _read_by(self, stream: MicroBatches | Continuous) -> None:
         self._stream = stream
-        gc.collect()  # py4j's objects of the queries before are cycles, and the collector runs rarely
         self._gauge.set(isinstance(stream, Continuous))
         LOG.debug("reading on", extra={"by": type(stream).__name__, "offsets": self._offsets})
 

@@ -79,6 +79,18 @@ def loaded_once_more(bench: Bench, sql: str) -> str:
         return producing.text
 
 
+def changed_while_left_out(bench: Bench, sql: str) -> int:
+    """Load the table, and execute a statement while it is left out; return the last event before that."""
+    with bench.start() as producing:
+        assert producing.loaded().stop() == 0
+    before = last(bench)
+    with bench.start(THL_SOURCE__FILTERS__IGNORE=json.dumps([f"{bench.service}.t"])) as producing:
+        producing.online()
+        bench.sql(sql)
+        assert producing.stop() == 0
+    return before
+
+
 def test_a_mask_that_is_new_is_not_undone_by_what_the_store_had(bench: Bench) -> None:
     with bench.start() as producing:
         producing.loaded()
@@ -112,14 +124,7 @@ def test_a_mask_that_is_new_is_not_undone_by_what_the_store_had(bench: Bench) ->
 
 
 def test_a_table_that_was_left_out_has_no_rows_from_before(bench: Bench) -> None:
-    with bench.start() as producing:
-        assert producing.loaded().stop() == 0
-    left_out = {"THL_SOURCE__FILTERS__IGNORE": json.dumps([f"{bench.service}.t"])}
-    before = last(bench)
-    with bench.start(**left_out) as producing:
-        producing.online()
-        bench.sql(f"UPDATE {bench.service}.t SET v = 'unseen'")
-        assert producing.stop() == 0
+    before = changed_while_left_out(bench, f"UPDATE {bench.service}.t SET v = 'unseen'")
     partial(bench, "UPDATE t SET a = 20 WHERE id = 2")  # before the first event of the load
 
     said = loaded_once_more(bench, "UPDATE t SET a = 21 WHERE id = 2")
@@ -157,14 +162,7 @@ def test_filters_do_not_change_beside_a_store_while_xa_transactions_are_prepared
 
 def test_a_table_whose_definition_changed_unseen_has_no_default_from_before_and_its_load_begins(bench: Bench) -> None:
     """An insert of before the load lacks a column: completed, it would have the default of before, without a word."""
-    with bench.start() as producing:
-        assert producing.loaded().stop() == 0
-    left_out = {"THL_SOURCE__FILTERS__IGNORE": json.dumps([f"{bench.service}.t"])}
-    before = last(bench)
-    with bench.start(**left_out) as producing:
-        producing.online()
-        bench.sql(f"ALTER TABLE {bench.service}.t ALTER COLUMN v SET DEFAULT 'unseen'")
-        assert producing.stop() == 0
+    before = changed_while_left_out(bench, f"ALTER TABLE {bench.service}.t ALTER COLUMN v SET DEFAULT 'unseen'")
     partial(bench, "INSERT INTO t (id) VALUES (9)")
 
     loaded_once_more(bench, "UPDATE t SET a = 1 WHERE id = 9")

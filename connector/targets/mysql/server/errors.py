@@ -23,6 +23,7 @@ from connector.errors import (
 
 LOST: Final = frozenset(
     {
+        -1,  # no number: pymysql's own, of an answer that it cannot read
         0,  # pymysql: the connection object is closed
         ER.SERVER_SHUTDOWN,
         ER.NORMAL_SHUTDOWN,
@@ -132,7 +133,7 @@ def code_of(error: BaseException) -> int:
 def is_lost(error: BaseException | None) -> bool:
     """True if the session of this error has ended."""
     return isinstance(error, OSError | pymysql.InterfaceError) or (
-        isinstance(error, pymysql.MySQLError) and code_of(error) in (*LOST, -1)  # no number: pymysql's own
+        isinstance(error, pymysql.MySQLError) and code_of(error) in LOST
     )
 
 
