@@ -20,6 +20,8 @@ PREPARE := $(PYTHON) -m tests.tools.prepare
 export THL_CACHE := $(CACHE)
 export VENV
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Some environments set it, as images of Python do: then each of hundreds of processes would compile every module again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help venv build fetch test test-all mutants check unit model demo bench bench-peers figures sinks faults soak fuzz wheel pins clean
 .DEFAULT_GOAL := help

@@ -22,6 +22,7 @@ from tests.contract.mysql_place import SYSTEM, MySqlPlace
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_transactions import ALL, metadata, wide
 from tests.contract.target_ways_out import exclude
+from tests.support import killed, mysql_applier
 from tests.support.clock import PATIENCE
 from tests.support.mysql_applier import HISTORY
 from tests.support.net import layout, net
@@ -36,13 +37,9 @@ def applier(place: MySqlPlace) -> Applier:
     return made
 
 
-def run(place: MySqlPlace, definitions: str, **environ: str) -> int:
+def run(place: MySqlPlace, definitions: str, crash: str = "") -> int:
     """Run the program that applies the history; return its exit code."""
-    command = [sys.executable, "-m", "tests.support.mysql_applier", place.url, definitions]
-    done = subprocess.run(command, cwd=REPOSITORY, env={**os.environ, **environ}, capture_output=True, check=False)
-    if done.returncode > 0:
-        raise AssertionError(done.stderr.decode()[-2000:])
-    return done.returncode
+    return killed.run(mysql_applier.main, place.url, definitions, crash=crash)
 
 
 def state(place: MySqlPlace) -> dict[str, object]:
@@ -78,7 +75,7 @@ def killed_each_time(place: MySqlPlace, point: str, definitions: str, passages: 
     """Kill the applier at each of some passages of a point, and let it end; return the number of kills."""
     kills = 0
     for passage in passages:
-        code = run(place, definitions, THL_CRASH_POINT=f"{point}:{passage}")
+        code = run(place, definitions, crash=f"{point}:{passage}")
         assert code in (0, -signal.SIGKILL)
         kills += code != 0
     assert run(place, definitions) == 0
@@ -115,7 +112,7 @@ class TestExactlyOnce:
         wanted = uninterrupted(place, expected, definitions)
         passage, before = 1, None
         for _ in range(4 * len(HISTORY)):
-            if run(place, definitions, THL_CRASH_POINT=f"{point}:{passage}") == 0:
+            if run(place, definitions, crash=f"{point}:{passage}") == 0:
                 break
             # A server without GTIDs executes again what may be repeated: the next attempt has to get past it.
             now = place.query("SELECT number, seqno, step FROM thl.thl_ddl"), place.applied()

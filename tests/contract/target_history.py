@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -40,6 +36,7 @@ from tests.contract.target_transactions import (  # noqa: F401 (the fixture `sta
     undone,
 )
 from tests.contract.target_ways_out import done, exclude
+from tests.support import history_applier, killed
 from tests.support.fragments import change, column, load_record, record, statement
 from tests.support.history_applier import EVENTS, WANTED, random_log
 from tests.support.long import long
@@ -49,7 +46,6 @@ from tests.unit.applier.test_core import Rig, history, log, table
 SHOP = history_tables(["shop"])
 HISTORY = history_layout(USERS.name)
 EXCLUDED = Excluded(since=Seqno(0), at=1, by="me@here", reason="why")
-REPOSITORY = Path(__file__).parents[2]
 NAMED = [column("id"), *(column(name, "varchar(50)") | {"charset": "utf8mb4"} for name in ("name", "mail"))]
 
 History = list[Row]
@@ -191,17 +187,11 @@ def test_history_has_each_change_once_and_at_once_with_its_table(
 
 
 def test_history_of_an_applier_killed_again_and_again_has_each_change_once(place: Place) -> None:
-    command = [sys.executable, "-m", "tests.support.history_applier", json.dumps(place.options)]
-
-    def apply(**environ: str) -> int:
-        ran = subprocess.run(command, cwd=REPOSITORY, env={**os.environ, **environ}, capture_output=True, check=False)
-        assert ran.returncode <= 0, ran.stderr.decode()[-2000:]
-        return ran.returncode
-
+    given = json.dumps(place.options)
     for point in place.kills:
-        ended = apply(THL_CRASH_POINT=f"target.{point}")
+        ended = killed.run(history_applier.main, given, crash=f"target.{point}")
         assert ended == -signal.SIGKILL, f"{point}: {ended}"
-    assert apply() == 0
+    assert killed.run(history_applier.main, given) == 0
     wanted = expected(random_log(), EVENTS)
     names = [TableName(*name.split(".")) for name in WANTED]
     assert {name: read(place, name) for name in names} == {name: wanted[name] for name in names}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import stat
 import subprocess
@@ -42,6 +41,7 @@ from connector.verify.values import ComparedColumn, ValueForm, column_of, double
 from tests.contract.duckdb_place import DuckDbPlace
 from tests.contract.target_suite import CREATE_USERS, USERS, Applier, stops
 from tests.contract.target_values import VALUES
+from tests.support import duckdb_applier, killed
 from tests.support.clock import Slept
 from tests.support.duckdb_applier import ROWS
 from tests.support.net import column, layout, net
@@ -72,13 +72,9 @@ def read_elsewhere(file: Path, sql: str) -> str:
     return done.stdout.strip()
 
 
-def apply(file: Path, *arguments: str, **environ: str) -> int:
+def apply(file: Path, *arguments: str, crash: str = "") -> int:
     """Run the program that applies the history; return its exit code."""
-    command = [sys.executable, "-m", "tests.support.duckdb_applier", str(file), *arguments]
-    done = subprocess.run(command, cwd=REPOSITORY, env={**os.environ, **environ}, capture_output=True, check=False)
-    if done.returncode > 0:
-        raise AssertionError(done.stderr.decode()[-2000:])
-    return done.returncode
+    return killed.run(duckdb_applier.main, str(file), *arguments, crash=crash)
 
 
 def state(place: DuckDbPlace) -> dict[str, object]:
@@ -230,7 +226,7 @@ class TestCrash:
     ) -> None:
         passages = (1,) if point == "target.after_claim" else (1, 2, 3)
         for passage in passages:
-            assert apply(place.path, THL_CRASH_POINT=f"{point}:{passage}") == -signal.SIGKILL
+            assert apply(place.path, crash=f"{point}:{passage}") == -signal.SIGKILL
         assert apply(place.path) == 0
         assert state(place) == whole
         assert len(place.applied()) > 10
@@ -259,7 +255,7 @@ class TestCrash:
     def test_commit_is_whole_or_absent_after_a_kill(self, tmp_path: Path, point: str) -> None:
         """The seventh event adds rows to a table that the sixth has emptied; the third has swapped two tables."""
         place = DuckDbPlace(tmp_path / "target.duckdb")
-        assert apply(place.path, THL_CRASH_POINT=f"{point}:7") == -signal.SIGKILL
+        assert apply(place.path, crash=f"{point}:7") == -signal.SIGKILL
         done = 7 if point == "target.after_commit" else 6
         assert [seqno for seqno, _ in place.applied()] == list(range(done))
         assert place.query("SELECT seqno FROM thl.thl_position") == [(done - 1,)]

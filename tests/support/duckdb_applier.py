@@ -40,9 +40,10 @@ def apply_forever(target: DuckDbTarget) -> None:
         print(seqno, flush=True)
 
 
-if __name__ == "__main__":
-    made = DuckDbTarget(Path(sys.argv[1]), SystemClock(), audit=True)
-    match sys.argv[2:]:
+def main(file: str, *words: str) -> None:
+    """Run the program with these arguments."""
+    made = DuckDbTarget(Path(file), SystemClock(), audit=True)
+    match words:
         case ["claim"]:
             made.claim("shop")
         case ["forever"]:
@@ -50,3 +51,7 @@ if __name__ == "__main__":
         case _:
             apply(made)
     made.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

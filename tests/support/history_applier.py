@@ -1,14 +1,8 @@
-"""Applies the log of `random_log` to a target with histories, from the target's position on: a program that tests kill.
-
-python -m tests.support.history_applier OPTIONS
-
-OPTIONS: the fields of `target` in the configuration, as JSON.
-"""
+"""Applies the log of `random_log` to a target with histories, from its position on: a program that tests kill."""
 
 from __future__ import annotations
 
 import json
-import sys
 from random import Random
 
 from connector.applier import open_commit
@@ -30,11 +24,15 @@ def random_log() -> list[dict[str, object]]:
     return [one for fragments, _ in histories(Random("killed"), EVENTS) for one in fragments]
 
 
-def main() -> None:
-    """Apply it, a few messages at a time; a large event, and a commit to divide, is one of any size."""
+def main(given: str) -> None:
+    """Apply it, a few messages at a time; a large event, and a commit to divide, is one of any size.
+
+    Args:
+        given: the fields of `target` in the configuration, as JSON.
+    """
     open_commit.STAGE_BYTES = 1  # type: ignore[misc]
     divided_commit.DIVIDED_ROWS = 1  # type: ignore[misc]
-    options, values = Target(**json.loads(sys.argv[1]), history=WANTED, audit=True), log(*random_log())
+    options, values = Target(**json.loads(given), history=WANTED, audit=True), log(*random_log())
     seqno = NO_SEQNO
     while seqno < EVENTS - 1:  # an attempt that finds an intent finishes that alone
         target = open_target(options, SystemClock())
@@ -44,7 +42,3 @@ def main() -> None:
                 rig.accept(table(values[begin : begin + 3], offset=begin))
         seqno = rig.core.position.seqno
         target.close()
-
-
-if __name__ == "__main__":
-    main()

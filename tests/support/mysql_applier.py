@@ -67,10 +67,14 @@ def apply(target: TargetDatabase) -> None:
         target.commit(at, [applied])
 
 
-if __name__ == "__main__":
-    url, definitions = sys.argv[1:]
+def main(url: str, definitions: str) -> None:
+    """Run the program with these arguments."""
     apply(
         MySqlTarget(
             SecretStr(url), SystemClock(), audit=True, definitions=cast(Literal["source", "plain"], definitions)
         )
     )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
