@@ -72,7 +72,6 @@ def test_start_of_a_new_log_is_ignored_with_a_line_where_the_log_exists_and_refu
         last.online()
         assert last.stop() == 0
         assert line not in last.text
-    check(bench)
 
 
 def test_rows_of_a_load_and_of_the_stream_are_counted_by_table(bench: Bench) -> None:
