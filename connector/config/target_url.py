@@ -20,6 +20,7 @@ from pydantic import AfterValidator, SecretStr
 
 from connector.addresses import on_this_machine
 from connector.errors import ConfigError
+from connector.mysql_tls import TlsFileError, TlsVerify, tls_context
 
 Kind = Literal["sqlite", "postgres", "mysql", "duckdb"]
 
@@ -134,6 +135,7 @@ def _file(url: str, scheme: str) -> Path:
 
 TlsMode = Literal["preferred", "disabled", "required", "verify_ca", "verify_identity"]
 _TLS_MODES: Final = ("preferred", "disabled", "required", "verify_ca", "verify_identity")
+_VERIFIES: Final[dict[TlsMode, TlsVerify]] = {"verify_ca": "ca", "verify_identity": "identity"}
 _FILES: Final = ("ssl_ca", "ssl_cert", "ssl_key")
 _MYSQL_PORT: Final = 3306
 
@@ -202,27 +204,20 @@ def tls_attempts(address: MySqlAddress) -> list[ssl.SSLContext | None]:
     """
     if address.tls == "disabled":
         return [None]
-    with _reading("ssl_ca"):
-        context = ssl.create_default_context(cafile=address.authority)
-    # MySQL's generated CA lacks extensions that Python 3.13 and newer require.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if address.certificate is not None:
-        with _reading("ssl_cert and ssl_key"):
-            # Without a password OpenSSL would ask for one on the terminal.
-            context.load_cert_chain(address.certificate, address.key, password="")
-    context.check_hostname = address.tls == "verify_identity"
-    if not address.tls.startswith("verify"):
-        context.verify_mode = ssl.CERT_NONE
+    verify = _VERIFIES.get(address.tls, "none")
+    with _reading():
+        context = tls_context(verify, address.authority, address.certificate, address.key)
     return [context, None] if address.tls == "preferred" else [context]
 
 
 @contextmanager
-def _reading(parameter: str) -> Iterator[None]:
+def _reading() -> Iterator[None]:
     try:
         yield
-    except OSError as error:  # ssl.SSLError is one
+    except TlsFileError as error:
+        parameter = "ssl_ca" if error.authority else "ssl_cert and ssl_key"
         raise ConfigError.of_fields(
-            f"a file for TLS cannot be used: {error.strerror or error}",
+            f"a file for TLS cannot be used: {error}",
             {"target.url": None},
             hint=f"{parameter} of target.url: PEM, a key without a password",
         ) from error

@@ -10,7 +10,6 @@ import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pymysql
@@ -20,6 +19,7 @@ from pymysql.cursors import DictCursor
 from connector.addresses import on_this_machine
 from connector.config.source import Source
 from connector.errors import ConfigError, ConnectorError, MissingPrivilege, PreflightError, SourceUnavailable
+from connector.mysql_tls import TlsFileError, tls_context
 
 Connection: TypeAlias = "pymysql.Connection[Any]"
 Row = dict[str, Any]
@@ -257,28 +257,11 @@ def _tls(source: Source) -> ssl.SSLContext | None:
     """
     if not source.tls:
         return None
-    with _reading("tls_ca", source.tls_ca):
-        context = ssl.create_default_context(cafile=source.tls_ca)
-    # MySQL's generated CA lacks extensions that Python 3.13 and newer require.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    context.check_hostname = source.tls_verify == "identity"
-    if source.tls_verify == "none":
-        context.verify_mode = ssl.CERT_NONE
-    if source.tls_cert is not None:
-        with _reading("tls_cert and source.tls_key", source.tls_cert):
-            # Without a password OpenSSL would ask for one on the terminal.
-            context.load_cert_chain(source.tls_cert, source.tls_key, password="")
-    return context
-
-
-@contextmanager
-def _reading(field: str, file: Path | None) -> Iterator[None]:
     try:
-        yield
-    except OSError as error:  # ssl.SSLError is one
-        raise ConfigError(
-            f"a file for TLS cannot be used: {error.strerror or error}", option=f"source.{field}", file=file
-        ) from error
+        return tls_context(source.tls_verify, source.tls_ca, source.tls_cert, source.tls_key)
+    except TlsFileError as error:
+        field, file = ("tls_ca", source.tls_ca) if error.authority else ("tls_cert and source.tls_key", source.tls_cert)
+        raise ConfigError(f"a file for TLS cannot be used: {error}", option=f"source.{field}", file=file) from error
 
 
 def _certificate_hint(source: Source) -> str:
