@@ -52,6 +52,9 @@ if TYPE_CHECKING:  # a producer without a record store needs nothing of it
     from connector.producer.records.completion import EventCompleter
 
 LOG: Final = logging.getLogger(__name__)
+COMMITTED_FIRST: Final = (
+    "with the earlier source.filters let the producer publish their commits; then change the filters"
+)
 
 
 @dataclass(slots=True)
@@ -242,6 +245,7 @@ class GoingOnline:
         joined: list[LoadRequest] = []
         if log.position is not None and log.control.epochs and not log.position.snapshot:
             joined = self._joined(log, log.control.epochs[-1], facts)
+            self._check_prepared_rows(log, facts)
         accepted = self._accepted(log, facts) if self.accept_trapped else None
         rule = ShardRule(config.publish.shard_by, tuple((one.name, one.pattern) for one in config.publish.shards))
         plan = decide(
@@ -257,37 +261,41 @@ class GoingOnline:
         """Ask for the loads of the tables that the current filters capture and those of the log's last epoch did not.
 
         Raises:
-            PreflightError: no load makes such a table whole; or XA transactions are prepared.
+            PreflightError: no load makes such a table whole; or XA transactions are prepared, which lack its changes.
         """
-        stored = self.config.source.records.dir is not None
-        changed = not last.has_filters(facts.filters, facts.capture)
-        epochs = {one.epoch: one for one in log.control.epochs}
-        earlier = [
-            one for one in log.prepared.pending if not epochs[one.epoch].has_filters(facts.filters, facts.capture)
-        ]
-        if not changed and not (stored and earlier):
+        if last.has_filters(facts.filters, facts.capture):
             return []
-        tables = self.source.check_widened(last.capture, self.accept_partial) if changed else {}
-        pending = sorted(one.xid for one in log.prepared.pending)
-        if pending and (tables or stored):
-            what = (
-                "tables join while XA transactions are prepared, whose changes of these tables the log does not have"
-                if tables
-                else "source.filters have changed while XA transactions are prepared, whose rows the record store "
-                "would take for rows of the new ones"
-            )
+        tables = self.source.check_widened(last.capture, self.accept_partial)
+        if tables and log.prepared.pending:
             raise PreflightError(
-                what,
-                hint="with the earlier source.filters let the producer publish their commits; then change the filters"
-                + ("; or without source.records.dir publish them under these" if stored and not tables else ""),
-                tables=", ".join(map(str, tables)) or None,
-                xids=" ".join(pending),
+                "tables join while XA transactions are prepared, whose changes of these tables the log does not have",
+                hint=COMMITTED_FIRST,
+                tables=", ".join(map(str, tables)),
+                xids=_xids(log),
             )
         by = "source.filters"
         return [
             LoadRequest(table=name, load=new_load_id(), asked_at=facts.now, asked_by=by, published=published)
             for name, published in tables.items()
         ]
+
+    def _check_prepared_rows(self, log: _LogFound, facts: SourceFound) -> None:
+        """Check that the record store will know the rows of prepared XA transactions for those of the current filters.
+
+        Raises:
+            PreflightError: some were prepared under others, or the filters have changed since the last epoch.
+        """
+        if self.config.source.records.dir is None:
+            return
+        epochs = {one.epoch: one for one in log.control.epochs}
+        since = [*(epochs[one.epoch] for one in log.prepared.pending), log.control.epochs[-1]]
+        if log.prepared.pending and not all(one.has_filters(facts.filters, facts.capture) for one in since):
+            raise PreflightError(
+                "source.filters have changed while XA transactions are prepared, whose rows the record store "
+                "would take for rows of the new ones",
+                hint=f"{COMMITTED_FIRST}; or without source.records.dir publish them under these",
+                xids=_xids(log),
+            )
 
     def _accepted(self, log: _LogFound, facts: SourceFound) -> Accepted | None:
         """Return the trapped transactions if there are any and they are accepted."""
@@ -389,6 +397,10 @@ class _LogFound:
     def ends(self) -> tuple[object, ...]:
         """The end of each topic; equal for two readings between which nothing was written."""
         return self.control_end, self.position, self.prepared.end, self.tails
+
+
+def _xids(log: _LogFound) -> str:
+    return " ".join(sorted(one.xid for one in log.prepared.pending))
 
 
 def _write_epoch(plan: OnlinePlan, publisher: Publisher, encoder: Encoder, ownership: EpochOwnership) -> None:
