@@ -104,23 +104,26 @@ def _prove(
         partitions = _partitions(config, log, control)
         bounds = {number: log.bounds(number) for number in (range(partitions) if chosen is None else chosen)}
         offsets = {number: position.offsets[number] for number in bounds if number in position.offsets}
-        before = {number: log.tail(number, before=offset).seqno for number, offset in offsets.items()}
+        before = {number: log.tail(number, before=offset) for number, offset in offsets.items()}
         tails = {number: log.tail(number) for number in bounds}
-        incomplete = {
-            number: log.incomplete_upto({number: span}, record.last_begun)
+        left = {
+            number: log.retained(number, span, history, record)
             for number, span in bounds.items()
-            if record is not None and position.offsets.get(number, 0) < span[0]
+            if span[0] and not (number in before and before[number].readable)  # nothing is left before the offset
         }
+    incomplete = {number: one.incomplete for number, one in left.items()}
+    from_first = all(seqno == NO_SEQNO for seqno in incomplete.values())
     if had is not None:
         incomplete = {number: seqno for number, seqno in incomplete.items() if seqno <= had.get(number, NO_SEQNO)}
     starts = {number: low for number, (low, _) in bounds.items()}
-    history.prove_target(position, from_first=not any(starts.values()))
-    check_offsets(position, starts, {number: high for number, (_, high) in bounds.items()}, incomplete)
-    check_before(position, before)
+    ends = {number: high for number, (_, high) in bounds.items()}
+    history.prove_target(position, from_first=from_first)
+    check_offsets(position, starts, ends, incomplete, [number for number, one in left.items() if one.unfinished])
+    check_before(position, {number: found.seqno for number, found in before.items()})
     if (lost := lost_tails(config.topic, record, tails)) is not None:
         raise lost
     gtid_set = history.epochs[0].gtid_set if position.seqno == NO_SEQNO else position.gtid_set
-    next_offsets = {number: max(offset, starts[number]) for number, offset in offsets.items()}
+    next_offsets = offsets | {number: one.offset for number, one in left.items()}
     return Agreement(history, partitions, next_offsets, gtid_set)
 
 

@@ -17,8 +17,10 @@ from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, Mess
 from connector.kafka.prepared_records import PreparedReader, PreparedState, message_key
 from connector.kafka.records import control_state, position_record
 from connector.log.epochs.control import ControlState
+from connector.log.epochs.history import History
 from connector.log.format.first_fields import FirstFields, first_fields
 from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.reading.retained import Retained, retained
 from connector.log.reading.search import FIRST_PROBE, Probe, backward_probes, first_of
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound
@@ -201,6 +203,13 @@ class LogReader:
                 before = first.seqno if first.fragno else first.prev_seqno
             found = max(found, before)
         return found
+
+    def retained(
+        self, partition: int, span: tuple[int, int], history: History, position: PositionRecord | None
+    ) -> Retained:
+        """What is left of a partition, whose offsets are `span`; see `connector.log.reading.retained`."""
+        with closing(self._headers(partition, *span)) as messages:
+            return retained(messages, partition, span[1], history, position)
 
     def after(self, partition: int, upto: Seqno) -> tuple[int, Seqno | None]:
         """The offset after the last event of a partition up to a seqno, found by probes from the end backwards.

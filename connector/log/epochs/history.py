@@ -8,12 +8,12 @@ that, which is never trimmed: the event itself may have been deleted long ago.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from connector.errors import EventsDeleted, HistoriesDiffer, LogDamaged
+from connector.errors import BrokerUnavailable, EventsDeleted, HistoriesDiffer, LogDamaged
 from connector.log.epochs.control import ControlState, EpochRecord, trapped_of
 from connector.log.epochs.fork import Range, overlaps, ranges_text
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
@@ -97,6 +97,10 @@ class History:
         found = self.covering(seqno).epoch
         forks = (one for one in self.epochs if one.forked and one.forked.events and one.forked.events[0].first <= seqno)
         return max([found, *(one.epoch for one in forks)])
+
+    def gave_up(self, seqno: Seqno, epoch: Epoch) -> bool:
+        """True if an epoch's copy of an event was given up: a later epoch begins with that event, or before it."""
+        return any(later.epoch > epoch and later.first_seqno <= seqno for later in self.epochs)
 
     def beginning(self, first: Seqno) -> Seqno:
         """Return the seqno from which to read an event and all after it: its own, or that of a trapped event before it.
@@ -232,6 +236,7 @@ def check_offsets(
     starts: Mapping[int, int],
     ends: Mapping[int, int],
     incomplete: Mapping[int, Seqno] | None = None,
+    unfinished: Collection[int] = (),
 ) -> None:
     """Check that the partitions still have the messages that a target needs next.
 
@@ -241,17 +246,19 @@ def check_offsets(
     Args:
         position: the target's.
         starts, ends: partition → the log start offset and the end offset, from Kafka.
-        incomplete: partition → the last event of which messages may be deleted; for those that begin after the
+        incomplete: partition → the last finished event of which messages may be deleted; for those that begin after the
             target's offset; None: unknown.
+        unfinished: those of which messages of an event are deleted that is not finished.
 
     Raises:
         EventsDeleted: retention has deleted it.
+        BrokerUnavailable: it has deleted a part of the event that is not finished; the next producer gives that up.
         LogDamaged: the partition ends before it.
     """
     for partition in sorted(starts):
         offset = position.offsets.get(partition, 0)
         last = None if incomplete is None else incomplete.get(partition)
-        has_deleted = last is not None and position.seqno != NO_SEQNO and last <= position.seqno
+        has_deleted = last is not None and last <= position.seqno
         if offset < starts[partition] and not has_deleted:
             way = "thl apply --relay finishes the commit that the target is within, if there is a relay; else "
             raise EventsDeleted(
@@ -270,6 +277,15 @@ def check_offsets(
                 offset=offset,
                 end=ends[partition],
                 seqno=position.seqno,
+            )
+        if partition in unfinished:
+            raise BrokerUnavailable(
+                "The topic's retention has deleted a part of the event that is not finished",
+                hint="start thl produce, which gives the event up and publishes it again; one that runs and ends it "
+                "loses it: keep the log for longer than an event takes",
+                partition=partition,
+                start=starts[partition],
+                applied=position.seqno,
             )
     if unknown := set(position.offsets) - set(starts):
         raise LogDamaged("The topic has fewer partitions than the target has read", missing=sorted(unknown))

@@ -9,5 +9,6 @@
 - `shard_sequencer`: some shards, joined by barriers.
 - `offset_range`: a range of one partition's offsets, for parallel readers.
 - `event_range`: whole events of a partition that are handled together.
+- `retained`: what is left of a partition whose first messages retention has deleted.
 - `search`: offsets by seqno or time, by binary search.
 """

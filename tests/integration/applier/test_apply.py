@@ -40,7 +40,8 @@ from connector.errors import (
 )
 from connector.kafka import tails
 from connector.kafka.ends import LogEnds
-from connector.kafka.handshake import warn_of_missing_log
+from connector.kafka.handshake import handshake, warn_of_missing_log
+from connector.kafka.log_reader import LogReader
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition, TargetPosition
@@ -211,6 +212,42 @@ def test_log_at_rest_longer_than_its_retention_is_applied_on(
     with pytest.raises(LogDamaged) as deleted:
         apply(config, spark, 16)
     assert (deleted.value.where["seqno"], deleted.value.where["start"]) == (15, 14 + 6)
+
+
+def test_deleted_parts_of_an_event_that_no_producer_finished_are_not_missed(config: Config, spark: SparkRun) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 1)])
+    position = apply(config, spark, 1)
+    for fragno in range(3):
+        log.events([record(2, [rows(2 + fragno)], fragno=fragno, last_frag=False, last_barrier=0)])
+    with LogReader(config) as reader:
+        _, end = reader.bounds(0)
+    wait_for(lambda: delete_before(config, 0, end - 4) == end - 4)  # the second of three, each with Kafka's marker
+    with pytest.raises(BrokerUnavailable, match="a part of the event that is not finished"):
+        handshake(config, position)
+    log.online()
+    log.events([record(2, [rows(2)], last_barrier=0)])
+    assert apply(config, spark, 2).seqno == 2
+    assert found(config) == [1, 2]
+
+
+def test_an_empty_target_does_not_need_markers_that_retention_deleted(config: Config, spark: SparkRun) -> None:
+    log = LogWriter(config, partitions=2)
+    log.online()
+    log.events([create(0), *inserts(1, 1)])
+    wait_for(lambda: delete_before(config, 1, OFFSET_END) == 2)
+    assert apply(config, spark, 1).seqno == 1
+    log.events([record(2, [rows(2)], prev_seqno=-1, last_barrier=0)], 1)
+    assert apply(config, spark, 2).seqno == 2
+    assert found(config) == [1, 2]
+
+
+def delete_before(config: Config, partition: int, offset: int) -> int:
+    """As retention does. Returns where the partition begins then."""
+    admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
+    (done,) = admin.delete_records([TopicPartition(config.topic, partition, offset)]).values()
+    return int(done.result().low_watermark)
 
 
 def delete_all(config: Config) -> dict[int, int]:

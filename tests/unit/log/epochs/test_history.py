@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from connector.errors import HistoriesDiffer, LogDamaged
+from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History, check_before, check_offsets
@@ -138,7 +138,11 @@ def test_deleted_or_lost_offset_of_a_target_is_refused() -> None:
     check_offsets(at(p0=9), {0: 10}, {0: 20}, {0: Seqno(3)})
     for lacking in ({0: Seqno(5)}, {1: Seqno(4)}):
         deleted(at(p0=9), {0: 10}, {0: 10}, lacking)
-    deleted(TargetPosition(service="shop", offsets={0: 9}), {0: 10}, {0: 10}, {0: NO_SEQNO})
+    check_offsets(TargetPosition(service="shop", offsets={0: 9}), {0: 10}, {0: 10}, {0: NO_SEQNO})
+    deleted(TargetPosition(service="shop", offsets={0: 9}), {0: 10}, {0: 10}, {0: Seqno(0)})
+    with pytest.raises(BrokerUnavailable, match="not finished"):
+        check_offsets(at(p0=9), {0: 10}, {0: 20}, {0: Seqno(3)}, [0])
+    deleted(at(p0=9), {0: 10}, {0: 20}, {0: Seqno(5)}, [0])
     with pytest.raises(LogDamaged) as lost:
         check_offsets(at(p0=21), {0: 10}, {0: 20})
     assert lost.value.where == {"partition": 0, "offset": 21, "end": 20, "seqno": 4}

@@ -13,7 +13,7 @@ import pytest
 
 from connector.errors import ConnectorError
 from connector.log.epochs import control, history
-from connector.log.reading import event_sequencer, partition_state, search, sequenced_partition
+from connector.log.reading import event_sequencer, partition_state, retained, search, sequenced_partition
 from connector.log.rules import Rule
 from connector.log.transaction import pending
 from connector.log.transaction.position import Finished, TargetPosition
@@ -373,6 +373,35 @@ def the_handshake_is_not_made(patch: Patch) -> None:
     patch.setattr(simulated_applier, "check_offsets", nothing)
 
 
+def what_was_given_up_counts_as_lost(patch: Patch) -> None:
+    patch.setattr(history.History, "gave_up", lambda *_: False)
+
+
+def the_unfinished_event_counts_as_lost(patch: Patch) -> None:
+    found = retained.retained
+
+    def lost(messages: Any, partition: int, end: int, past: Any, position: Any) -> Any:
+        left = found(messages, partition, end, past, position)
+        return replace(left, incomplete=past.last_finished + 1, unfinished=False) if left.unfinished else left
+
+    patch.setattr(simulated_applier, "retained", lost)
+
+
+def reading_begins_within_what_was_given_up(patch: Patch) -> None:
+    found = retained.retained
+
+    def begins(messages: Any, *rest: Any) -> Any:
+        there = list(messages)
+        return replace(found(there, *rest), **({"offset": there[0][0]} if there else {}))
+
+    patch.setattr(simulated_applier, "retained", begins)
+
+
+def an_empty_target_needs_all_messages(patch: Patch) -> None:
+    prove = history.History.prove_target
+    patch.setattr(history.History, "prove_target", lambda self, at, **_: prove(self, at, from_first=False))
+
+
 CODE: list[tuple[Callable[[Patch], None], str]] = [
     (no_markers, "none"),
     (markers_on_one_partition_only, "none"),
@@ -414,6 +443,10 @@ CODE: list[tuple[Callable[[Patch], None], str]] = [
     (missing_fragments_are_not_minded, "hole"),
     (ranges_may_lack_events, "none"),
     (what_comes_again_is_looked_for_one_event_too_late, "none"),
+    (what_was_given_up_counts_as_lost, "retention"),
+    (the_unfinished_event_counts_as_lost, "retention"),
+    (reading_begins_within_what_was_given_up, "retention"),
+    (an_empty_target_needs_all_messages, "retention"),
     (the_log_id_is_not_compared, "rebuilt"),
     (the_handshake_is_not_made, "rebuilt"),
     (segments_that_are_not_next_are_dropped, "none"),

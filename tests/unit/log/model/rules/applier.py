@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from connector.errors import BrokerUnavailable, ConnectorError, Fenced, TargetUnavailable
+from connector.errors import (
+    BrokerUnavailable,
+    ConnectorError,
+    EventsDeleted,
+    Fenced,
+    HistoriesDiffer,
+    TargetUnavailable,
+)
 from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.rules import Rule
 from tests.unit.log.model.service import Service
 from tests.unit.log.model.simulation.applier import Applier
 from tests.unit.log.model.simulation.relay import Relay
@@ -83,12 +91,24 @@ def guarded(service: Service, applier: Applier, work: Callable[[], None]) -> boo
         pass
     except ConnectorError as error:
         no_log_yet = not service.truth.log_id
+        if not no_log_yet:
+            _is_true(service, applier, error)
         if not no_log_yet and not service.explained("applier", error):
             raise
     else:
         return True
     end_applier(service, applier)
     return False
+
+
+def _is_true(service: Service, applier: Applier, error: ConnectorError) -> None:
+    """Hold a refusal for what retention has deleted to be true: its remedy is to fill the target again."""
+    at = min(service.target.position.seqno, applier.position.seqno)  # it may have gone back
+    empty = isinstance(error, HistoriesDiffer) and at == NO_SEQNO
+    begins_within = error.where.get("rule") is Rule.FRAGMENT_MISSING and not applier.goes_back
+    if service.trouble == "retention" and (isinstance(error, EventsDeleted) or empty or begins_within):
+        deleted = service.truth.is_deleted_after(at, open_too=bool(service.producers))
+        assert deleted, f"an applier is refused for what retention has not deleted: {error}"
 
 
 def operator_starts_an_applier(service: Service, what: str, number: int) -> None:

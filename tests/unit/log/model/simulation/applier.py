@@ -12,7 +12,8 @@ from typing import Any
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.log.epochs.history import History, check_before, check_offsets
 from connector.log.ids import NO_SEQNO, LogId, Seqno
-from connector.log.transaction.position import TargetPosition
+from connector.log.reading.retained import Retained, retained
+from connector.log.transaction.position import PositionRecord, TargetPosition
 from connector.log.writing.tail import TailFound
 from tests.unit.log.model.simulation.commit import Commit, position_after
 from tests.unit.log.model.simulation.going_back import GoingBack
@@ -64,6 +65,7 @@ class Applier:
         self.making_whole = self._position.intent is not None
         if self.making_whole and self.makes_whole_first:
             skips, first, undo = (), None, None
+        self._begins: Mapping[int, int] = {}  # partition → the first offset to read, where retention deleted others
         self.done = False  # an earlier applier's commit is whole
         self._skips, self._first, self._undo = frozenset(skips), first, undo
         self._log_id = LogId("")
@@ -71,6 +73,16 @@ class Applier:
         self._commit: Commit | None = None
         self._steps: Iterator[str] = iter(())
         self.busy = False  # within a commit
+
+    @property
+    def position(self) -> TargetPosition:
+        """The target's, as it goes on from it."""
+        return self._position
+
+    @property
+    def goes_back(self) -> bool:
+        """True if it was started to apply events again, or to undo some: it needs earlier ones."""
+        return self._options["first"] is not None or self._options["undo"] is not None
 
     def next(self) -> Applier:
         """The next attempt, once a commit is whole."""
@@ -104,7 +116,7 @@ class Applier:
             self._position = self._going_back().undo(self._position, to)
         history = self._agreed()
         self._log_id = history.log_id
-        reading = LogReading(self._kafka, history, self._position, self._skips)
+        reading = LogReading(self._kafka, history, self._position, self._skips, self._begins)
         if self.relay is not None:
             self.relay.begin(self._position, history)
         return reading
@@ -121,12 +133,25 @@ class Applier:
         topic = kafka.topics[EVENTS]
         starts = {p.number: p.start for p in topic}
         history = History.of(control, record.last_finished)
-        whole = not any(starts.values())
-        history.prove_target(at, from_first=whole)
-        incomplete = {p.number: _incomplete_upto(p, record.last_begun) for p in topic}
-        check_offsets(at, starts, {p.number: p.end for p in topic}, incomplete)
+        left = {
+            p.number: self._retained(p, history, record)
+            for p in topic
+            if p.start and p.before(at.offsets.get(p.number, 0)) is None
+        }
+        incomplete = {number: one.incomplete for number, one in left.items()}
+        history.prove_target(at, from_first=all(seqno == NO_SEQNO for seqno in incomplete.values()))
+        unfinished = [number for number, one in left.items() if one.unfinished]
+        check_offsets(at, starts, {p.number: p.end for p in topic}, incomplete, unfinished)
         check_before(at, {p.number: _tail_before(p, at.offsets.get(p.number, 0)) for p in topic})
+        self._begins = {number: one.offset for number, one in left.items()}
         return history
+
+    def _retained(self, partition: Partition, history: History, record: PositionRecord) -> Retained:
+        readable = partition.read(partition.start, len(partition.readable))
+        if not readable and partition.stable() < partition.end:
+            raise BrokerUnavailable("messages are not decided yet: they are waited for")
+        messages = ((entry.offset, entry.value[0]) for entry in readable)
+        return retained(messages, partition.number, partition.end, history, record)
 
     def commit(self, most: int | None = None, steps: int | None = None) -> None:
         """Make what is complete, or the first of it, visible with the position.
@@ -183,14 +208,6 @@ class Applier:
         yield from self._commit.divided([record.event for record in records])
         self.target.commit(self.token, [], after)
         self._committed(after)
-
-
-def _incomplete_upto(partition: Partition, begun: Mapping[int, Seqno]) -> Seqno:
-    """As `LogReader.incomplete_upto` finds it."""
-    for entry in partition.read(partition.start, 1):
-        header = entry.value[0]
-        return Seqno(header.seqno if header.fragno else header.prev_seqno)
-    return begun.get(partition.number, NO_SEQNO)
 
 
 def _tail_before(partition: Partition, offset: int) -> Seqno:

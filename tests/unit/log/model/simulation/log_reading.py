@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from connector.applier.sequencer_feed import SequencerFeed
@@ -27,6 +27,7 @@ class LogReading:
         history: of the log.
         position: of the target; moved by its commits.
         skips: events that are left out.
+        begins: partition → the first offset to read, where retention has deleted what the target had next.
     """
 
     waits_for_tasks_that_died = True
@@ -34,12 +35,19 @@ class LogReading:
     cuts_segments = True  # where something happens within them: their events are read again, one by one
     joins_segments_by_seqno = True
 
-    def __init__(self, kafka: Kafka, history: History, position: TargetPosition, skips: Collection[int]) -> None:
+    def __init__(
+        self,
+        kafka: Kafka,
+        history: History,
+        position: TargetPosition,
+        skips: Collection[int],
+        begins: Mapping[int, int],
+    ) -> None:
         self._kafka, self.position, self._skips = kafka, position, skips
         self.ready: list[Ready] = []  # whole events for the next commit
         self.ends: set[int] = set()  # events with which a commit may end: not those within segments
         topic = kafka.topics[EVENTS]
-        self._next = {p.number: max(position.offsets.get(p.number, 0), p.start) for p in topic}
+        self._next = {p.number: begins.get(p.number, position.offsets.get(p.number, 0)) for p in topic}
         self._tasks: list[tuple[int, int, int]] = []  # partition, begin, end of what is not read yet
         self._interval = 0
         self._parts: list[Any] = []

@@ -105,6 +105,21 @@ class Truth:
             if header.barrier:
                 self.barrier = header.seqno
 
+    def is_deleted_after(self, seqno: int, *, open_too: bool) -> bool:
+        """Whether retention has deleted a message of an event after this one; not of a copy that was given up.
+
+        Args:
+            seqno: the event.
+            open_too: also of the event that a producer may still be writing.
+        """
+        ended = {event.seqno: event.epoch for event in self.events}
+        topic = self.kafka.topics[EVENTS]
+        for (number, of, epoch), entries in self.open.items():
+            counts = epoch == ended.get(of, self.epoch if open_too else NO_EPOCH)
+            if of > seqno and counts and entries and entries[0].offset < topic[number].start:
+                return True
+        return False
+
     def acknowledged(self, told: list[Sourced]) -> None:
         """Clients see transactions committed: Kafka has them."""
         ended = {transaction.of.number for transaction in told if transaction.of}
