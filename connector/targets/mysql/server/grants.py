@@ -43,7 +43,7 @@ def _regex(scope: str) -> re.Pattern[str]:
 
 
 def lacking(granted: Granted, needed: Sequence[str]) -> dict[str, list[str]]:
-    """What a user lacks: `*`, or the quoted name of a database → names of privileges.
+    """The privileges that a user lacks: `*`, or the quoted name of a database → their names.
 
     A user who may write to databases needs all of them on each, and on `thl`; any other user needs them on `*.*`.
     Which databases the log has is not known here: the applier says so where it comes to another one.
