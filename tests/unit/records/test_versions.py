@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from connector.errors import ConfigError, RecordsDamaged
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.records import versions as module
-from connector.records.database import Database, remove
+from connector.records.database import Database, remove, reserved
 from connector.records.stored import content_of, definition_of, make_version, seqno_of
 from connector.records.versions import StoreState, Versions
 
@@ -178,15 +178,23 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_open_store_is_found_without_opening_it(tmp_path: Path) -> None:
-    program = f"from pathlib import Path; import connector.records.database as d; d.check_unused(Path('{tmp_path}/s'))"
+    program = "import sys, pathlib, connector.records.database as d\nwith d.reserved(pathlib.Path(sys.argv[1])): pass"
 
     def said() -> str:
-        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stderr
+        return subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / "s")], capture_output=True, text=True, check=False
+        ).stderr
 
     assert said() == ""
     store = opened(tmp_path / "s")
     assert "another process has the record store open" in said()
     store.close()
+    assert said() == ""
+    with reserved(tmp_path / "s"):
+        assert "another process has the record store open" in said()
+        store = opened(tmp_path / "s")
+        assert "another process has the record store open" in said()
+        store.close()
     assert said() == ""
 
 
