@@ -11,7 +11,7 @@ _PACKET: Final = 16 << 10
 
 
 class File(Protocol):
-    """What is read like a file, block by block."""
+    """A source of bytes, read like a file, block by block."""
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes of one packet, about so many; none at the end."""
