@@ -106,6 +106,7 @@ class Run:
                             writer.change()
                             writer.alter()
                             writer.change()
+                            writer.check()
                     if number % 4 == 3:
                         self._kill(file)
                 bench.sql(f"CREATE TABLE {bench.service}.last_one (id INT PRIMARY KEY)")
