@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from connector.clock import Clock
 from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
+from connector.log.transaction.source_position import SourcePosition
 from connector.verify.source import SourceReader, SourceState
 from connector.verify.target import TargetReader, TargetState
 
@@ -96,7 +97,7 @@ def _missing_process(source: SourceReader, target: TargetReader, service: str) -
 def _lags(source: SourceReader, seen: SourceState, state: TargetState) -> bool:
     if seen.gtid_set is not None and state.gtid_set is not None:
         return bool(source.missing(seen.gtid_set, state.gtid_set))
-    return _position(state) < (seen.position.file, seen.position.offset)
+    return _position(state) < seen.position
 
 
 def _has(state: TargetState, seqno: Seqno | None) -> bool:
@@ -107,17 +108,17 @@ def _passed(source: SourceReader, seen: SourceState, position: PositionRecord) -
     """True if the log has everything in the view, or has left it out."""
     if seen.gtid_set is not None and position.gtid_set is not None:
         return not source.missing(seen.gtid_set, position.gtid_set)
-    return (position.resume.file, position.resume.offset) >= (seen.position.file, seen.position.offset)
+    return position.resume >= seen.position
 
 
 def is_ahead(source: SourceReader, seen: SourceState, state: TargetState) -> bool:
     """Return True if the target has what was committed after the view was opened."""
     if seen.gtid_set is not None and state.gtid_set is not None:
         return bool(source.missing(state.gtid_set, seen.gtid_set))
-    return _position(state) > (seen.position.file, seen.position.offset)
+    return _position(state) > seen.position
 
 
-def _position(state: TargetState) -> tuple[str, int]:
-    """Return file and offset of an event ID, `file:offset;thread`."""
+def _position(state: TargetState) -> SourcePosition:
+    """Return the end of an event by its ID, `file:offset;thread`."""
     file, _, position = state.event_id.partition(";")[0].rpartition(":")
-    return file, int(position or 0)
+    return SourcePosition(file, int(position or 0))
