@@ -35,7 +35,8 @@ ACCEPT = "What is accepted"
     "--start",
     section=BEGIN,
     metavar="POSITION",
-    help="Where a new log begins, in place of source.start: snapshot, now, earliest, a GTID set or FILE:POS.",
+    help="Where a new log begins, in place of source.start: snapshot, now, earliest, a GTID set or FILE:POS. A log "
+    "that exists goes on from its position: a line says so, and a start after its position is refused.",
 )
 @option(
     "--from-files",
@@ -122,6 +123,7 @@ def produce(
         stop,
         accept_trapped=accept_trapped,
         accept_partial=accept_partial,
+        start=start,
         gate=gate,
         health=health,
     )

@@ -81,6 +81,7 @@ class Producer:
         stop: set from outside to end the run.
         accept_trapped: go online once although the source lacks transactions that the log has.
         accept_partial: patterns of tables that may begin to be captured although they have rows.
+        start: the start that was given for a new log beside the configuration; a log that exists has to be past it.
         gate: the replicas that must have a transaction before it is published; None: none.
         health: what probes are told of this producer.
     """
@@ -94,6 +95,7 @@ class Producer:
         *,
         accept_trapped: bool = False,
         accept_partial: Sequence[str] = (),
+        start: str | None = None,
         gate: ReplicaGate | None = None,
         health: ProcessHealth | None = None,
     ) -> None:
@@ -106,6 +108,7 @@ class Producer:
         self._stop = stop
         self._accept_trapped = accept_trapped
         self._accept_partial = accept_partial
+        self._start = start
         self._gate = gate
         self._health = health or ProcessHealth(clock)
         self._reading = self._health.loop(READING)
@@ -214,6 +217,7 @@ class Producer:
                 framing=self._framing,
                 accept_trapped=self._accept_trapped,
                 accept_partial=self._accept_partial,
+                start=self._start,
                 gate=self._gate,
                 health=self._health,
             ).run()
@@ -224,6 +228,7 @@ class Producer:
         online = self._held = self._retry(with_source, self._config.kafka.retries, "publish", BrokerUnavailable)
         if online.completion is not None:
             online.completion.loads = self._table_loads.known
+        self._start = None  # said once
         self._accept_trapped = False  # a further source that lacks transactions needs another start with the option
         if self._listeners is None:
             with ExitStack() as listeners:
