@@ -12,7 +12,7 @@ _LARGEST: Final = 1 << 20  # sent: its length has to fit three bytes; the server
 
 
 class File(Protocol):
-    """What is read like a file, block by block."""
+    """A source of bytes, read like a file, block by block."""
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes, about so many or more; none at the end."""
