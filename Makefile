@@ -40,10 +40,10 @@ build: ## The compiled modules, in place
 fetch: ## The servers and jars that tests need, into the cache
 	@$(PREPARE) fetch
 
-# Three processes with servers of their own, for tests mostly wait; those that take longest stand first. What failed is run
-# once more, alone, to tell what is broken from what is a race; either fails (tests/races.py).
-test: check fetch ## What CI runs: the checks, then every test that is not long (half an hour on two quiet cores)
-	$(BIN)/python -m pytest -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --cache-clear --durations=20 $(ARGS) || \
+# Four processes with servers of their own, for tests wait half of their time; those that take longest stand first. What
+# failed is run once more, alone, to tell what is broken from what is a race; either fails (tests/races.py).
+test: check fetch ## What CI runs: the checks, then every test that is not long (25 minutes on two quiet cores)
+	$(BIN)/python -m pytest -m 'not long' -n 4 --dist loadfile --no-loadscope-reorder --cache-clear --durations=20 $(ARGS) || \
 		{ test $$? -eq 1 && $(BIN)/python -m tests.races $(ARGS); }
 
 test-all: test ## Everything: the long tests, damaged logs and messages, more of the model

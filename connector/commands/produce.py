@@ -103,9 +103,9 @@ def produce(
         _show_load(config, clock)
         return
     if config.source.records.dir is not None:
-        from connector.records.database import check_unused
+        from connector.records.database import reserved
 
-        check_unused(config.source.records.dir)
+        click.get_current_context().with_resource(reserved(config.source.records.dir))
     source = _files(config, from_files, clock, accept_trapped=accept_trapped) if from_files else _server(config, clock)
     warn_of_unverified(config, "kafka", "registry")
     stop = stop_at_signals()

@@ -11,11 +11,11 @@ from connector.errors import MissingPrivilege, TargetUnavailable
 from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.mysql.ddl.once import DdlOnce
+from connector.targets.mysql.logged_statements import StatementExecutor
 from connector.targets.mysql.progress import read_heartbeat, read_position
 from connector.targets.mysql.server.connection import ServerSession, unverified
 from connector.targets.mysql.server.grants import OWN, lacking
 from connector.targets.mysql.signal_table import MySqlSession
-from connector.targets.mysql.statements import StatementExecutor
 from connector.targets.mysql.target import MySqlTarget
 
 __all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_position", "unverified"]
@@ -83,7 +83,7 @@ def _grants(found: Mapping[str, Sequence[str]], user: str) -> str:
 
 
 def _ddl(session: ServerSession) -> str:
-    """How the target tells whether a DDL statement was executed (`once`)."""
+    """The means by which the target tells whether a DDL statement was executed (`once`)."""
     once = DdlOnce(session, "", "")
     if once.gtids:
         return "GTIDs"

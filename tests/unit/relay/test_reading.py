@@ -303,6 +303,6 @@ def test_undamaged_files_are_read_by_every_reader(files: list[list[bytes]]) -> N
 def test_damaged_files_with_right_checksums_are_read_or_an_error() -> None:
     draw = random.Random(20_261_125)
     seeds = relay_seeds()
-    errors = [error for _ in range(300) for error in read_relay(changed_files(draw.choice(seeds), draw))]
-    assert len(errors) > 300
-    assert {LogDamaged, ConfigError} <= {type(error) for error in errors}
+    errors = [error for _ in range(60) for error in read_relay(changed_files(draw.choice(seeds), draw))]
+    assert len(errors) > 60
+    assert {type(error) for error in errors} <= {LogDamaged, ConfigError}

@@ -57,7 +57,7 @@ def _regex(scope: str) -> re.Pattern[str]:
 
 
 def lacking(granted: Granted, needed: Sequence[str], databases: Collection[str] | None = None) -> dict[str, list[str]]:
-    """What a user lacks: `*`, or the quoted name of a database → names of privileges.
+    """The privileges that a user lacks: `*`, or the quoted name of a database → their names.
 
     Args:
         granted: what the user has.
