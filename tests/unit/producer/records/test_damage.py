@@ -1,4 +1,4 @@
-"""What is not as it was written, although its sums are right, is damage; no error has the values of a row."""
+"""Definitions and rows that are not as they were written are damage, though their sums are right."""
 
 from __future__ import annotations
 
