@@ -330,7 +330,7 @@ class GoingOnline:
             return None
         from connector.producer.records.opening import open_completion  # noqa: PLC0415
 
-        completion = open_completion(self.config, plan.control, plan.position.last_finished)
+        completion = open_completion(self.config, plan.control, plan.position.last_finished, self.stop)
         if completion is not None:
             opened.callback(completion.close)
         return completion

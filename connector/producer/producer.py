@@ -11,7 +11,8 @@ transition:
   last transaction again.
 - The source does not answer while transactions wait for replicas (`publish.wait_for`): they may exist only here, so
   they are dropped, and the producer goes online again at the log's end.
-- The record store is damaged: go online again, which begins the store again. If no event is finished in between, end.
+- The record store is damaged: go online again, which begins the store again. If no event is finished in between, or a
+  stop was requested, end.
 - A signal or a request asks it to stop: end after the current event. An event that does not end within `GRACE` seconds
   stays unfinished, and the next start voids it. Transactions that wait for replicas are not published.
 """
@@ -189,6 +190,8 @@ class Producer:
             if self._held is None or self._held.completion is None:
                 raise
             self._held.completion.discard()
+            if self._stop.is_set():  # the next start begins the store again
+                return ProducerState.ENDING
             last = self._held.publisher.committed.last_finished
             if self._rebuilt_after == last:  # the store that was made again is, too
                 raise

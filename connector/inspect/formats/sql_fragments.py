@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import chain, count
 from typing import Any, BinaryIO, Final
 
-from connector.ddl.syntax.tokens import quoted
 from connector.errors import escaped
+from connector.inspect.formats.sql_literals import quoted
 from connector.inspect.formats.sql_rows import Excluded, row_statements
 from connector.inspect.formats.sql_session import SqlSession, statement_bytes
 from connector.inspect.formats.tungsten import ListedFragment, or_null

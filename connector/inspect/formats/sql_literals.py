@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from connector.ddl.syntax.tokens import quoted
 from connector.errors import ValueNotRepresentable
 
 Column = Mapping[str, Any]
@@ -30,6 +29,11 @@ _NAME: Final = re.compile(r"[a-z]+")
 _ESCAPES: Final = {"\0": "\\0", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1a": "\\Z", "\\": "\\\\", "'": "''"}
 _ESCAPED: Final = re.compile("[\0\n\r\t\x1a\\\\']")
 _CONTROL: Final = re.compile("[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def quoted(name: str) -> str:
+    """A name in backticks."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def type_name(column: Column) -> str:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from connector.ddl.syntax.tokens import quoted
 from connector.errors import ConnectorError, LogDamaged, Unsupported
-from connector.inspect.formats.sql_literals import Column, condition, literal
+from connector.inspect.formats.sql_literals import Column, condition, literal, quoted
 from connector.inspect.formats.tungsten import present
 
 Excluded = Callable[[str, str, str], bool]

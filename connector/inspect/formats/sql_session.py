@@ -10,10 +10,9 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from connector.ddl.syntax.tokens import quoted
 from connector.errors import Unsupported, ValueNotRepresentable
 from connector.inspect.formats.session_values import set_before
-from connector.inspect.formats.sql_literals import text
+from connector.inspect.formats.sql_literals import quoted, text
 from connector.log.transaction import statement_options as replay
 from connector.mysql.values import charsets
 

@@ -56,10 +56,10 @@ class Scene:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     commands: set[str] = field(default_factory=set)
 
-    def run(self, command: str, *options: str, seconds: float = 120, **sections: Any) -> str:
+    def run(self, command: str, *options: str, **sections: Any) -> str:
         """A command to its end; what it printed, then what it logged."""
         process = self.start(command, *options, **sections)
-        process.wait(seconds)
+        process.wait(PATIENCE)
         return self.printed + (self.folder / "out" / f"{len(self.processes)}.log").read_text()
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -21,9 +22,10 @@ from connector.log.ids import NO_SEQNO, Action, Epoch, Kind, LogId, Outcome, Seq
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionEnd, TransactionStart
 from connector.log.transaction.layout import Column, TableLayout
 from connector.log.transaction.position import SourcePosition
-from connector.producer.records import opening
+from connector.producer.records import catch_up, opening
 from connector.producer.records.completion import EventCompleter
 from connector.producer.records.opening import open_completion, open_store, rebuild
+from connector.retrying import Stopped
 from tests.support.log_objects import epochs
 from tests.unit.producer.records.test_completion import (
     CREATE,
@@ -38,10 +40,10 @@ from tests.unit.producer.records.test_completion import (
     values,
 )
 
-Event = tuple[Kind, Rows | Statement | None]
-NOTHING: Event = (Kind.HEARTBEAT, None)
-DEFINED: Event = (Kind.DDL, Statement("shop", CREATE, {}))
-ROW: Event = (Kind.TRANSACTION, insert({0: 1, 1: 10, 2: "one"}))
+LoggedEvent = tuple[Kind, Rows | Statement | None]
+NOTHING: LoggedEvent = (Kind.HEARTBEAT, None)
+DEFINED: LoggedEvent = (Kind.DDL, Statement("shop", CREATE, {}))
+ROW: LoggedEvent = (Kind.TRANSACTION, insert({0: 1, 1: 10, 2: "one"}))
 
 
 def batch(kind: Kind, *changes: Rows | Statement | None) -> TransactionBatch:
@@ -54,7 +56,7 @@ class Kafka:
     """The events of a log, of which retention may have deleted the first."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = [DEFINED, ROW, *[NOTHING] * 40]
+        self.events: list[LoggedEvent] = [DEFINED, ROW, *[NOTHING] * 40]
         self.first = 0
         self.reads: list[int] = []  # the first event of each reading
         self.damaged = 0  # readings in which the store turns out to be damaged
@@ -62,10 +64,14 @@ class Kafka:
     def first_event(self, _: Config, __: History) -> Seqno:
         return Seqno(self.first)
 
-    def read_events(self, _: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> int:
+    def read_events(
+        self, _: Config, control: ControlState, completion: EventCompleter, last: Seqno, stop: Event
+    ) -> int:
         start = Seqno(completion.versions.state.seqno + 1)
         self.reads.append(start)
         assert start >= self.first
+        if stop.is_set():
+            raise Stopped
         if self.damaged:
             self.damaged -= 1
             raise RecordsDamaged("the record store is damaged")
@@ -111,7 +117,7 @@ def opened() -> Iterator[Callable[..., EventCompleter]]:
     def open_one(config: Config, given: ControlState, seqno: int) -> EventCompleter:
         while last:
             last.pop().close()
-        found = open_completion(config, given, Seqno(seqno))
+        found = open_completion(config, given, Seqno(seqno), Event())
         assert found is not None
         last.append(found)
         return found
@@ -204,7 +210,7 @@ def test_a_store_of_another_log_begins_again(kafka: Kafka, config: Config, opene
 def test_a_store_that_a_producer_has_open_keeps_its_files_from_a_rebuilding(kafka: Kafka, config: Config) -> None:
     folder = config.source.records.dir
     assert folder is not None
-    running = open_completion(config, planned(3), Seqno(3))
+    running = open_completion(config, planned(3), Seqno(3), Event())
     assert running is not None
     files = set(folder.iterdir())
     with pytest.raises(ConfigError, match="another process has the record store open"):
@@ -260,3 +266,28 @@ def test_a_store_knows_the_filters_and_the_tables_that_may_stay_partial(
     assert isinstance(second, Rows)
     assert values(first) == [([1, 10, "one", "***"], [1, 11, "one", "***"])]
     assert second.after
+
+
+def stopped() -> Event:
+    stop = Event()
+    stop.set()
+    return stop
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_stop_ends_the_reading_of_the_log_which_the_next_opening_goes_on_with(
+    kafka: Kafka, config: Config, opened: Opened, damaged: bool
+) -> None:
+    if damaged:
+        opened(config, planned(3, log=LogId("d" * 32)), 3).close()
+    with pytest.raises(Stopped):
+        open_completion(config, planned(9), Seqno(9), stopped())
+    assert opened(config, planned(9), 9).versions.seqno == 9
+
+
+def test_events_are_read_until_a_stop(monkeypatch: pytest.MonkeyPatch, config: Config) -> None:
+    monkeypatch.setattr(catch_up, "_releases", lambda *_: iter([object()]))
+    store = open_store(config.source, LOG)
+    with pytest.raises(Stopped):
+        catch_up.read_events(config, planned(9), store, Seqno(9), stopped())
+    store.close()
