@@ -12,14 +12,18 @@ from connector.config.secret_files import Properties, read_secret_files
 from connector.config.section import Bytes, Name, Section
 
 LEAST_MESSAGE: Final = 16 << 10  # bytes: a fragment's header and a useful rest
-_BROKER: Final = re.compile(r"(?:\w+://)?(?:\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s:/@\[\]]+):(\d{1,5})")
+_BROKER: Final = re.compile(
+    r"(?i:(?:sasl_)?(?:plaintext|ssl)://)?(?:\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s:/@\[\]]+):(\d{1,5})"
+)
 
 
 def _brokers(text: str) -> str:
     for address in text.split(","):
         found = _BROKER.fullmatch(address.strip())
         if found is None or not 0 < int(found[1]) <= 65535:
-            raise ValueError("not broker addresses: write host:port[,host:port…], with ports from 1 to 65535")
+            raise ValueError(
+                "not broker addresses: write host:port[,host:port…] without http://, ports from 1 to 65535"
+            )
     return text
 
 

@@ -159,8 +159,8 @@ class Source(Section):
             raise ValueError("filters.tables apply to rows: with statements=keep the changed rows are unknown")
         if self.records.dir is not None and self.statements == "keep":
             raise ValueError(
-                "records complete rows: with statements=keep the changed rows are unknown; a statement that is in the "
-                "source's log already needs a new log, another `service`"
+                "records.dir completes rows: with statements=keep the changed rows are unknown: leave out one of both; "
+                "a log that has statements already needs a new one, another `service`"
             )
         if self.records.dir is not None and self.ignore_server_ids:
             raise ValueError("records: with ignore_server_ids rows change that the record store does not see")

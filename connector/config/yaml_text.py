@@ -58,5 +58,6 @@ def problem_of(error: yaml.YAMLError | UnicodeDecodeError) -> str:
         return "it contains characters that YAML does not allow"
     if error.problem_mark is None:
         return error.problem or "its content"
-    problem = re.sub(r"(['\"])(?!<)(?!.\1).*", "…", error.problem or "", flags=re.DOTALL)
+    parts = r"('(?:.|\\t|<[a-z ]+>)')|['\"].*"  # single characters and YAML's own names stay
+    problem = re.sub(parts, lambda found: found[1] or "…", error.problem or "", flags=re.DOTALL)
     return f"{problem} in line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"

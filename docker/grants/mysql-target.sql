@@ -4,7 +4,8 @@
 -- [user]
 CREATE USER 'thl'@'%' IDENTIFIED BY 'change me';
 
--- [tables] The applier's own database, and each database of the log.
+-- [tables] The applier's own database, and each database of the log; with target.history also
+-- `shop__history`.
 GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX, REFERENCES, CREATE VIEW, TRIGGER,
   CREATE TEMPORARY TABLES ON `thl`.* TO 'thl'@'%';
 GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX, REFERENCES, CREATE VIEW, TRIGGER,

@@ -42,7 +42,9 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
     ("text", "told"),
     [
         (b"\xff\xfe", "byte 1 is not UTF-8"),
-        (b"source:\n\tport: 1\n", "in line 2, column 1"),
+        (b"source:\n\tport: 1\n", "found character '\\t' that cannot start any token in line 2, column 1"),
+        (b"source: {port: 1\n", "expected ',' or '}', but got '<stream end>' in line 2, column 1"),
+        (b"source: {password: *pw}\n", "found undefined alias … in line 1, column 20"),
         (b"service: a\nservice: b\n", "duplicate key in line 2, column 1"),
         (b"source: {port: 1, port: 2}\n", "duplicate key in line 1, column 19"),
         (b"source: {port: 2023-99-99}\n", "invalid date or number"),
@@ -93,6 +95,7 @@ def test_unreadable_configuration_is_refused(file: str, capsys: pytest.CaptureFi
         ("kafka.bootstrap=127.0.0.1:99999", "kafka.bootstrap: "),
         ("kafka.bootstrap=broker", "kafka.bootstrap: "),
         ("kafka.bootstrap=a:9092,b:0", "kafka.bootstrap: "),
+        ("kafka.bootstrap=http://a:9092", "host:port[,host:port…] without http://"),
         ("kafka.bootstrap=", "kafka.bootstrap: "),
         ("source.filters.do=[a", "source.filters.do: not YAML"),
         ("source.filters.do={a: b}", "source.filters.do: "),

@@ -15,7 +15,7 @@ STORE: dict[str, Any] = {"records": {"dir": "/var/lib/thl/records"}}
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"statements": "keep"}, "statements=keep"),
+        ({"statements": "keep"}, "leave out one of both"),
         ({"ignore_server_ids": [7]}, "ignore_server_ids"),
         ({"accept_unlogged_cascades": True}, "accept_unlogged_cascades"),
         ({"filters": {"tables": [{"match": ["shop.*"], "actions": ["insert", "update", "ddl"]}]}}, "actions"),

@@ -50,6 +50,12 @@ def test_postgresql_errors_are_translated(state: str, kind: type[ConnectorError]
     assert type(postgres_errors.connector_error(errors.lookup(state)("as it says"))) is kind
 
 
+def test_mysql_that_is_read_only_is_refused_with_both_ways_out() -> None:
+    error = mysql_errors.connector_error(pymysql.OperationalError(1290, "running with the --read-only option"))
+    assert isinstance(error, PreflightError)
+    assert ("target.url" in error.hint, "SET GLOBAL read_only = OFF" in error.hint) == (True, True)
+
+
 @pytest.mark.parametrize(
     ("state", "field", "told", "retry"),
     [

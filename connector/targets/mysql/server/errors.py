@@ -157,7 +157,8 @@ def connector_error(error: pymysql.MySQLError | OSError) -> ConnectorError:
         hint = "GRANT what docs/security.md lists for such a target to the user in target.url"
         return MissingPrivilege(text, hint=hint, **where)
     if code in _READ_ONLY:
-        return PreflightError(text, hint="target.url names a server that others may not write to: a replica?", **where)
+        hint = "is the server of target.url a replica? Name another there; else SET GLOBAL read_only = OFF on it"
+        return PreflightError(text, hint=hint, **where)
     if code in _VALUES:
         return ValueNotRepresentable(text, **where)
     if code in _UNKNOWN_HERE:
