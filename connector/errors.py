@@ -189,6 +189,10 @@ class BrokerUnavailable(ConnectorError):
     exit_code = 4
 
 
+class LogMissing(BrokerUnavailable):
+    """Raised while no producer has begun the log. Retryable: it is waited for, which is no restart of anything."""
+
+
 class RegistryUnavailable(ConnectorError):
     """Raised when the schema registry does not answer, or refuses for a transient reason. Retryable."""
 

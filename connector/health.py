@@ -1,9 +1,9 @@
-"""Tells whether the loops of this process go round, and whether it does its work, for `/healthz` and `/readyz`.
+"""The health of this process for `/healthz` and `/readyz`: whether its loops go on, and whether it does its work.
 
-A loop that has not gone round for `BOUND` seconds is stuck: threads wait for each other, or for a process of ours that
-is stopped. What a loop waits for by itself takes less: a fifth of a second for input, a minute for Kafka. Servers may
-take longer than any bound (an ALTER TABLE of hours on a target, a replica that lags for a day), and another start would
-wait for the same, so the time of such waits does not count.
+A loop that has begun no iteration for `BOUND` seconds is stuck: threads wait for each other, or for a child process
+that is stopped. An iteration's own waits are shorter: a fifth of a second for input, a minute for Kafka. Waits for
+servers are not counted: they have no bound (an ALTER TABLE of hours on a target, a replica that lags for a day), and a
+process that an orchestrator starts again would wait for the same.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Answer(NamedTuple):
     """The answer to a probe.
 
     Args:
-        ok: true: as it should be.
-        text: a line for people.
+        ok: true: the process is healthy, or ready.
+        text: the reason, as a line for people.
     """
 
     ok: bool
@@ -33,9 +33,9 @@ class Loop:
     """A loop of one thread.
 
     Args:
-        name: what it does, in the answer to a probe.
+        name: its name in the answer to a probe.
         clock: the clock.
-        bound: seconds after which it is stuck.
+        bound: seconds without an iteration after which it is stuck.
     """
 
     def __init__(self, name: str, clock: Clock, bound: float = BOUND) -> None:
@@ -46,7 +46,7 @@ class Loop:
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """Expect the loop to go round while in the context."""
+        """Expect iterations while in the context."""
         self.turn()
         try:
             yield
@@ -54,12 +54,12 @@ class Loop:
             self._turned = None
 
     def turn(self) -> None:
-        """Note that it goes round."""
+        """Note that an iteration begins."""
         self._turned = self._clock.monotonic()
 
     @contextmanager
     def waits(self) -> Iterator[None]:
-        """Leave out the time in the context: a server, or another loop, has the turn."""
+        """Leave out the time in the context, in which the loop waits for a server or for another loop."""
         turned, self._turned = self._turned, None
         began = self._clock.monotonic()
         try:
@@ -70,7 +70,7 @@ class Loop:
 
     @property
     def stuck_for(self) -> float | None:
-        """The seconds since it went round, if these are too many; None: it is not stuck."""
+        """The seconds since its last iteration began, if they exceed the bound; None: it is not stuck."""
         turned = self._turned
         seconds = 0.0 if turned is None else self._clock.monotonic() - turned
         return seconds if seconds > self._bound else None
@@ -81,7 +81,7 @@ class ProcessHealth:
 
     Args:
         clock: the clock.
-        bound: seconds after which a loop is stuck.
+        bound: seconds without an iteration after which a loop is stuck.
     """
 
     def __init__(self, clock: Clock | None = None, bound: float = BOUND) -> None:
@@ -91,15 +91,15 @@ class ProcessHealth:
         self._state = Answer(ok=False, text="starting")
 
     def loop(self, name: str) -> Loop:
-        """Return the loop of that name; it is made if it is not known."""
+        """Return the loop of a name; a new one if there is none."""
         return self._loops.setdefault(name, Loop(name, self._clock, self._bound))
 
     def enter(self, state: str, *, ready: bool) -> None:
         """Note the state of the process.
 
         Args:
-            state: in words.
-            ready: true: it does its work.
+            state: in words, for people.
+            ready: true if it does its work.
         """
         self._state = Answer(ready, state)
 
@@ -108,7 +108,7 @@ class ProcessHealth:
         return alive(self._loops.values())
 
     def ready(self) -> Answer:
-        """Return the answer of `/readyz`."""
+        """Return the answer of `/readyz`: not ready in a state without work, or if a loop is stuck."""
         return self._state if (found := self.alive()).ok else found
 
 

@@ -18,7 +18,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_ran
 
 from connector import metrics
 from connector.clock import Clock
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, LogMissing
 
 LOG: Final = logging.getLogger(__name__)
 LONGEST_WAIT: Final = 10.0
@@ -74,7 +74,8 @@ def retry(
 
     def log(state: RetryCallState) -> None:
         why = state.outcome.exception() if state.outcome else None
-        metrics.restarts.labels(service, stage).inc()
+        if not isinstance(why, LogMissing):
+            metrics.restarts.labels(service, stage).inc()
         fields = {"service": service, "stage": stage, "attempt": state.attempt_number, "of": retries}
         left = round(give_up - clock.monotonic())
         LOG.warning("trying again", extra={**fields, "seconds_left": left, "why": why})

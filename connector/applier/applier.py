@@ -30,14 +30,14 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, PreflightError, TargetUnavailable
 from connector.health import ProcessHealth
-from connector.kafka.handshake import handshake, newest_event, tables_loaded_after
+from connector.kafka.handshake import handshake, log_exists, newest_event, no_log, tables_loaded_after
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.range_reader import RangeReader
 from connector.kafka.tails import TailWatch
 from connector.kafka.topics import MESSAGE_BYTES, Topics
 from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import metadata_columns
-from connector.log.ids import Seqno
+from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.position import Intent, SourcePosition, TargetPosition
 from connector.relay.folder import Owner
 from connector.relay.writer import RelayWriter
@@ -47,7 +47,7 @@ from connector.spark.session import SparkRun
 from connector.spark.stream.load_monitor import LoadMonitor
 from connector.spark.stream.range_task import Compaction
 from connector.spark.stream.stream import LogStream
-from connector.targets.open import open_signal_table, open_target
+from connector.targets.open import open_signal_table, open_target, read_position
 from connector.targets.signal_table import Request, SignalTable
 from connector.targets.target import TargetDatabase
 
@@ -108,6 +108,7 @@ class Applier:
         self._done = False
         self.request: Request | None = None  # the request that ended the run
         self._request_polled = 0.0
+        self._log_found = False
         self._first_attempt = True  # an older request is for an earlier applier
         self._consistent: bool | None = None  # None: not known yet
         self._newest: Seqno | None = None  # the log's last event when the time of `until` had passed
@@ -165,6 +166,7 @@ class Applier:
         target = self._opened()
         core = claimed = None
         try:
+            self._check_log()
             claimed = self._position = self._claimant.claim(target, self._config.service)
             faults.point("apply.after_claim")
             with (
@@ -200,6 +202,19 @@ class Applier:
                 raise
         finally:
             target.close()
+
+    def _check_log(self) -> None:
+        """Check, before the first claim, that the log exists: a claim is a restart for who watches the target.
+
+        Raises:
+            LogMissing: it does not, and nothing was applied to the target. Else the handshake refuses the target.
+        """
+        config = self._config
+        self._log_found = self._log_found or log_exists(config)
+        if not self._log_found:
+            found = read_position(config.target.url.get_secret_value(), config.service)
+            if found is None or found.seqno == NO_SEQNO:
+                raise no_log(config)
 
     def _first_position(self, target: TargetDatabase, signals: SignalTable, position: TargetPosition) -> TargetPosition:
         """Do what the first attempt alone does; return the position before the first event to apply."""

@@ -1,19 +1,33 @@
 """Checks the source with its settings and grants, the brokers with the log's topics, the target, folders, and Java.
 
-Nothing is created, claimed or fenced, and all servers are asked side by side: those that do not answer are reported
-together after `PATIENCE`.
+Nothing is created, claimed or fenced, and all servers are asked side by side. Each finding is told when it is known: a
+server that hangs delays no finding about another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from connector.check.result import Check, failed, ok, warning
+from connector.check.result import (
+    GRANTS,
+    JAVA,
+    KAFKA,
+    RECORDS,
+    RELAY,
+    SOURCE,
+    TARGET,
+    Check,
+    failed,
+    in_order,
+    ok,
+    warning,
+)
 from connector.clock import SystemClock
 from connector.config import Config
 from connector.config.target_url import mysql_address, target_kind
@@ -32,32 +46,50 @@ from connector.mysql.transforms.filters import Filter
 from connector.private_files import guarded
 from connector.targets.open import check_target
 
-SOURCE: Final = "source"
-GRANTS: Final = "grants"
-KAFKA: Final = "kafka"
-TARGET: Final = "target"
 NAMED: Final = 10  # columns that a result names
 WITHOUT_ZERO_DATES: Final = {"postgres": "PostgreSQL", "duckdb": "DuckDB"}
 PATIENCE: Final = 4.0  # seconds for a server to answer; as long as that of the target's `check`
 
 
 def check(config: Config, environ: Mapping[str, str]) -> list[Check]:
+    """Return the `findings`, in the order of their subjects."""
+    return in_order(findings(config, environ))
+
+
+def findings(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
     """Check source, grants, Kafka, target, the folders of relay and record store, and Java.
 
     Args:
         config: the configuration.
         environ: the environment, for Java.
 
-    Returns:
-        At least one result for each, in this order; none for a folder that is not configured.
+    Yields:
+        Each finding when it is known; at least one of each subject, but none for a folder that is not configured.
     """
-    with ThreadPoolExecutor(max_workers=4) as pool:
+    found: SimpleQueue[Check | None] = SimpleQueue()
+
+    def run(checks: Callable[[], Iterable[Check]]) -> None:
+        try:
+            for one in checks():
+                found.put(one)
+        finally:
+            found.put(None)
+
+    databases: Future[Collection[str] | None] = Future()
+    with ThreadPoolExecutor(max_workers=6) as pool:  # all of them at once
         kafka = pool.submit(check_kafka, config)
-        target = pool.submit(check_target_server, config)
-        java = pool.submit(check_java, environ)
-        source = check_source(config, lambda: kafka.result()[1])
-        folders = [*check_relay(config), *check_records(config)]
-        return [*source, *kafka.result()[0], *target.result(), *folders, java.result()]
+        subjects: list[Callable[[], Iterable[Check]]] = [
+            lambda: kafka.result()[0],
+            lambda: check_source(config, lambda: kafka.result()[1], databases),
+            lambda: check_target_server(config, databases),
+            lambda: [*check_relay(config), *check_records(config)],
+            lambda: [check_java(environ)],
+        ]
+        running = [pool.submit(run, one) for one in subjects]
+        for _ in running:
+            yield from iter(found.get, None)
+        for one in running:
+            one.result()
 
 
 def check_kafka(config: Config) -> tuple[list[Check], bool]:
@@ -85,40 +117,49 @@ def check_kafka(config: Config) -> tuple[list[Check], bool]:
     return [answered], not found.missing
 
 
-def check_source(config: Config, log_exists: Callable[[], bool]) -> list[Check]:
+def check_source(
+    config: Config, log_exists: Callable[[], bool], databases: Future[Collection[str] | None] | None = None
+) -> Iterator[Check]:
     """Check that the source answers, is set up, and grants the user what the producer needs.
 
     Args:
         config: the configuration.
         log_exists: called when the source has answered. Without a log an initial load may follow, which needs more
             privileges.
+        databases: gets the databases of the log as far as tables of them exist; None where they are not known.
     """
-    source = config.source
     try:
-        with closing(connect(source, patience=PATIENCE)) as connection:
-            snapshot = source.start == "snapshot" and not log_exists()
-            try:
-                uuid = replica_uuid(config.service, source)
-                facts = preflight(connection, source, snapshot=snapshot, replica_uuid=uuid)
-            except PreflightError as error:
-                return list(_problems(f"{source.host}:{source.port} answers", error))
-            filter = Filter.of(source, facts.lower_case_table_names)
-            dates = list(_check_dates(config, connection, filter))
-            with source_errors(source):
-                tables = candidates(connection)
-            loads = list(_check_loads(captured(tables, filter), filter, snapshot=snapshot))
-            names = [filter.published_name(one.name) for one in tables if filter.captures(*one.name)]
-            histories = list(check_histories(config.target.history, names))
+        yield from _check_source(config, log_exists, databases or Future())
     except ConnectorError as error:
-        return [failed(SOURCE, error)]
-    return [
-        ok(SOURCE, f"{facts.server} at {source.host}:{source.port}"),
-        ok(GRANTS, f"the user {source.user} has every privilege that is needed"),
-        *(warning(SOURCE, text) for text in facts.warnings),
-        *dates,
-        *loads,
-        *histories,
-    ]
+        yield failed(SOURCE, error)
+    finally:
+        if databases is not None and not databases.done():
+            databases.set_result(None)
+
+
+def _check_source(
+    config: Config, log_exists: Callable[[], bool], databases: Future[Collection[str] | None]
+) -> Iterator[Check]:
+    source = config.source
+    with closing(connect(source, patience=PATIENCE)) as connection:
+        snapshot = source.start == "snapshot" and not log_exists()
+        try:
+            uuid = replica_uuid(config.service, source)
+            facts = preflight(connection, source, snapshot=snapshot, replica_uuid=uuid)
+        except PreflightError as error:
+            yield from _problems(f"{source.host}:{source.port} answers", error)
+            return
+        yield ok(SOURCE, f"{facts.server} at {source.host}:{source.port}")
+        yield ok(GRANTS, f"the user {source.user} has every privilege that is needed")
+        yield from (warning(SOURCE, text) for text in facts.warnings)
+        filter = Filter.of(source, facts.lower_case_table_names)
+        with source_errors(source):
+            tables = candidates(connection)
+        names = [filter.published_name(one.name) for one in tables if filter.captures(*one.name)]
+        databases.set_result({name.schema for name in names})
+        yield from _check_loads(captured(tables, filter), filter, snapshot=snapshot)
+        yield from check_histories(config.target.history, names)
+        yield from _check_dates(config, connection, filter)  # last: it reads rows
 
 
 def _check_loads(tables: Sequence[LoadCandidate], filter: Filter, *, snapshot: bool) -> Iterator[Check]:
@@ -178,10 +219,22 @@ def _named(columns: Sequence[DateColumn]) -> str:
     return ", ".join(map(str, columns[:NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
-def check_target_server(config: Config) -> list[Check]:
-    """Check that the target can be opened and written to, and is not the source."""
+def check_target_server(config: Config, databases: Future[Collection[str] | None] | None = None) -> list[Check]:
+    """Check that the target can be opened and written to, and is not the source.
+
+    Args:
+        config: the configuration.
+        databases: has the databases of the log once the source has answered; None: they are not known.
+    """
+
+    def known() -> Collection[str] | None:
+        try:
+            return None if databases is None else databases.result(PATIENCE)
+        except TimeoutError:
+            return None
+
     try:
-        found = [ok(TARGET, check_target(config.target))]
+        found = [ok(TARGET, check_target(config.target, known))]
     except ConnectorError as error:
         return [failed(TARGET, error)]
     url = config.target.url.get_secret_value()
@@ -195,12 +248,12 @@ def check_target_server(config: Config) -> list[Check]:
 
 def check_relay(config: Config) -> Iterator[Check]:
     """Check that the relay's folder, or the one in which it will be created, can be written to by this user alone."""
-    return _check_folder("relay", "relay.dir", config.relay.dir)
+    return _check_folder(RELAY, "relay.dir", config.relay.dir)
 
 
 def check_records(config: Config) -> Iterator[Check]:
     """Check the same of the record store's folder."""
-    return _check_folder("records", "source.records.dir", config.source.records.dir)
+    return _check_folder(RECORDS, "source.records.dir", config.source.records.dir)
 
 
 def _check_folder(name: str, option: str, folder: Path | None) -> Iterator[Check]:
@@ -225,11 +278,11 @@ def check_java(environ: Mapping[str, str]) -> Check:
         environ: JAVA_HOME and PATH are used.
     """
     if found := installed_java(environ):
-        return ok("java", f"Java {found.version}, {found.home}")
+        return ok(JAVA, f"Java {found.version}, {found.home}")
     if is_fetched():
-        return ok("java", f"Java {JAVA_LEAST_VERSION} in the cache")
+        return ok(JAVA, f"Java {JAVA_LEAST_VERSION} in the cache")
     return warning(
-        "java",
+        JAVA,
         f"no Java {JAVA_LEAST_VERSION} or newer in JAVA_HOME or on the PATH: `thl apply` fetches one with pip",
         f"on a machine without network install Java {JAVA_LEAST_VERSION} or newer, and set JAVA_HOME to its folder",
     )

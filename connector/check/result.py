@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from connector.errors import ConnectorError, escaped
+
+SOURCE: Final = "source"
+GRANTS: Final = "grants"
+KAFKA: Final = "kafka"
+TARGET: Final = "target"
+RELAY: Final = "relay"
+RECORDS: Final = "records"
+JAVA: Final = "java"
+SUBJECTS: Final = (SOURCE, GRANTS, KAFKA, TARGET, RELAY, RECORDS, JAVA)
+_WIDTH: Final = max(map(len, SUBJECTS))
 
 
 class CheckState(StrEnum):
@@ -22,7 +33,7 @@ class Check:
     """One result.
 
     Args:
-        name: the checked subject: source, grants, kafka, target or java.
+        name: the checked subject, of `SUBJECTS`.
         state: the state.
         found: the finding, as a sentence without a full stop.
         remedy: the statement, command or option that helps; "" if there is nothing to do.
@@ -51,6 +62,11 @@ def failed(name: str, error: ConnectorError) -> Check:
     return Check(name, CheckState.FAILED, error.located, error.hint, error.exit_code)
 
 
+def in_order(checks: Iterable[Check]) -> list[Check]:
+    """Sort checks by their subjects."""
+    return sorted(checks, key=lambda check: SUBJECTS.index(check.name))
+
+
 def exit_code(checks: Sequence[Check]) -> int:
     """Return the exit code of the first check that failed; 0 if none did."""
     return next((check.exit_code for check in checks if check.state is CheckState.FAILED), 0)
@@ -58,7 +74,7 @@ def exit_code(checks: Sequence[Check]) -> int:
 
 def as_text(checks: Sequence[Check]) -> str:
     """Return one line for each check, and its remedy below."""
-    return "\n".join(_lines(checks))
+    return "\n".join(map(as_line, checks))
 
 
 def as_objects(checks: Sequence[Check]) -> list[dict[str, str]]:
@@ -66,10 +82,9 @@ def as_objects(checks: Sequence[Check]) -> list[dict[str, str]]:
     return [{"check": one.name, "state": one.state, "found": one.found, "remedy": one.remedy} for one in checks]
 
 
-def _lines(checks: Sequence[Check]) -> Iterator[str]:
-    width = max(len(one.name) for one in checks)
-    below = "\n" + " " * (len(CheckState.WARNING) + width + 4)
-    for one in checks:
-        # A server's answer is part of what was found, and of the remedy.
-        text = escaped(one.found if not one.remedy else f"{one.found}\n-> {one.remedy}", "\n")
-        yield f"{one.state.upper():{len(CheckState.WARNING)}}  {one.name:{width}}  {text}".replace("\n", below)
+def as_line(check: Check) -> str:
+    """Return the line of a check, and its remedy below."""
+    below = "\n" + " " * (len(CheckState.WARNING) + _WIDTH + 4)
+    # A server's answer is part of what was found, and of the remedy.
+    text = escaped(check.found if not check.remedy else f"{check.found}\n-> {check.remedy}", "\n")
+    return f"{check.state.upper():{len(CheckState.WARNING)}}  {check.name:{_WIDTH}}  {text}".replace("\n", below)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 def check(ctx: click.Context, config: Config, *, as_json: bool) -> None:
     """Check the source and its grants, Kafka, the target and Java, and print the remedy of each problem.
 
-    Takes seconds, and leaves nothing behind. For PostgreSQL and DuckDB it also looks for the date 0000-00-00: in
-    defaults, through indexes, and in the first rows of each table. Exits with 0 if everything is there, else with the
-    code of the first problem.
+    Takes seconds, and leaves nothing behind. Each result is printed when it is known. For PostgreSQL and DuckDB it also
+    looks for the date 0000-00-00: in defaults, through indexes, and in the first rows of each table. Exits with 0 if
+    everything is there, else with the code of the first problem, in the order of the subjects.
     """
-    from connector.check.checks import check as run
-    from connector.check.result import as_objects, as_text, exit_code
+    from connector.check.checks import findings
+    from connector.check.result import as_line, as_objects, exit_code, in_order
     from connector.commands.grammar.unverified import warn_of_unverified
     from connector.errors import ConfigError
     from connector.kafka.client import LOG
@@ -37,6 +37,12 @@ def check(ctx: click.Context, config: Config, *, as_json: bool) -> None:
     LOG.setLevel(logging.CRITICAL)  # the results report a broker that does not answer, not librdkafka's log lines
     with suppress(ConfigError):  # a wrong target.url is a result beside the others
         warn_of_unverified(config, "target")
-    found = run(config, os.environ)
-    click.echo(json.dumps(as_objects(found), indent=2) if as_json else as_text(found))
+    found = []
+    for one in findings(config, os.environ):
+        found.append(one)
+        if not as_json:
+            click.echo(as_line(one))
+    found = in_order(found)
+    if as_json:
+        click.echo(json.dumps(as_objects(found), indent=2))
     ctx.exit(exit_code(found))

@@ -35,7 +35,8 @@ ACCEPT = "What is accepted"
     "--start",
     section=BEGIN,
     metavar="POSITION",
-    help="Where a new log begins, in place of source.start: snapshot, now, earliest, a GTID set or FILE:POS.",
+    help="Where a new log begins, in place of source.start: snapshot, now, earliest, a GTID set or FILE:POS. A log "
+    "that exists goes on from its position: a line says so, and a start after its position is refused.",
 )
 @option(
     "--from-files",
@@ -102,9 +103,9 @@ def produce(
         _show_load(config, clock)
         return
     if config.source.records.dir is not None:
-        from connector.records.database import check_unused
+        from connector.records.database import reserved
 
-        check_unused(config.source.records.dir)
+        click.get_current_context().with_resource(reserved(config.source.records.dir))
     source = _files(config, from_files, clock, accept_trapped=accept_trapped) if from_files else _server(config, clock)
     warn_of_unverified(config, "kafka", "registry")
     stop = stop_at_signals()
@@ -122,6 +123,7 @@ def produce(
         stop,
         accept_trapped=accept_trapped,
         accept_partial=accept_partial,
+        start=start,
         gate=gate,
         health=health,
     )

@@ -11,6 +11,7 @@ import click
 
 from connector.commands.grammar.command import JSON, Command, option
 from connector.commands.grammar.options import text_or_json
+from connector.sandbox.settings import TARGETS
 
 _folder = option(
     "--folder",
@@ -26,16 +27,16 @@ def sandbox() -> None:
     """Start and stop disposable MySQL and Kafka on this machine, without docker and without root."""
 
 
-@sandbox.command(cls=Command)
+@sandbox.command(cls=Command, earlier={"--with": "--target"})
 @_folder
 @option(
-    "--with",
-    "also",
-    type=click.Choice(["postgres", "mariadb"]),
-    multiple=True,
-    help="Start this server, too. Repeatable.",
+    "--target",
+    type=click.Choice(list(TARGETS)),
+    default="sqlite",
+    show_default=True,
+    help="The target that thl.yaml names; its server is started, too.",
 )
-def up(folder: Path, also: tuple[str, ...]) -> None:
+def up(folder: Path, target: str) -> None:
     """Start the servers that do not run yet, print their addresses, and write a thl.yaml for them.
 
     The programs that a server needs are fetched the first time.
@@ -47,10 +48,10 @@ def up(folder: Path, also: tuple[str, ...]) -> None:
 
     stack = Stack(folder)
     with Console(stderr=True).status("looking for what runs") as line:
-        servers = stack.up(also, progress=line.update)
+        servers = stack.up(filter(None, [TARGETS[target]]), progress=line.update)
     for server in servers:
-        click.echo(f"{server.name:<9} {server.where}")
-    first_steps.write(stack.folder, servers)
+        click.echo(f"{server.name:<12} {server.where}")
+    first_steps.write(stack.folder, servers, target)
     click.echo(f"\n{folder / first_steps.CONFIGURATION} is for them. Next, the last two in terminals of their own:\n")
     for command in first_steps.commands(stack.folder):
         click.echo(f"  {command}")
@@ -66,7 +67,7 @@ def down(folder: Path, delete: bool) -> None:
     stack = Stack(folder)
     recorded = stack.status()
     for name in stack.down():
-        click.echo(f"{name:<9} ended")
+        click.echo(f"{name:<12} ended")
     if delete and recorded:
         shutil.rmtree(stack.folder)
 
@@ -84,6 +85,6 @@ def status(folder: Path, as_json: bool) -> None:
         return
     for server, runs in servers:
         state = f"pid {server.process.pid}" if runs else "ended"
-        click.echo(f"{server.name:<9} {state:<12} {server.address}  {server.log}")
+        click.echo(f"{server.name:<12} {state:<12} {server.address}  {server.log}")
     if not servers:
         click.echo(f"nothing was started in {folder}")

@@ -91,6 +91,7 @@ def verify(
     from functools import partial
 
     from connector.errors import ConfigError
+    from connector.kafka.published_log import KafkaLog
     from connector.verify import verify as compare
 
     if repair and every is not None:
@@ -101,7 +102,7 @@ def verify(
     if repair:
         ctx.exit(EXIT_CODES[_repair(config, tables, ignore, patience=stall_timeout, as_json=as_json, show=show)])
     if every is None:
-        report = compare(config, tables or None, ignored=ignore, patience=stall_timeout)
+        report = compare(config, tables or None, ignored=ignore, patience=stall_timeout, log=KafkaLog(config))
         show(report)
         ctx.exit(EXIT_CODES[report.verdict])
     ctx.exit(EXIT_CODES[_go_on(config, tables, ignore, patience=stall_timeout, every=every, show=show)])
@@ -120,12 +121,15 @@ def _go_on(
 
     from connector import metrics
     from connector.clock import SystemClock
+    from connector.kafka.published_log import KafkaLog
     from connector.verify.watch import watch
 
     stop = stop_at_signals()
     metrics.serve(config.metrics)
-    clock = SystemClock()
-    return watch(config, tables or None, show, patience=patience, every=every, stop=stop, clock=clock, ignored=ignored)
+    clock, log = SystemClock(), KafkaLog(config)
+    return watch(
+        config, tables or None, show, patience=patience, every=every, stop=stop, clock=clock, ignored=ignored, log=log
+    )
 
 
 def _repair(
@@ -139,13 +143,14 @@ def _repair(
 ) -> Verdict:
     """Compare, mend what differs, and compare the mended tables again; returns the verdict on all tables."""
     from connector.clock import SystemClock
+    from connector.kafka.published_log import KafkaLog
     from connector.repair.mending import Mending
     from connector.repair.repairs import MOST_KEYS, Repairs, repaired_rows, repairs_of
     from connector.verify import Verdict
     from connector.verify import verify as compare
 
-    clock = SystemClock()
-    report = compare(config, tables or None, ignored=ignored, patience=patience, clock=clock, named=MOST_KEYS)
+    clock, log = SystemClock(), KafkaLog(config)
+    report = compare(config, tables or None, ignored=ignored, patience=patience, clock=clock, named=MOST_KEYS, log=log)
     found, left = Repairs(), dict[str, str]()
     if report.lags:
         left = {table.name: "the target was not at the source's position" for table in report.tables if not table.equal}
@@ -156,7 +161,7 @@ def _repair(
         click.echo(_text(report))
     if found.requests:
         left |= Mending(config, patience=patience, clock=clock).mend(found.requests)
-        again = compare(config, sorted(found.requests), patience=patience, clock=clock)
+        again = compare(config, sorted(found.requests), patience=patience, clock=clock, log=log)
         later = {table.name: table for table in again.tables}
         report = replace(again, tables=tuple(later.get(one.name, one) for one in report.tables),
                          filtered=report.filtered, left_out=report.left_out)  # fmt: skip

@@ -81,16 +81,16 @@ def reference() -> str:
     for item in fields():
         if isinstance(item, Field):
             default = "" if item.default in {'""', "null"} else f"`{item.default}`"
-            lines.append(f"| `{item.name}` | `{item.variable}` | {default} | {_cell(item.description)} |")
+            lines.append(f"| `{item.name}` | `{item.variable}` | {default} | {cell(item.description)} |")
         elif item.__name__ not in {"Filters", "InitialLoad", "RecordStore"}:  # parts of `source`
-            lines += ["", f"## {item.__name__.lower()}", "", _cell(item.__doc__ or ""), "", *head]
+            lines += ["", f"## {item.__name__.lower()}", "", cell(item.__doc__ or ""), "", *head]
     for path, element in elements():
-        lines += ["", f"## An element of {'.'.join(path)}", "", _cell(element.__doc__ or ""), ""]
+        lines += ["", f"## An element of {'.'.join(path)}", "", cell(element.__doc__ or ""), ""]
         lines += ["| Field | Default | |", "|---|---|---|"]
         for item in fields(element):
             if isinstance(item, Field):
                 default = "" if item.default in {"", "null"} else f"`{item.default}`"
-                lines.append(f"| `{item.name}` | {default} | {_cell(item.description)} |")
+                lines.append(f"| `{item.name}` | {default} | {cell(item.description)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -163,5 +163,6 @@ def _masked(secret: str) -> str:
     return scheme + ("" if user is None else user + (f":{HIDDEN}" if password else "") + "@") + rest
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """A text as a cell of a table of Markdown."""
     return " ".join(text.split()).replace("|", "\\|")

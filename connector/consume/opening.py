@@ -9,8 +9,8 @@ from connector.config.model import Config
 from connector.consume.decoding import MessageDecoder
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
-from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
-from connector.kafka.handshake import handshake
+from connector.errors import ConfigError, LogDamaged
+from connector.kafka.handshake import handshake, no_log
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import PartitionMap
@@ -109,11 +109,7 @@ class _LogView:
         control = log.control() if log.partitions(config.control_topic) else None
         record = log.position() if control is not None and control.log is not None else None
         if control is None or record is None:
-            raise BrokerUnavailable(
-                "the log does not exist yet",
-                hint=f"thl produce begins it (service {config.service})",
-                topic=config.topic,
-            )
+            raise no_log(config)
         history = History.of(control, record.last_finished)
         count = log.partitions(config.topic)
         chosen = range(count) if shards is None else sorted({0, *(partition_of(shard, count) for shard in shards)})

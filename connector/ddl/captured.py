@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import Final, NoReturn
 
 from connector.ddl.affected_tables import AffectedTables, affected_tables
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import Unsupported
 from connector.log.rules import NEW_LOG
 from connector.log.transaction.batch import Statement
@@ -117,7 +118,7 @@ class Captured:
                     gone.append(old)
         if gone and self._statement.options.get("error_code", "0") != "0":
             self._stop(Inseparable.RENAMED_OUT, *gone, captured=gone)
-        names = ", ".join(f"{_quoted(name.schema)}.{_quoted(name.table)}" for name in gone)
+        names = ", ".join(f"{quoted(name.schema)}.{quoted(name.table)}" for name in gone)
         dropped = (self._with_text(f"DROP TABLE IF EXISTS {names}"),) if gone else ()
         return (*dropped, *self._part(sorted(kept), 2))
 
@@ -165,7 +166,3 @@ def _says(statement: Statement, verb: str, tables: tuple[TableName, ...]) -> boo
     except Unsupported:
         return False
     return (about.verb, about.tables) == (verb, tables)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

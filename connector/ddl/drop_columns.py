@@ -40,7 +40,7 @@ from connector.ddl.syntax.ast_table import (
     TableItem,
 )
 from connector.ddl.syntax.parse import parse
-from connector.ddl.syntax.tokens import Lexeme, Token
+from connector.ddl.syntax.tokens import Lexeme, Token, quoted
 from connector.ddl.table_spec import table_spec
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
@@ -302,8 +302,8 @@ class _Dropping:
         if self._positions() > 1:
             stop("several columns have positions, one of them AFTER a dropped column")
         before = self._before(column.name.text, table, rules)
-        quoted = before.replace("`", "``")
-        text = self._parsed.sql[part.span.start : position.span.start] + (f"AFTER `{quoted}`" if before else "FIRST")
+        place = f"AFTER {quoted(before)}" if before else "FIRST"
+        text = self._parsed.sql[part.span.start : position.span.start] + place
         said = ((Lexeme.WORD, "AFTER"), (Lexeme.NAME, before)) if before else ((Lexeme.WORD, "FIRST"),)
         return _Part(text, (*whole.said[:-2], *said))
 

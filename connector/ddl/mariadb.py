@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from connector.ddl.affected_tables import affected_tables
+from connector.ddl.affected_tables import AffectedTables, affected_tables
 from connector.ddl.syntax.ast import ParsedStatement, defined_items
 from connector.ddl.syntax.ast_column import DefinedColumn, Generated, NotUnderstood
 from connector.ddl.syntax.ast_table import TableItem
@@ -16,6 +16,7 @@ from connector.ddl.syntax.parse import parse
 from connector.ddl.syntax.tokens import Lexeme, Token, readings
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
 
 NOT_LOGGED: Final = (
@@ -33,6 +34,10 @@ HALF_REPLACED: Final = (
     "a MariaDB logged an update whose after image lacks columns, in a table whose columns are all its key's, so that "
     "its before image is whole with MINIMAL, too, and with a unique index by which a REPLACE finds rows: "
     "it lacks the columns that it resets"
+)
+RENAMED: Final = (
+    "a MariaDB's table with VIRTUAL columns was renamed, and images of its rows under the earlier name are not FULL: "
+    "they leave such columns out, so their new values are unknown"
 )
 FROM_SERVER: Final = (
     "read them from the server, which is asked: thl produce without --from-files; or leave the table out with "
@@ -106,10 +111,45 @@ def passes_on(statement: Statement, tables: Iterable[tuple[str, str]]) -> bool:
         about = affected_tables(statement)
     except Unsupported:
         return True
+    passed = [*_renamed(about), *([about.like] if about.like is not None else [])]
+    known = {folded(table) for table in tables}
+    return any(folded(name) in known for name in passed)
+
+
+def check_renames(statement: Statement, partial: set[tuple[str, str]], virtual: Iterable[tuple[str, str]]) -> None:
+    """Check that a statement gives no table with VIRTUAL columns its name of today after partial images of it.
+
+    Args:
+        statement: a definition.
+        partial: the tables of which after images lacked columns, folded; gets their new names.
+        virtual: the tables with VIRTUAL columns by their names of today.
+
+    Raises:
+        Unsupported: it does.
+    """
+    try:
+        names = _renamed(affected_tables(statement))
+    except Unsupported:
+        return
+    known = {folded(table) for table in virtual}
+    for old, new in zip(names[::2], names[1::2], strict=True):
+        if folded(old) not in partial:
+            continue
+        if folded(new) in known:
+            raise Unsupported(RENAMED, hint=FULL_AGAIN, table=old, renamed=new)
+        partial.add(folded(new))
+
+
+def folded(table: tuple[str, str]) -> tuple[str, str]:
+    """A table's schema and name, of which upper and lower case are not distinguished."""
+    schema, name = table
+    return schema.lower(), name.lower()
+
+
+def _renamed(about: AffectedTables) -> tuple[TableName, ...]:
+    """The tables that are renamed, each before its new name."""
     renames = about.verb == "RENAME" or (about.verb == "ALTER" and len(about.tables) > 1)
-    passed = [*(about.tables if renames else ()), *([about.like] if about.like is not None else [])]
-    folded = {(schema.lower(), table.lower()) for schema, table in tables}
-    return any((name.schema.lower(), name.table.lower()) in folded for name in passed)
+    return about.tables if renames else ()
 
 
 def _is_virtual(item: TableItem | UnknownClause, parsed: ParsedStatement) -> bool:

@@ -16,7 +16,7 @@ from connector.ddl.affected_tables import affected_tables
 from connector.ddl.column_mentions import ColumnMentions, ColumnNames, touches
 from connector.ddl.mariadb import ServerDialect, of_mariadb
 from connector.ddl.syntax.parse import parse
-from connector.ddl.syntax.tokens import Lexeme, Token, readings
+from connector.ddl.syntax.tokens import Lexeme, Token, quoted, readings
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
@@ -62,8 +62,7 @@ def rename_columns(statement: Statement, context: RenameContext) -> Statement:
     spans = {span: name for way in found for span, name in way.spans.items()}
     sql = statement.sql
     for (start, end), name in sorted(spans.items(), reverse=True):
-        quoted = name.replace("`", "``")
-        sql = f"{sql[:start]}`{quoted}`{sql[end:]}"
+        sql = f"{sql[:start]}{quoted(name)}{sql[end:]}"
     if [_said(tokens) for tokens in readings(sql, sql_mode)] != [_said(way.tokens, way.spans) for way in found]:
         raise Unsupported("the names of columns could not be replaced")
     return statement if sql == statement.sql else Statement(statement.schema, sql, statement.options)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from connector.ddl.affected_tables import AffectedTables, affected_tables
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
@@ -29,10 +30,10 @@ def rename_tables(
         Unsupported: the statement is not understood, or its names cannot be replaced.
     """
     about = affected_tables(statement)
-    names = [f"{_quoted(new.schema)}.{_quoted(new.table)}" for new in map(table, _tables(about))]
+    names = [f"{quoted(new.schema)}.{quoted(new.table)}" for new in map(table, _tables(about))]
     renamed = [table(name) != name for name in _tables(about)]
     if about.schema:
-        names, renamed = [_quoted(schema(about.schema))], [schema(about.schema) != about.schema]
+        names, renamed = [quoted(schema(about.schema))], [schema(about.schema) != about.schema]
     if not any(renamed):
         return statement
     if len(about.spans) != len(names):
@@ -50,7 +51,3 @@ def rename_tables(
 
 def _tables(about: AffectedTables) -> tuple[TableName, ...]:
     return (*about.tables, *(name for name in (about.like, about.partner) if name is not None))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -220,7 +220,7 @@ def _elsewhere(position: PositionRecord | None, facts: SourceFacts) -> str:
 
 
 def _read_to(resume: SourcePosition, name: str, size: int) -> int | None:
-    """How far a file is read; None: not begun, or a file of another base name, whose numbers are not comparable."""
+    """The offset up to which a file is read; None: not begun, or of another base name: numbers are not comparable."""
     if name == resume.file:
         return resume.offset
     same_base = name.rpartition(".")[0] == resume.file.rpartition(".")[0]

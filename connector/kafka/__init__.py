@@ -3,6 +3,7 @@
 - `client`: properties, error mapping, the error callback.
 - `consumer`: the only factory of consumers.
 - `log_reader`: reads a log's topics to their ends.
+- `published_log`: the log's position for those who may do without it.
 - `ends`: the first and the last event, found without a scan.
 - `tails`: finds partitions that lost their end.
 - `handshake`: proves that a position lies on the log's history.

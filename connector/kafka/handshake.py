@@ -15,6 +15,7 @@ from connector.errors import (
     EventsDeleted,
     HistoriesDiffer,
     LogDamaged,
+    LogMissing,
     PreflightError,
 )
 from connector.kafka.log_reader import LogReader
@@ -79,7 +80,7 @@ def handshake(
         HistoriesDiffer: the target followed another log, a deleted one or another history of it, or lacks deleted
             events.
         LogDamaged: the log's topics contradict each other.
-        BrokerUnavailable: the brokers do not answer, or the log does not exist yet.
+        BrokerUnavailable: the brokers do not answer, or the log does not exist yet (`LogMissing`).
         PreflightError: the brokers refuse access.
     """
     try:
@@ -138,11 +139,7 @@ def _control(config: Config, log: LogReader, position: TargetPosition) -> Contro
             epoch=position.epoch,
         )
     if control is None or (control.log is None and position.seqno == NO_SEQNO):
-        raise BrokerUnavailable(
-            "the log does not exist yet",
-            hint=f"thl produce begins it (service {config.service})",
-            topic=config.topic,
-        )
+        raise no_log(config)
     return control
 
 
@@ -210,6 +207,23 @@ def _unreachable(config: Config) -> BrokerUnavailable | None:
     except PreflightError:
         return None
     return None
+
+
+def no_log(config: Config) -> LogMissing:
+    """Return the error where no producer has begun the log."""
+    hint = f"thl produce begins it (service {config.service})"
+    return LogMissing("the log does not exist yet", hint=hint, topic=config.topic)
+
+
+def log_exists(config: Config) -> bool:
+    """True if the log's topics exist.
+
+    Raises:
+        BrokerUnavailable: the brokers do not answer.
+        PreflightError: the brokers refuse access.
+    """
+    with LogReader(config) as log:
+        return all(map(log.partitions, (config.control_topic, config.topic)))
 
 
 def warn_of_missing_log(config: Config) -> None:

@@ -47,7 +47,7 @@ def message_batch(partitions: Iterable[int], offsets: Iterable[int], values: Seq
 
 
 def _present(values: Sequence[bytes | None]) -> bytes:
-    """Which values are not None, as Arrow has it: the first is the lowest bit of the first byte."""
+    """The bitmap of the values that are not None, as Arrow has it: the first is the lowest bit of the first byte."""
     bits = bytearray(-(-len(values) // 8))
     for at, value in enumerate(values):
         if value is not None:

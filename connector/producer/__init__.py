@@ -3,6 +3,7 @@
 - `producer`: one run, from state to state.
 - `states`: the states, and the transitions between them.
 - `going_online`: the six steps of going online, and what an online producer holds.
+- `given_start`: the start of `--start` where the log exists: it is ignored, or refused.
 - `ownership`: the epochs that this process began: it must not fence a newer producer or continue another log.
 - `compared_stream`: the source's stream, opened after the log's last event is compared with the source.
 - `prepared_xa`: XA transactions between XA PREPARE and XA COMMIT.

@@ -39,6 +39,7 @@ from connector.log.writing.online import OnlinePlan, SourceFound, TailFound, dec
 from connector.producer.compared_stream import ComparedStream
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering, Sharding
+from connector.producer.given_start import check_start, tell_of_start
 from connector.producer.ownership import EpochOwnership
 from connector.producer.prepared_xa import PreparedTransactions
 from connector.producer.publish.publisher import Publisher
@@ -123,6 +124,7 @@ class GoingOnline:
         framing: the first bytes of every message.
         accept_trapped: continue although the source lacks transactions that the log has.
         accept_partial: patterns of tables that may begin to be captured although they have rows.
+        start: the start that was given for a new log beside the configuration; None: none.
         gate: the replicas that must have a transaction before it is published; None: none.
         health: has the loops of the producer's threads; None: nobody asks.
     """
@@ -135,6 +137,7 @@ class GoingOnline:
     framing: Framing
     accept_trapped: bool = False
     accept_partial: Sequence[str] = ()
+    start: str | None = None
     gate: ReplicaGate | None = None
     health: ProcessHealth | None = None
 
@@ -165,6 +168,8 @@ class GoingOnline:
                 faults.point("produce.after_read_log")
                 facts = self.source.facts(new=log.position is None)
                 plan = self._decide(log, facts)
+                if self.start is not None and not plan.new:
+                    check_start(self.start, plan.position, plan.control.epochs[0], facts.server_uuid)
                 encoder = self._encoder(plan, facts)
                 encoder.completion = completion = self._completion(plan, opened)
                 stream = self._compare(plan, facts, encoder, opened)
@@ -325,7 +330,7 @@ class GoingOnline:
             return None
         from connector.producer.records.opening import open_completion  # noqa: PLC0415
 
-        completion = open_completion(self.config, plan.control, plan.position.last_finished)
+        completion = open_completion(self.config, plan.control, plan.position.last_finished, self.stop)
         if completion is not None:
             opened.callback(completion.close)
         return completion
@@ -355,6 +360,8 @@ class GoingOnline:
         return publisher
 
     def _log_online(self, plan: OnlinePlan) -> None:
+        if self.start is not None and not plan.new:
+            tell_of_start(self.start, self.config.service, plan.position)
         LOG.info(
             "online",
             extra={

@@ -11,7 +11,8 @@ transition:
   last transaction again.
 - The source does not answer while transactions wait for replicas (`publish.wait_for`): they may exist only here, so
   they are dropped, and the producer goes online again at the log's end.
-- The record store is damaged: go online again, which begins the store again. If no event is finished in between, end.
+- The record store is damaged: go online again, which begins the store again. If no event is finished in between, or a
+  stop was requested, end.
 - A signal or a request asks it to stop: end after the current event. An event that does not end within `GRACE` seconds
   stays unfinished, and the next start voids it. Transactions that wait for replicas are not published.
 """
@@ -80,6 +81,7 @@ class Producer:
         stop: set from outside to end the run.
         accept_trapped: go online once although the source lacks transactions that the log has.
         accept_partial: patterns of tables that may begin to be captured although they have rows.
+        start: the start that was given for a new log beside the configuration; a log that exists has to be past it.
         gate: the replicas that must have a transaction before it is published; None: none.
         health: what probes are told of this producer.
     """
@@ -93,6 +95,7 @@ class Producer:
         *,
         accept_trapped: bool = False,
         accept_partial: Sequence[str] = (),
+        start: str | None = None,
         gate: ReplicaGate | None = None,
         health: ProcessHealth | None = None,
     ) -> None:
@@ -105,6 +108,7 @@ class Producer:
         self._stop = stop
         self._accept_trapped = accept_trapped
         self._accept_partial = accept_partial
+        self._start = start
         self._gate = gate
         self._health = health or ProcessHealth(clock)
         self._reading = self._health.loop(READING)
@@ -186,6 +190,8 @@ class Producer:
             if self._held is None or self._held.completion is None:
                 raise
             self._held.completion.discard()
+            if self._stop.is_set():  # the next start begins the store again
+                return ProducerState.ENDING
             last = self._held.publisher.committed.last_finished
             if self._rebuilt_after == last:  # the store that was made again is, too
                 raise
@@ -211,6 +217,7 @@ class Producer:
                 framing=self._framing,
                 accept_trapped=self._accept_trapped,
                 accept_partial=self._accept_partial,
+                start=self._start,
                 gate=self._gate,
                 health=self._health,
             ).run()
@@ -221,6 +228,7 @@ class Producer:
         online = self._held = self._retry(with_source, self._config.kafka.retries, "publish", BrokerUnavailable)
         if online.completion is not None:
             online.completion.loads = self._table_loads.known
+        self._start = None  # said once
         self._accept_trapped = False  # a further source that lacks transactions needs another start with the option
         if self._listeners is None:
             with ExitStack() as listeners:

@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, lockf
 from pathlib import Path
 from typing import Any, Final
@@ -206,21 +206,24 @@ def _options(library: Any, cache_bytes: int, *, direct: bool) -> Any:
     return options
 
 
-def check_unused(folder: Path) -> None:
-    """Check that no other process has a database open, before anything that would fence its producer.
+@contextmanager
+def reserved(folder: Path) -> Iterator[None]:
+    """Let no other process open a database, before anything that would fence the producer of one that has it open.
 
-    Not while this process has it open: closing the file would end RocksDB's lock, which is the process's (fcntl).
+    This process opens it within: locks are the process's (fcntl). So it is closed before the reservation ends, and that
+    ends already when RocksDB closes its own file. A database that is not there yet is not reserved.
 
     Raises:
-        ConfigError: one has.
+        ConfigError: another process has it open, or has reserved it.
     """
-    try:
-        with (folder / LOCK).open("r+b") as file:
-            lockf(file, LOCK_EX | LOCK_NB)
-    except BlockingIOError:
-        raise _in_use(folder) from None
-    except OSError:
-        return  # there is none, or it cannot be used, which is said when it is opened
+    with ExitStack() as held:
+        try:
+            lockf(held.enter_context((folder / LOCK).open("r+b")), LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise _in_use(folder) from None
+        except OSError:
+            held.close()  # there is none, or it cannot be used, which is said when it is opened
+        yield
 
 
 def _in_use(folder: Path) -> ConfigError:

@@ -38,7 +38,7 @@ Version = bytes | None
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """What a store has.
+    """The state of a store: its log, and the events whose versions it has.
 
     Args:
         log_id: the log.
@@ -137,7 +137,7 @@ class Versions:
 
     @property
     def state(self) -> StoreState:
-        """What the store has."""
+        """The state after the last event."""
         if self._state.seqno != self._seqno:
             self._state = replace(self._state, seqno=self._seqno)
         return self._state
@@ -385,7 +385,7 @@ class Versions:
 
 
 def _list_backwards(database: Database, first: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """What events replaced, the newest first, from a key on."""
+    """The versions that events replaced, the newest first, from a key on."""
     return database.items(first, _replaced_key(Seqno(2**63 - 1)), backwards=True)
 
 

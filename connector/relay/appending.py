@@ -66,7 +66,7 @@ def aligned() -> memoryview:
 
 
 class DirectWrites:
-    """What is known of the direct writes of a folder's file system; its files share it.
+    """The capability of a folder's file system for direct writes, as far as it is known; its files share it.
 
     Attributes:
         refused: the file system does not have them.

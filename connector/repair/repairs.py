@@ -32,7 +32,7 @@ LOADING: Final = "it is being loaded, which mends it"
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """What can be repaired of a report's tables.
+    """The repairs of the tables of a report, and the tables that have none.
 
     Args:
         requests: the repairs, by the tables' names.

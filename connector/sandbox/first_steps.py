@@ -13,7 +13,7 @@ import yaml
 from connector import private_files
 from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.mysqld import PASSWORD_FILE
-from connector.sandbox.settings import HOST, MYSQL_ADMIN
+from connector.sandbox.settings import HOST, MYSQL_ADMIN, TARGETS
 from connector.sandbox.state import RunningServer
 
 CONFIGURATION = "thl.yaml"
@@ -27,17 +27,18 @@ _EXAMPLE = (
 )
 
 
-def write(folder: Path, servers: Sequence[RunningServer]) -> None:
+def write(folder: Path, servers: Sequence[RunningServer], target: str) -> None:
     """Write the configuration and the client, if they do not exist yet.
 
     Args:
         folder: the stack's folder.
-        servers: the running servers, MySQL and Kafka among them. PostgreSQL is the target if it runs, else SQLite.
+        servers: the running servers: MySQL, Kafka, and those of the target.
+        target: one of `settings.TARGETS`.
     """
     by_name = {server.name: server for server in servers}
     path = folder / CONFIGURATION
     if not path.exists():
-        text = yaml.safe_dump(_configuration(folder, by_name), sort_keys=False)
+        text = yaml.safe_dump(_configuration(folder, by_name, target), sort_keys=False)
         with private_files.open_new(path) as file:
             file.write((_HEAD + text).encode())
     client = folder / CLIENT
@@ -59,9 +60,8 @@ def commands(folder: Path) -> list[str]:
     ]
 
 
-def _configuration(folder: Path, servers: dict[str, RunningServer]) -> dict[str, Any]:
+def _configuration(folder: Path, servers: dict[str, RunningServer], target: str) -> dict[str, Any]:
     mysql, kafka = servers["mysql"], servers["kafka"]
-    target = servers["postgres"].address if "postgres" in servers else f"sqlite:///{folder / 'target.db'}"
     return {
         "service": "sandbox",
         "source": {
@@ -71,5 +71,19 @@ def _configuration(folder: Path, servers: dict[str, RunningServer]) -> dict[str,
             "password_file": str(Path(mysql.folder, PASSWORD_FILE)),
         },
         "kafka": {"bootstrap": kafka.address, "replication": 1, "min_isr": 1, "allow_unsafe": True},
-        "target": {"url": target},
+        "target": {"url": _url(folder, servers, target)},
     }
+
+
+def _url(folder: Path, servers: dict[str, RunningServer], target: str) -> str:
+    if target == "sqlite":
+        return f"sqlite:///{folder / 'target.db'}"
+    if target == "duckdb":
+        return f"duckdb:///{folder / 'target.duckdb'}"
+    server = servers[TARGETS[target]]
+    password = Path(server.folder, PASSWORD_FILE)
+    if not password.exists():
+        return server.address
+    _, _, account = server.address.partition("://")
+    user, _, place = account.partition("@")
+    return f"{target}://{user}:{password.read_text()}@{place}"

@@ -10,6 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 HOST = "127.0.0.1"
+# What the sandbox's configuration can have as its target, and the server for it; a file needs none.
+TARGETS: Mapping[str, str] = {
+    "sqlite": "",
+    "duckdb": "",
+    "postgres": "postgres",
+    "mysql": "mysql-target",
+    "mariadb": "mariadb",
+}
 
 
 @dataclass(frozen=True, slots=True)

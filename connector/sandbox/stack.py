@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from connector.errors import SandboxError
@@ -17,11 +17,11 @@ from connector.sandbox.server import Server
 from connector.sandbox.state import RunningServer
 
 ALWAYS = ("mysql", "kafka")
-ON_REQUEST = ("postgres", "mariadb")
+_TARGET_SERVER_ID = {"server_id": "3"}  # a server that shows the source's id would ignore the source's events
 
 
 class Stack:
-    """Starts and stops MySQL and Kafka, and on request PostgreSQL and MariaDB.
+    """Starts and stops MySQL and Kafka, and on request a server for the target.
 
     Servers that `up` starts outlive this process; `down` ends them, also from another process. Data and ports stay in
     the folder: a stack that is started again has the same addresses.
@@ -33,11 +33,11 @@ class Stack:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
 
-    def up(self, also: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[RunningServer]:
-        """Start the servers that do not run yet.
+    def up(self, also: Iterable[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[RunningServer]:
+        """Start the servers that do not run yet: MySQL, Kafka, and those that this folder has had before.
 
         Args:
-            also: names of `ON_REQUEST` to start, too.
+            also: others to start, of those of `settings.TARGETS`.
             progress: called with a line about the current step.
 
         Raises:
@@ -45,7 +45,7 @@ class Stack:
         """
         with locked(self.folder / ".lock"):
             known = {server.name: server for server in state.load(self.folder)}
-            names = list(dict.fromkeys([*ALWAYS, *also]))
+            names = list(dict.fromkeys([*ALWAYS, *known, *also]))
             for number, name in enumerate(names, start=1):
                 before = known.get(name)
                 if before is None or not before.process.running:
@@ -90,6 +90,9 @@ class Stack:
             case "kafka":
                 kafka = KafkaBroker(folder, port)
                 return kafka, kafka.bootstrap
+            case "mysql-target":
+                other = MySqlServer(folder, port, _TARGET_SERVER_ID)
+                return other, other.dsn
             case "postgres":
                 postgres = PostgresServer(folder, port)
                 return postgres, postgres.dsn

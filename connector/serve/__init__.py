@@ -4,7 +4,8 @@
 - `watcher`: reads a service again and again, and keeps the newest reading.
 - `target_reads`: reads its targets side by side; one that does not answer keeps no other waiting.
 - `source_ends`: what the log has of the source is as new as the last end of its binary log that it has passed.
-- `history`: lags of the last hours in bounded memory; they and comparisons in a file.
+- `history`: lags of the last hours in bounded memory.
+- `history_file`: they and comparisons in a file, beyond one process.
 - `incidents`: the last problems, with their remedies.
 - `exposition`: the newest readings as metrics.
 - `objects`: the newest readings as JSON.

@@ -32,7 +32,7 @@ COMMAND_GRACE: Final = 5.0  # seconds for a command that is ended, e.g. with the
 
 
 class ButtonAction(StrEnum):
-    """What a button does."""
+    """The action of a button."""
 
     OFFLINE = "offline"
     OFFLINE_PRODUCER = "offline-producer"

@@ -19,7 +19,7 @@ EPOCHS: Final = 10  # the newest ones that are shown
 LOADS: Final = 200
 
 
-class Health(StrEnum):
+class ServiceHealth(StrEnum):
     """The state of a service in one word."""
 
     OK = "ok"
@@ -28,15 +28,15 @@ class Health(StrEnum):
     UNKNOWN = "unknown"  # not read yet, or not for long
 
 
-def health_of(watcher: Watcher) -> Health:
+def health_of(watcher: Watcher) -> ServiceHealth:
     """Return the state of a service in one word."""
     reading = watcher.newest
     if reading is None or watcher.is_stale(reading):
-        return Health.UNKNOWN
+        return ServiceHealth.UNKNOWN
     states = [reading.producer.state, *(target.applier.state for target in reading.targets.values())]
     if DOWN & set(states):
-        return Health.DOWN
-    return Health.WARNING if reading.problems or ServiceState.UNKNOWN in states else Health.OK
+        return ServiceHealth.DOWN
+    return ServiceHealth.WARNING if reading.problems or ServiceState.UNKNOWN in states else ServiceHealth.OK
 
 
 def summary(watcher: Watcher) -> dict[str, Any]:

@@ -19,16 +19,16 @@ from connector.clock import Clock
 from connector.errors import printable
 from connector.serve.charts import LagChart, lag_chart, short
 from connector.serve.history import PRODUCER, target_key
-from connector.serve.objects import Health, health_of, service_object, summary
+from connector.serve.objects import ServiceHealth, health_of, service_object, summary
 from connector.serve.watcher import Watcher
 from connector.status.report import ApplierStatus, ProducerStatus, ServiceState
 
 HOURS: Final = (1, 6, 24)
 WORDS: Final = {
-    Health.OK: "running",
-    Health.WARNING: "running, with problems",
-    Health.DOWN: "not running",
-    Health.UNKNOWN: "unknown",
+    ServiceHealth.OK: "running",
+    ServiceHealth.WARNING: "running, with problems",
+    ServiceHealth.DOWN: "not running",
+    ServiceHealth.UNKNOWN: "unknown",
 }
 GOOD: Final = frozenset({ServiceState.ONLINE, ServiceState.BEHIND})
 BAD: Final = frozenset({ServiceState.OFFLINE, ServiceState.NONE})

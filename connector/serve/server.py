@@ -19,7 +19,8 @@ from connector.errors import ConfigError
 from connector.serve.app import create_app
 from connector.serve.connections import PLACES, REQUEST_SECONDS, BoundedChannel
 from connector.serve.guard import Guard
-from connector.serve.history import DAMAGED, WIDTH, Comparison, HistoryFile, LagHistory, Point
+from connector.serve.history import LagHistory
+from connector.serve.history_file import HistoryFile, compact, history_file, restore, rewrite, usable
 from connector.serve.jobs import Jobs
 from connector.serve.services import ServedService
 from connector.serve.watcher import Watcher
@@ -48,7 +49,7 @@ def serve(
     with ExitStack() as stack:
         file = history_file(services, settings)
         if file is not None:
-            with _usable(settings):
+            with usable(settings):
                 stack.enter_context(file.locked())
         watchers = watched(services, settings, clock, file)
         by_name = {watcher.service.name: watcher for watcher in watchers}
@@ -72,7 +73,7 @@ def serve(
             if not answers.is_alive():
                 raise RuntimeError("the thread that answers requests has ended")  # its exception is in the log
             if file is not None and file.full:
-                _compact(file, watchers)
+                compact(file, watchers)
 
 
 def watched(
@@ -89,67 +90,10 @@ def watched(
     ]
     if file is not None:
         now = clock.now() / 1e6
-        with _usable(settings):
-            _restore(file, watchers, now - settings.history_hours * 3600, now)
-            _rewrite(file, watchers)
+        with usable(settings):
+            restore(file, watchers, now - settings.history_hours * 3600, now)
+            rewrite(file, watchers)
     return watchers
-
-
-def history_file(services: Sequence[ServedService], settings: Serve) -> HistoryFile | None:
-    """Return the file of `serve.history`; None: there is none."""
-    points = max(int(settings.history_hours * 3600 / WIDTH), 1)
-    return None if settings.history is None else HistoryFile(settings.history, 2 * points * len(services))
-
-
-@contextmanager
-def _usable(settings: Serve) -> Iterator[None]:
-    """Raise ConfigError for an error of the history's file."""
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError.of_fields(
-            f"the file of the history cannot be used: {error.strerror}",
-            {"serve.history": str(settings.history)},
-            hint="let serve.history name a file of its own that this user may write, or none",
-        ) from error
-
-
-def _restore(file: HistoryFile, watchers: Sequence[Watcher], since: float, until: float) -> None:
-    points: dict[str, dict[int, Point]] = {watcher.service.name: {} for watcher in watchers}
-    by_name = {watcher.service.name: watcher for watcher in watchers}
-    for kind, service, value in file.read(since, until):
-        if kind == "point" and service in points:
-            point = Point.parse(value)
-            points[service][point.at] = point
-        elif kind == "comparison" and service in by_name:
-            try:
-                comparison = Comparison.parse(value)
-            except DAMAGED:
-                continue
-            by_name[service].comparisons[comparison.target] = comparison
-    for name, found in points.items():
-        by_name[name].history.restore(found.values())
-
-
-def _rewrite(file: HistoryFile, watchers: Sequence[Watcher]) -> None:
-    file.rewrite(lambda: _lines(watchers))
-
-
-def _compact(file: HistoryFile, watchers: Sequence[Watcher]) -> None:
-    """Write the file again; on a full disk it grows for now."""
-    try:
-        _rewrite(file, watchers)
-    except OSError as error:
-        LOG.warning("the history cannot be written again, and grows", extra={"why": error.strerror})
-
-
-def _lines(watchers: Sequence[Watcher]) -> list[tuple[str, str, dict[str, object]]]:
-    lines: list[tuple[str, str, dict[str, object]]] = []
-    for watcher in watchers:
-        name = watcher.service.name
-        lines += [("point", name, point.as_object()) for point in watcher.history.points()]
-        lines += [("comparison", name, one.as_object()) for one in list(watcher.comparisons.values())]
-    return lines
 
 
 @contextmanager

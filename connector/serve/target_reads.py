@@ -83,5 +83,5 @@ class TargetReads:
 
 
 def ends_of(target: ServedTarget, targets: tuple[ServedTarget, ...]) -> frozenset[End]:
-    """What is read of a target: of the first one source and log, too."""
+    """The ends that are read with a target: with the first one source and log, too."""
     return frozenset(End) if target is targets[0] else frozenset({End.TARGET})

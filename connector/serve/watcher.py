@@ -41,7 +41,7 @@ class Observe(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetReading:
-    """What was read of a target.
+    """One reading of a target.
 
     Args:
         observation: the applier's numbers.
@@ -65,7 +65,7 @@ class TargetReading:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of a service at one time.
+    """One reading of a service, with all its targets.
 
     Args:
         at: the time, in µs since 1970 UTC.

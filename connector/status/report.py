@@ -130,7 +130,7 @@ class ApplierStatus:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What needs attention.
+    """A fact that needs attention.
 
     Args:
         text: what it is.

@@ -8,7 +8,7 @@
 - `target_schema`: all these tables, and those that are excluded or being loaded.
 - `staged_schema`: these tables as the last commit left them, and after the staged changes.
 - `types`: MySQL's types.
-- `statements`: which changes that were logged as statements can be executed.
+- `logged_statements`: checks that a change that was logged as a statement can be executed.
 - `histories`: the histories of tables: their creation, and their rows of statements.
 - `widening`: changes of type that keep every value.
 - `narrowing`: the values that stay equal when a type changes.
@@ -20,7 +20,7 @@
 - `add_metadata_columns`: metadata columns for tables that were created without them.
 - `bookkeeping`: the columns of the `thl_*` tables.
 - `position`: the position of a service, for those that look from outside.
-- `commit_statements`: the statements of a commit that write them.
+- `commit_statements`: the statements of a commit that write these tables.
 - `signal_table`: requests to an applier, and the marks on tables.
 - `values`: row images as Python values; compiled.
 - `duckdb/`: DuckDB.

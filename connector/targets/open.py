@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -13,6 +14,8 @@ from connector.log.transaction.layout import TableName
 from connector.targets.position import TargetRow
 from connector.targets.signal_table import SignalSession, SignalTable
 from connector.targets.target import TargetDatabase
+
+Databases = Callable[[], Collection[str] | None]
 
 
 class TargetKind(Protocol):
@@ -27,7 +30,7 @@ class TargetKind(Protocol):
         """Open a session for the signal tables; claims nothing."""
 
     @staticmethod
-    def check(options: Options) -> str:
+    def check(options: Options, databases: Databases) -> str:
         """Check that the target can be opened and written to, without writing; return a description of it."""
 
     @staticmethod
@@ -71,11 +74,12 @@ def open_signal_table(options: Options) -> SignalTable:
     return SignalTable(_kind(options).open_session(options.url.get_secret_value()))
 
 
-def check_target(options: Options) -> str:
+def check_target(options: Options, databases: Databases = lambda: None) -> str:
     """Check that an applier could open the target and write to it; write nothing.
 
     Args:
         options: the URL, and what decides which privileges are needed.
+        databases: called once the target has answered; returns the databases of the log, None where they are not known.
 
     Returns:
         The target's kind, version and location.
@@ -85,7 +89,7 @@ def check_target(options: Options) -> str:
         PreflightError: the server refuses the user, or the user lacks a privilege.
         TargetUnavailable: the server does not answer.
     """
-    return _kind(options).check(options)
+    return _kind(options).check(options, databases)
 
 
 def read_position(url: str, service: str) -> TargetRow | None:

@@ -13,7 +13,7 @@ from connector.log.transaction.layout import Column, TableLayout, TableName
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the source.
+    """A table of the source, or the history of one.
 
     Args:
         layout: the columns in the source's order, and the primary key.
@@ -30,6 +30,7 @@ class Table:
         transaction: the metadata columns, which only the target has.
         indexes: the source's secondary indexes, in order; None if they are not known, because an earlier version
             created the table. They are not compared: the target may have them or not.
+        history_of: the table whose history this is; None: it is a table of the source.
     """
 
     layout: TableLayout
@@ -70,8 +71,10 @@ class Table:
         return next((column for column in self.columns if column.name.casefold() == wanted), None)
 
     def is_not_null(self, column: Column) -> bool:
-        """True if a target declares a column NOT NULL, besides the key's columns. Of a computed column the log may have
-        no value, and metadata columns have none in rows that are older than they."""
+        """True if a target declares a column NOT NULL, besides the key's columns.
+
+        Of a computed column the log may have no value, and metadata columns have none in rows that are older than they.
+        """
         return not column.nullable and column.name not in self.generated | self.holds_nulls
 
     def nulls_of(self, layout: TableLayout) -> frozenset[str]:

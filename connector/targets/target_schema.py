@@ -43,7 +43,7 @@ class Excluded:
 
 
 class LoadContent(StrEnum):
-    """What the target has of a table that is being loaded."""
+    """The rows that the target has of a table that is being loaded."""
 
     NEW = "new"  # rows that were written since the load began, and no others
     MARKED = "marked"  # older rows, too; the keys of those written since are in `Loading.marks`

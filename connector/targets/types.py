@@ -1,7 +1,7 @@
 """MySQL's types as a target gets them.
 
-The names are those of `log.transaction.layout.Column.type`. `sqlite.types` and `postgres.types` have the types of the
-targets; docs/types.md shows all of them.
+The names are those of `log.transaction.layout.Column.type`. Each target's folder has its own in
+`types`; docs/types.md shows all of them.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from connector.verify.rules import comparable
 from connector.verify.source import ComparedTable, SourceReader
 from connector.verify.sqlite import SqliteReader
 from connector.verify.target import TargetReader, TargetState
-from connector.verify.waiting import at_same_position, wait
+from connector.verify.waiting import PublishedLog, is_ahead, wait
 
 ROUNDS: Final = 5
 
@@ -38,6 +38,7 @@ def verify(
     patience: float = 10.0,
     clock: Clock | None = None,
     named: int = NAMED,
+    log: PublishedLog | None = None,
 ) -> Report:
     """Compare the captured tables of source and target.
 
@@ -52,6 +53,7 @@ def verify(
         patience: seconds without progress of the target after which it is compared as it is.
         clock: measures the waiting.
         named: the most differences that are named of a table.
+        log: the log of the service. Without it a target lags whose source has transactions that are not captured.
 
     Raises:
         SourceUnavailable, TargetUnavailable: a server does not answer.
@@ -68,9 +70,9 @@ def verify(
             if remaining == ROUNDS - 1:  # a name that is wrong is not to be waited for
                 with target.view(config.service) as state:
                     _chosen(tables, ignored, filter, _captured(source, filter, state))
-            lags = wait(source, target, seen, service=config.service, patience=patience, clock=clock)
+            lags = wait(source, target, seen, service=config.service, patience=patience, clock=clock, log=log)
             with target.view(config.service) as state:
-                exact = seen.exact and state.consistent and at_same_position(source, seen, state)
+                exact = seen.exact and state.consistent and not lags and not is_ahead(source, seen, state)
                 captured = _captured(source, filter, state)
                 filtered, left_out = _chosen(tables, ignored, filter, captured)
                 for name, table in sorted(captured.items()):
@@ -81,7 +83,6 @@ def verify(
             if exact or lags or not chosen or not remaining:
                 break
             LOG.info("tables differ while the target moves: comparing again", extra={"tables": sorted(chosen)})
-    lags = "" if exact else lags
     return Report(tuple(reports[name] for name in sorted(reports)), state.seqno, exact, filtered, left_out, lags)
 
 

@@ -13,6 +13,7 @@ from connector.config.model import Config
 from connector.errors import ConnectorError
 from connector.verify.report import Report, Verdict
 from connector.verify.run import verify
+from connector.verify.waiting import PublishedLog
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -27,13 +28,14 @@ def watch(
     stop: Event,
     clock: Clock,
     ignored: Collection[str] = (),
+    log: PublishedLog | None = None,
 ) -> Verdict:
     """Compare until `stop` is set; metrics have the newest result.
 
     An unavailable source or target is logged, and is tried again in the next round.
 
     Args:
-        config, tables, patience, ignored: arguments of `verify`.
+        config, tables, patience, ignored, log: arguments of `verify`.
         report_to: called with each report.
         every: seconds from the end of one comparison to the start of the next.
         stop: checked between two comparisons.
@@ -48,7 +50,7 @@ def watch(
     verdict = Verdict.INCOMPLETE
     while not stop.is_set():
         try:
-            report = verify(config, tables, ignored=ignored, patience=patience, clock=clock)
+            report = verify(config, tables, ignored=ignored, patience=patience, clock=clock, log=log)
         except ConnectorError as error:
             if not error.retry:
                 raise

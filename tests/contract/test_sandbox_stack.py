@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -14,9 +15,10 @@ import pymysql
 import pytest
 from click.testing import CliRunner, Result
 
+from connector.cli import thl
 from connector.commands.sandbox import sandbox
 from connector.config.loading import load
-from connector.sandbox import state
+from connector.sandbox import first_steps, state
 from connector.sandbox.process import Process
 from connector.sandbox.stack import Stack
 
@@ -41,7 +43,7 @@ def running(folder: Path) -> dict[str, bool]:
 
 
 def test_sandbox_starts_reports_and_stops_servers(folder: Path) -> None:
-    told = thl_sandbox("up", "--folder", folder, "--with", "postgres").output
+    told = thl_sandbox("up", "--folder", folder, "--target", "postgres").output
     assert [line.split()[0] for line in told.splitlines()[:3]] == ["mysql", "kafka", "postgres"]
     assert told.splitlines()[0].endswith(f"password in {folder / 'mysql' / 'password'}")
     secret = (folder / "mysql" / "password").read_text()
@@ -57,7 +59,10 @@ def test_sandbox_starts_reports_and_stops_servers(folder: Path) -> None:
         pass
     assert running(folder) == {"mysql": True, "kafka": False, "postgres": True}
 
+    postgres = next(server for server in first if server.name == "postgres")
+    assert postgres.stop()
     thl_sandbox("up", "--folder", folder)
+    assert running(folder) == {"mysql": True, "kafka": True, "postgres": True}, "what this folder had is started again"
     again = state.load(folder)
     assert [server.port for server in again] == [server.port for server in first]
     assert again[0] == first[0], "what runs is left alone"
@@ -91,6 +96,38 @@ def test_up_ends_with_a_configuration_and_commands_that_work(folder: Path, monke
     (folder / "thl.yaml").write_text("service: mine\n")
     thl_sandbox("up", "--folder", folder)
     assert (folder / "thl.yaml").read_text() == "service: mine\n", "what the user changed is kept"
+
+
+def test_a_mysql_target_is_a_second_server_that_the_configuration_reaches(folder: Path) -> None:
+    thl_sandbox("up", "--folder", folder, "--target", "mysql")
+    assert running(folder) == {"mysql": True, "kafka": True, "mysql-target": True}
+    said = CliRunner().invoke(thl, ["check", "--config", str(folder / "thl.yaml")]).output
+    assert re.search(r"^OK +target +MySQL", said, re.MULTILINE), said
+
+
+@pytest.mark.parametrize(
+    ("target", "url"),
+    [
+        ("sqlite", "sqlite:////f/target.db"),
+        ("duckdb", "duckdb:////f/target.duckdb"),
+        ("postgres", "postgresql://thl:thl@127.0.0.1:7/postgres"),
+        ("mariadb", "mariadb://root:of-mariadb@127.0.0.1:7"),
+    ],
+)
+def test_configuration_has_the_url_of_its_target(tmp_path: Path, target: str, url: str) -> None:
+    servers = []
+    for name, address in {
+        "mysql": "mysql://root@127.0.0.1:7",
+        "kafka": "127.0.0.1:7",
+        "postgres": "postgresql://thl:thl@127.0.0.1:7/postgres",
+        "mariadb": "mysql://root@127.0.0.1:7",
+    }.items():
+        servers.append(state.RunningServer(name, Process(1, 0), address, 7, str(tmp_path / name), "", 15))
+        if address.startswith("mysql:"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "password").write_text(f"of-{name}")
+    first_steps.write(tmp_path, servers, target)
+    assert load(tmp_path / "thl.yaml").target.url.get_secret_value() == url.replace("/f/", f"{tmp_path}/")
 
 
 def test_down_spares_another_process_with_the_recorded_pid(folder: Path) -> None:

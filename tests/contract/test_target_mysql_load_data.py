@@ -562,12 +562,20 @@ class TestTarget:
             assert not proxy.armed
         assert place.read(USERS) == []
 
+    def test_row_larger_than_a_packet_is_loaded(self, place: MySqlPlace) -> None:
+        """A packet has less than 16 MiB."""
+        value = "ab\n" * (6 << 20)
+        rows = [(number, value if number == 77 else None, number) for number in range(MANY)]
+        (_, found), counted = compare(place, of("longtext"), defined("LONGTEXT"), rows)
+        assert (found, counted) == (MANY, Counts(loads=2, taken_back=0))
+
     @pytest.mark.long
     @pytest.mark.parametrize(("kind", "value"), [("longtext", "\tx" * (32 << 20)), ("longblob", b"\0\\" * (32 << 20))])
     def test_row_of_64_mib_is_that_of_insert(self, place: MySqlPlace, kind: str, value: Value) -> None:
         rows = [(number, value if number == 77 else None, number) for number in range(MANY)]
-        (_, found), _ = compare(place, of(kind), defined(kind.upper()), rows)
+        (_, found), counted = compare(place, of(kind), defined(kind.upper()), rows)
         assert found == MANY
+        assert counted == Counts(loads=2, taken_back=0)  # the large row ends its file
 
     def test_row_that_no_statement_could_hold_has_the_error_of_insert(self, place: MySqlPlace) -> None:
         ((before,),) = place.query("SELECT @@GLOBAL.max_allowed_packet")

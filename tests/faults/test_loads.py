@@ -42,6 +42,12 @@ SETTINGS: Final = {
     "THL_SOURCE__SNAPSHOT__MAX_ROWS_PER_SECOND": "800",  # so that the load is still there at the last kill
     "THL_SOURCE__DUMP_HEARTBEAT": "0.5",
 }
+# The initial load is none of those that are killed. In rounds of 40 rows it is hundreds of commits of Kafka.
+AT_ONCE: Final = {
+    "THL_SOURCE__SNAPSHOT__CHUNK_ROWS": "10000",
+    "THL_SOURCE__SNAPSHOT__ROUND_SECONDS": "1",
+    "THL_SOURCE__SNAPSHOT__MAX_ROWS_PER_SECOND": "100000",
+}
 
 
 @contextmanager
@@ -92,7 +98,7 @@ def test_load_killed_thirty_times_under_eight_writers_ends_equal(
         bench = Bench(mysql, kafka, tmp_path, settings=dict(SETTINGS))
         fill(bench, list(TABLES))
         fill_unique(bench)
-        with bench.start() as producing:
+        with bench.start(**AT_ONCE) as producing:
             producing.loaded()
             assert producing.stop() == 0
         copy = Copy(bench, postgres_server)

@@ -78,6 +78,7 @@ class Run:
         self._folder = folder
         self._definitions = definitions
         self._seed = seed
+        self._refused = 0
         self._process: Process | None = None
 
     def run(self, schemas: Sequence[Schema], texts: dict[str, str]) -> list[str]:
@@ -106,6 +107,8 @@ class Run:
                             writer.change()
                             writer.alter()
                             writer.change()
+                            writer.check()
+                            self._refused += writer.refused
                     if number % 4 == 3:
                         self._kill(file)
                 bench.sql(f"CREATE TABLE {bench.service}.last_one (id INT PRIMARY KEY)")
@@ -161,7 +164,8 @@ class Run:
             counted += here
             click.echo(f"{database:30} {here['tables']:4} tables {here['rows']:7} rows {len(found):3} differences")
             wrong += found
-        click.echo(f"{len(databases)} databases, {dict(counted)}, {len(wrong)} differences")
+        refused = f"{self._refused} statements refused by the source's own triggers"
+        click.echo(f"{len(databases)} databases, {dict(counted)}, {refused}, {len(wrong)} differences")
         return wrong
 
 

@@ -8,10 +8,11 @@ import weakref
 from threading import Event
 
 import pytest
+from prometheus_client import REGISTRY
 
 from connector import retrying
 from connector.clock import SystemClock
-from connector.errors import BrokerUnavailable, ConnectorError, Fenced
+from connector.errors import BrokerUnavailable, ConnectorError, Fenced, LogMissing
 from connector.retrying import EACH, LASTED, Stopped, retry
 from tests.support.clock import Slept
 
@@ -52,6 +53,15 @@ def test_retry_gives_up_with_the_last_failure() -> None:
         attempt(call, Event())
     assert last.value is failures[2]
     assert call.calls == 3
+
+
+@pytest.mark.parametrize(("error", "counted"), [(BrokerUnavailable("gone"), 2), (LogMissing("to come"), 0)])
+def test_wait_for_a_log_to_come_is_no_restart(error: ConnectorError, counted: int) -> None:
+    labels = {"service": type(error).__name__, "stage": "publish"}
+    call = Failing(error, error)
+    retry(call, (BrokerUnavailable,), retries=2, **labels, stop=Event(), clock=CLOCK)
+    assert call.calls == 3
+    assert (REGISTRY.get_sample_value("thl_restarts_total", labels) or 0) == counted
 
 
 def test_permanent_failure_is_not_retried() -> None:

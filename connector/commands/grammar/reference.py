@@ -8,6 +8,7 @@ from inspect import cleandoc
 import click
 
 from connector.commands.grammar.command import COMMON, OPTIONS, ByValue, Command
+from connector.config.reference import cell
 
 HEAD = """\
 # Commands
@@ -83,9 +84,5 @@ def _sections(command: click.Command, ctx: click.Context) -> Mapping[str, list[c
 
 
 def _table(options: Mapping[str, str]) -> list[str]:
-    rows = (f"| `{_cell(name)}` | {_cell(text)} |" for name, text in options.items())
+    rows = (f"| `{cell(name)}` | {cell(text)} |" for name, text in options.items())
     return ["| Option | |", "|---|---|", *rows]
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")

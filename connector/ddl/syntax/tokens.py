@@ -49,6 +49,11 @@ _MODES = {
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
+def quoted(name: str) -> str:
+    """A name in backticks, which each sql_mode reads as a name."""
+    return f"`{name.replace('`', '``')}`"
+
+
 class Lexeme(Enum):
     """The kind of a token."""
 

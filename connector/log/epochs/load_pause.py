@@ -12,7 +12,7 @@ MOST_BEHIND: Final = 16 << 20  # bytes of the source's log between the stream an
 
 
 class PauseCause(StrEnum):
-    """What a load waits for."""
+    """The condition that a load waits for."""
 
     PURGE = "purge"  # the stream is in a file that is purged soon
     REPLICA_STOPPED = "replica_stopped"  # the source does not replicate

@@ -52,6 +52,7 @@ cdef class Decoder:
     cdef object virtual_tables  # MariaDB: tables that had a virtual column when the producer began; None: not known
     cdef object unique_tables  # MariaDB: tables that had a unique index besides the primary key when the producer began
     cdef bint unique_defined  # MariaDB: a later definition has a unique index
+    cdef set partial  # MariaDB: tables of which after images lacked columns, by `folded` names
     cdef object virtual_definition  # MariaDB: a definition with a virtual column, which partial row images leave out
     cdef dict uuids
     cdef object statements

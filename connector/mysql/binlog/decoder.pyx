@@ -56,7 +56,7 @@ from connector.mysql.binlog.events.gtid_tagged import tagged_gtid
 from connector.mysql.binlog.events.payload import payload as open_payload
 from connector.mysql.binlog.events.query import rows_query
 from connector.mysql.binlog.events.statements import OLD_LOADS, PARTS, Statements
-from connector.ddl.mariadb import FROM_SERVER, FULL_AGAIN, HALF_LOGGED, HALF_REPLACED, NOT_LOGGED, NOT_TOLD
+from connector.ddl.mariadb import FROM_SERVER, FULL_AGAIN, HALF_LOGGED, HALF_REPLACED, NOT_LOGGED, NOT_TOLD, folded
 from connector.errors import ConnectorError, CorruptBinlog, Unsupported
 from connector.log.ids import Outcome
 
@@ -108,6 +108,7 @@ cdef class Decoder:
         self.shows = filters.shows
         self.virtual_tables = filters.virtual_tables
         self.unique_tables = filters.unique_tables
+        self.partial = set()
         self.table_maps = {}
         self.format = b""
         self.begin_event = b""
@@ -414,6 +415,8 @@ cdef class Decoder:
             and table is not None and not self.shows and self._half_replaced(table.layout)
         ):
             raise Unsupported(HALF_REPLACED, hint=FULL_AGAIN, table=table.layout.name)
+        if self.tables.mariadb and self.tables.after and table is not None:
+            self.partial.add(folded(table.layout.name))
         while table is not None:
             self.buffer.rows(table, action, self.tables.before, self.tables.after, diffs, body, self.batch_bytes)
             if self.buffer.size >= self.batch_bytes:

@@ -12,7 +12,7 @@ from connector.mysql.binlog.event cimport EXECUTE_LOAD_QUERY, Event
 from connector.mysql.binlog.xa_events cimport decided
 from connector.mysql.memory cimport Cursor, damaged, left, little, little4, take
 
-from connector.ddl.mariadb import brings_unique, brings_virtual, passes_on
+from connector.ddl.mariadb import brings_unique, brings_virtual, check_renames, passes_on
 from connector.errors import Unsupported
 from connector.log.ids import Outcome
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT, SCHEMA_CHARSET, SYSTEM_ZONE
@@ -52,6 +52,8 @@ cdef int query_event(Decoder decoder, Event* event, Cursor* body) except -1:
         query.statement.options.update({**decoder.unlogged_options, **query.statement.options})
     if decoder.mariadb and not query.control:
         query.statement.options[DIALECT] = MARIADB_DIALECT
+        if decoder.partial and decoder.virtual_tables:
+            check_renames(query.statement, decoder.partial, decoder.virtual_tables)
         if (
             brings_virtual(query.statement)
             or (decoder.virtual_tables and passes_on(query.statement, decoder.virtual_tables))

@@ -58,7 +58,10 @@ def preflight(
         privileges = read_privileges(connection)
         problems = [
             *_settings(facts, source),
-            *_grants(facts, privileges, source, snapshot=snapshot),
+            *(
+                _with_roles(one, facts, privileges, source)
+                for one in _grants(facts, privileges, source, snapshot=snapshot)
+            ),
             *_server_id(connection, facts, privileges, source, replica_uuid),
             *_unseen(facts, privileges, source, snapshot=snapshot),
             *_virtual_columns(connection, facts, filter),
@@ -181,6 +184,15 @@ def _grants(facts: SourceFacts, privileges: Privileges, source: Source, *, snaps
             f"the user lacks SELECT on {objects}: the snapshot would omit tables that it may not read",
             hint=f"GRANT SELECT ON {objects} TO {to};",
         )
+
+
+def _with_roles(error: PreflightError, facts: SourceFacts, privileges: Privileges, source: Source) -> PreflightError:
+    """Name the roles that may give a privilege, and that a session does not have."""
+    if privileges.inactive:
+        roles = ", ".join(privileges.inactive)
+        default = f"SET DEFAULT ROLE {roles} {'FOR' if facts.mariadb else 'TO'} {account(source.user)};"
+        error.hint += f" or, if a role has it that is not active: {default}"
+    return error
 
 
 def _unseen(facts: SourceFacts, privileges: Privileges, source: Source, *, snapshot: bool) -> Iterator[PreflightError]:

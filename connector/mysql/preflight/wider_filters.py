@@ -59,7 +59,7 @@ class MissingHistory:
 
 @dataclass(frozen=True, slots=True)
 class CaptureChange:
-    """What other filters than those of the log's last epoch change.
+    """The changes that filters make which differ from those of the log's last epoch.
 
     Args:
         partial: the missing history that is accepted.

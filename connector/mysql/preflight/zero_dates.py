@@ -57,7 +57,7 @@ class DateColumn:
 
 @dataclass(slots=True)
 class ZeroDates:
-    """What was seen.
+    """The columns of dates, by what was seen of zero dates in them.
 
     Args:
         accepted: true if a session with the server's sql_mode may write a zero date.

@@ -179,6 +179,15 @@ def resolve_start(connection: Connection, start: str) -> StartPosition:
         return StartPosition(end_position(connection), gtid_executed(connection))
     if start == "earliest":
         return StartPosition(oldest_position(connection), gtid_purged(connection))
+    return named_start(start)
+
+
+def named_start(start: str) -> StartPosition:
+    """The start that a GTID set or `file:position` names.
+
+    Raises:
+        ConfigError: it is neither.
+    """
     if _GTID_SET.fullmatch(start) or of_mariadb(start):
         return StartPosition(None, "".join(start.split()))
     if found := _FILE_POSITION.fullmatch(start.strip()):

@@ -32,7 +32,7 @@ SAMPLE_BYTES: Final = 1 << 20
 
 
 class ReadMode(StrEnum):
-    """How a table is read."""
+    """The way in which a table is read."""
 
     CHUNKS = "chunks"  # ranges of the primary key
     ONE_CHUNK = "one_chunk"  # its primary key cannot be divided
@@ -64,7 +64,7 @@ class TableEstimate:
 
     @property
     def read_mode(self) -> ReadMode:
-        """How it is read."""
+        """The way in which it is read."""
         if not self.table.layout.key:
             return ReadMode.WHOLE_TABLE
         return ReadMode.CHUNKS if self.table.divided_by else ReadMode.ONE_CHUNK
@@ -124,7 +124,7 @@ class LoadEstimate:
 
     @property
     def based_on(self) -> str:
-        """What the expected time is based on."""
+        """The basis of the expected time, in words."""
         if self.seconds > self.reading:
             return f"source.snapshot.max_rows_per_second ({self.settings.max_rows_per_second})"
         sampled = [each.sampled for each in self.tables if each.sampled]

@@ -33,7 +33,7 @@ _KEYED: Final = (
 
 
 class Purpose(Enum):
-    """What a load is for."""
+    """The purpose of a load."""
 
     INITIAL = auto()  # the beginning of a log: targets have no rows yet
     AGAIN = auto()  # `thl load`: targets may have rows

@@ -55,7 +55,7 @@ class Opened:
 
     @property
     def load_identity(self) -> tuple[str, ...]:
-        """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
+        """The facts that stay as they are while the table is loaded: its creation, and the columns that divide it."""
         return self.table.created, *self.table.key_columns
 
     def is_key(self, after: tuple[str, ...]) -> bool:

@@ -212,8 +212,10 @@ class Filter:
     def published_statement(
         self, statement: Statement, known: Callable[[TableName], TableLayout | None]
     ) -> Statement | None:
-        """Applies rules to a captured definition: without dropped columns, with published names, with NULL where rules
-        publish it, and without UNIQUE where published values may repeat.
+        """Applies rules to a captured definition.
+
+        The result lacks dropped columns, has the published names, NULL where rules publish it, and no UNIQUE where
+        published values may repeat.
 
         Args:
             statement: a statement that `definitions` returned.
@@ -353,8 +355,10 @@ class Filter:
         return any(pattern.fullmatch(statement.sql.strip()) for pattern in self._unknown)
 
     def captures_schema_definitions(self, schema: str) -> bool:
-        """True if CREATE, ALTER and DROP DATABASE of a captured schema are captured: not if the rule for every table in
-        it excludes definitions."""
+        """True if CREATE, ALTER and DROP DATABASE of a captured schema are captured.
+
+        They are not if the rule for every table in it excludes definitions.
+        """
         schema = self.fold(schema)
         for patterns, rule in self._rules:
             found = [pattern for pattern in patterns if pattern.finds_schema(schema)]

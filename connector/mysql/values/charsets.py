@@ -53,8 +53,9 @@ def table(charset: str) -> bytes:
 
 
 def decode_leniently(text: bytes, charset: str) -> str:
-    """Decodes text that may be invalid in its character set: an invalid byte becomes U+DC00 plus the byte, which no
-    valid text has. Valid text is decoded as by `decode`.
+    """Decodes text that may be invalid in its character set; valid text as `decode` does.
+
+    An invalid byte becomes U+DC00 plus the byte, which no valid text has.
 
     If the first of two bytes is invalid with the next byte, both are, where a second byte may be ASCII: the server's
     parser skips both. A backslash of two bytes (sjis, ujis) becomes two such characters: it escapes nothing.

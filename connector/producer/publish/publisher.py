@@ -211,8 +211,8 @@ class Publisher:
                 self._commit()
             elif self._opened is None and self._acknowledger is not None and self._due(self._written):
                 self._commit_position()  # a commit on the source may wait, although it is filtered
-        elif self._idle_seconds() > self._config.publish.idle_position_seconds:
-            self._commit_position()
+        if self._opened is None and self._idle_seconds() > self._config.publish.idle_position_seconds:
+            self._commit_position()  # also while filtered transactions follow each other without a pause
 
     def _wait(self, work: Work) -> None:
         """Wait until the replicas have the transactions of this work."""

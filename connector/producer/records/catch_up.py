@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from threading import Event
 from typing import Any, Final
 
 from connector.config.model import Config
@@ -30,6 +31,7 @@ from connector.log.transaction.event_id import EventId
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import SourcePosition, TargetPosition
 from connector.producer.records.completion import EventCompleter
+from connector.retrying import Stopped
 from connector.schema import read_change, read_fragment
 
 LOG: Final = logging.getLogger(__name__)
@@ -46,7 +48,7 @@ def first_event(config: Config, history: History) -> Seqno:
         return Seqno(log.incomplete_upto(spans, begun) + 1)
 
 
-def read_events(config: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> int:
+def read_events(config: Config, control: ControlState, completion: EventCompleter, last: Seqno, stop: Event) -> int:
     """Read the events after the store's last one, but for the trapped ones.
 
     From the first trapped event on, the store has the epoch of the fork: if that epoch is never written, the store goes
@@ -57,6 +59,7 @@ def read_events(config: Config, control: ControlState, completion: EventComplete
         control: the log's control records.
         completion: the store.
         last: the last finished event of the log.
+        stop: set to end the reading, which is continued when the store is opened again.
 
     Returns:
         The number of events.
@@ -64,11 +67,14 @@ def read_events(config: Config, control: ControlState, completion: EventComplete
     Raises:
         LogDamaged: the log has not all of them.
         BrokerUnavailable: the brokers do not answer.
+        Stopped: `stop` was set.
     """
     history = History.of(control, last)
     versions = completion.versions
     count, follower = 0, _Follower(completion, config.topic)
     for release in _releases(config, history, Seqno(versions.state.seqno + 1), last):
+        if stop.is_set():
+            raise Stopped
         if release.first:
             _pass_trapped(completion, history, Seqno(release.seqno - 1))
         follower.follow(release, history.epoch_without_trapped(release.seqno))

@@ -16,6 +16,7 @@ from connector.log.ids import Epoch, Kind, Outcome, Seqno
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent
+from connector.log.transaction.position import SourcePosition
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.log.transaction.xa import PREPARED
 from connector.patterns import table_pattern
@@ -27,6 +28,7 @@ from connector.producer.records.table_entry import TableEntry, Unknown
 from connector.producer.records.tables import PublishedTables
 from connector.records.database import REBUILD
 from connector.records.versions import Versions
+from connector.targets.operations import Value
 
 SHOWN: Final = 100  # characters of a key in an error
 OTHER_FILTERS: Final = "an XA transaction was prepared under other source.filters than it was committed"
@@ -78,6 +80,7 @@ class EventCompleter:
         self._allowed: dict[TableName, bool] = {}
         self._kind = Kind.TRANSACTION
         self._load: LoadEvent | None = None
+        self._begun = SourcePosition("", 0)  # the open event, in the source's log
         self._prepared = ""  # of an XA transaction: when it was prepared
         # By ID what `prefetch` has read, while the store still has it; as rows of the table that it was then.
         self._read: tuple[int, dict[int, tuple[Rows, RowCompleter]]] = 0, {}
@@ -143,7 +146,7 @@ class EventCompleter:
         if epoch != self._epoch:
             self.enter(epoch, seqno)
         if begin is not None:
-            self._kind = begin.kind
+            self._kind, self._begun = begin.kind, begin.start
             self._load = LoadEvent.of(begin.metadata) if begin.kind is Kind.LOAD else None
             self._prepared = begin.metadata.get(PREPARED, "")
             if begin.metadata.get("snapshot") == "begin":
@@ -214,7 +217,9 @@ class EventCompleter:
                 "a change is logged as a statement, so the record store cannot know the rows that it changes",
                 hint="SET GLOBAL binlog_format = ROW on the source; or an empty source.records.dir",
                 seqno=seqno,
-                sql=statement.sql[:500],
+                schema=statement.schema or None,
+                file=self._begun.file,
+                pos=self._begun.offset,
             )
         self.tables.apply_statement(statement, seqno, time)
 
@@ -303,7 +308,7 @@ class EventCompleter:
         layout = completer.layout
         values = split(key, len(layout.key))
         shown = ", ".join(
-            f"{layout.columns[at].name}={value_of(one)!r}" for at, one in zip(layout.key, values, strict=True)
+            f"{layout.columns[at].name}={_shown(value_of(one))}" for at, one in zip(layout.key, values, strict=True)
         )
         reason = "its load was cancelled, or has stopped" if entry.loading else entry.reason
         why = f": {reason}" if reason else ""
@@ -314,7 +319,14 @@ class EventCompleter:
             seqno=seqno,
             table=layout.name,
             key=shown[:SHOWN],
+            file=self._begun.file,
+            pos=self._begun.offset,
         )
+
+
+def _shown(value: Value) -> str:
+    """A value of a key in an error: a number. Texts may be secrets, and errors are logged."""
+    return str(value) if isinstance(value, int) else "…"
 
 
 def joined(changes: Changes) -> Changes:

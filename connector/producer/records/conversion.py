@@ -40,13 +40,20 @@ class DefinitionStep:
 
     @classmethod
     def from_json(cls, text: bytes) -> DefinitionStep:
-        """The step that `to_json` wrote."""
+        """The step that `to_json` wrote.
+
+        Raises:
+            ValueError, KeyError, TypeError, IndexError: it is none.
+        """
         stored: dict[str, Any] = json.loads(text)
         columns = tuple(
             bytes.fromhex(one) if isinstance(one, str) else None if one is None else (int(one[0]), str(one[1]))
             for one in stored["columns"]
         )
-        return cls(int(stored["before"]), columns, int(stored["numbers"]))
+        step = cls(int(stored["before"]), columns, int(stored["numbers"]))
+        if not all(0 <= one[0] < step.column_count for one in columns if isinstance(one, tuple)):
+            raise ValueError("a column of the definition before that it did not have")
+        return step
 
 
 def step_of(
@@ -96,7 +103,7 @@ def split(content: bytes, columns: int) -> list[bytes]:
     """The values of a row, each in Avro.
 
     Raises:
-        ValueError: it has another number of values.
+        ValueError: it has another number of values, or something else than values.
     """
     found: list[bytes] = []
     at = 0
@@ -109,7 +116,11 @@ def split(content: bytes, columns: int) -> list[bytes]:
             at += 8
         elif tag in (STRING, BYTES):
             size, at = read_long(content, at)
+            if size < 0:
+                raise ValueError("a value has a negative length")
             at += size
+        elif tag != NULL:
+            raise ValueError("a value has an unknown tag")
         found.append(content[start:at])
     if len(found) != columns or at != len(content):
         raise ValueError("a version has another number of values than its definition columns")

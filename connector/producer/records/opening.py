@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
+from threading import Event
 from typing import Final
 
 from connector.config.model import Config
@@ -28,13 +29,14 @@ from connector.records.versions import StoreState, Versions
 LOG: Final = logging.getLogger(__name__)
 
 
-def open_completion(config: Config, control: ControlState, last: Seqno) -> EventCompleter | None:
+def open_completion(config: Config, control: ControlState, last: Seqno, stop: Event) -> EventCompleter | None:
     """Open the store of a configuration at the log's last event.
 
     Args:
         config: the configuration, with the topics' own settings.
         control: the log's control records.
         last: the log's last finished event.
+        stop: set to stop the producer.
 
     Returns:
         None without a store.
@@ -43,6 +45,7 @@ def open_completion(config: Config, control: ControlState, last: Seqno) -> Event
         ConfigError: the folder cannot be used.
         DiskUnavailable: its disk is full or fails.
         BrokerUnavailable, LogDamaged: the log's events, as far as they are needed, cannot be read.
+        Stopped: `stop` was set while they were read.
     """
     if config.source.records.dir is None or control.log is None:
         return None
@@ -53,12 +56,12 @@ def open_completion(config: Config, control: ControlState, last: Seqno) -> Event
             completion = open_store(config.source, history.log_id, history.epochs)
             on_error.callback(completion.close)
             _go_to(config, completion, history)
-            _follow(config, control, completion, last)
+            _follow(config, control, completion, last, stop)
         except RecordsDamaged as error:
             if completion is not None:
                 completion.discard()
             completion = on_error.enter_context(closing(_again(config, history, error)))
-            _follow(config, control, completion, last)
+            _follow(config, control, completion, last, stop)
         on_error.pop_all()
     return completion
 
@@ -117,20 +120,20 @@ def rebuild(config: Config, control: ControlState, last: Seqno) -> EventComplete
         open_store(config.source, history.log_id).close()
     with ExitStack() as on_error:
         completion = on_error.enter_context(closing(_again(config, history, None)))
-        _read(config, control, completion, last)
+        _read(config, control, completion, last, Event())
         on_error.pop_all()
     return completion
 
 
-def _follow(config: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> None:
+def _follow(config: Config, control: ControlState, completion: EventCompleter, last: Seqno, stop: Event) -> None:
     """Bring a store to the log's last event, and under the filters of the newest epoch."""
     watch_records(config.service, completion.versions, last)
-    _read(config, control, completion, last)
+    _read(config, control, completion, last, stop)
     completion.enter(control.epochs[-1].epoch, Seqno(last + 1))
 
 
-def _read(config: Config, control: ControlState, completion: EventCompleter, last: Seqno) -> None:
-    count = read_events(config, control, completion, last) if completion.versions.state.seqno < last else 0
+def _read(config: Config, control: ControlState, completion: EventCompleter, last: Seqno, stop: Event) -> None:
+    count = read_events(config, control, completion, last, stop) if completion.versions.state.seqno < last else 0
     if count:
         fields = {"service": config.service, "events": count, "seqno": last}
         LOG.info("the record store has read events of the log", extra=fields)

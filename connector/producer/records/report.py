@@ -32,7 +32,9 @@ class StoredTable:
 
     @property
     def missing(self) -> str:
-        """The reason why rows may be missing; "": none are."""
+        """The reason why rows may be missing; "": none are, or none are kept."""
+        if self.entry.keyless:
+            return ""
         if self.entry.loading:
             return "its load has begun, and not ended"
         return self.entry.reason
@@ -62,6 +64,7 @@ class StoreReport:
             "tables": [
                 {"schema": one.entry.table.name.schema, "table": one.entry.table.name.table, "rows": one.rows}
                 | ({"missing": one.missing} if one.missing else {})
+                | ({"keyless": True} if one.entry.keyless else {})
                 for one in self.tables
             ],
         }
@@ -73,6 +76,9 @@ class StoreReport:
             f"{self.size} bytes"
         ]
         for one in self.tables:
+            if one.entry.keyless:
+                lines.append(f"{one.entry.table.name}: no rows are kept: without a key the source logs them whole")
+                continue
             missing = f"; rows may be missing: {one.missing}" if one.missing else ""
             lines.append(f"{one.entry.table.name}: {one.rows} rows{missing}")
         return lines

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from connector.ddl.indexes import TableIndex
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 from connector.records.versions import ROW
@@ -58,6 +59,18 @@ class TableEntry:
     def loading(self) -> bool:
         """True while it is being loaded."""
         return self.since != NO_SEQNO
+
+    @property
+    def keyless(self) -> bool:
+        """True if no key names its rows: the source logs them whole, and the store keeps none."""
+        if self.keyed is not None or self.table.key:
+            return self.keyed == ()
+        indexes = self.table.indexes
+        return indexes is not None and not any(one.unique and self._not_null(one) for one in indexes)
+
+    def _not_null(self, index: TableIndex) -> bool:
+        columns = [self.table.column(part.column) for part in index.parts]
+        return all(column is not None and not column.nullable for column in columns)
 
     @property
     def prefix(self) -> bytes:

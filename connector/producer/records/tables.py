@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from connector.ddl.affected_tables import affected_tables
-from connector.errors import ConnectorError, TargetDiffers, Unsupported
+from connector.errors import ConnectorError, RecordsDamaged, TargetDiffers, Unsupported
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
@@ -24,6 +24,7 @@ from connector.producer.records.conversion import DefinitionStep, converted, ste
 from connector.producer.records.published_defaults import PublishedDefaults
 from connector.producer.records.row_completer import RowCompleter
 from connector.producer.records.table_entry import TableEntry
+from connector.records.database import REBUILD
 from connector.records.stored import content_of, definition_of, make_version, seqno_of
 from connector.records.versions import Versions
 from connector.targets.ddl.plan import plan
@@ -66,18 +67,34 @@ class PublishedTables:
         self.read()
 
     def read(self) -> None:
-        """Read everything from the store again."""
-        known = self._known = TableCache()
+        """Read everything from the store again.
+
+        Raises:
+            RecordsDamaged: it is not what was written, although its sums are right.
+        """
+        try:
+            self._known = self._stored()
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise RecordsDamaged(
+                "the definitions in the record store cannot be read", hint=REBUILD, why=type(error).__name__
+            ) from error
+
+    def _stored(self) -> TableCache:
+        known = TableCache()
         for _, version in self._versions.rows(TABLE):
             entry = TableEntry.from_json(content_of(version))
             known.entries[entry.table.name] = entry
         for key, version in self._versions.rows(DEFINITION):
-            known.steps[int.from_bytes(key[1:], "big")] = DefinitionStep.from_json(content_of(version))
+            number, step = int.from_bytes(key[1:], "big"), DefinitionStep.from_json(content_of(version))
+            if step.before >= number:
+                raise ValueError("a definition before itself")
+            known.steps[number] = step
         numbers = self._versions.newest(NUMBERS)
         if numbers is not None:
             table, definition = json.loads(content_of(numbers))
             known.numbers = int(table), int(definition)
         known.schema = TargetSchema(entry.table for entry in known.entries.values())
+        return known
 
     def __iter__(self) -> Iterator[TableEntry]:
         return iter(self._known.entries.values())

@@ -70,7 +70,7 @@ class OpenedTable(Protocol):
 
 
 class ReadOfSource(Protocol):
-    """What was read of the source for loads, apart from its log: where and when."""
+    """The place and time of a reading of the source for loads, apart from its log."""
 
     @property
     def time(self) -> int:

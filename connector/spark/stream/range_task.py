@@ -75,7 +75,7 @@ class TaskRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """How tasks compact, if they do.
+    """The settings by which tasks compact, if they do.
 
     Args:
         compact: false: all messages stay messages, because the applier needs each event by itself.

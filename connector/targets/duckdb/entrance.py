@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from connector.clock import Clock, SystemClock
 from connector.config.apply import Target as Options
 from connector.config.target_url import check_writable, duckdb_file
@@ -31,8 +33,9 @@ def open_session(url: str) -> DuckDbSession:
     return DuckDbSession(duckdb_file(url))
 
 
-def check(options: Options) -> str:
+def check(options: Options, databases: Callable[[], Collection[str] | None]) -> str:
     """Check that the file, or the folder in which it will be created, can be written to."""
+    del databases  # what is granted covers all of them
     file = duckdb_file(options.url.get_secret_value())
     check_writable(file)
     if not file.exists():

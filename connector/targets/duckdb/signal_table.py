@@ -74,7 +74,7 @@ class DuckDbSession:
             self._file.close()
 
     def _stamp(self) -> Stamp:
-        """What differs after each commit: the time and size of the file and of its write-ahead log."""
+        """A value that differs after each commit: the time and size of the file and of its write-ahead log."""
         files = (self._file.path, self._file.path.with_name(f"{self._file.path.name}.wal"))
         stats = [file.stat() for file in files if file.exists()]
         return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)

@@ -51,9 +51,9 @@ from connector.targets.duckdb.names import NAMES, quoted
 from connector.targets.duckdb.rows import write_rows
 from connector.targets.duckdb.types import duckdb_type
 from connector.targets.histories import late_values
+from connector.targets.logged_statements import not_executed
 from connector.targets.names import check_names
 from connector.targets.staged_schema import StagedSchema
-from connector.targets.statements import not_executed
 from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 

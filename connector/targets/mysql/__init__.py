@@ -8,7 +8,7 @@
 - `bookkeeping`: the database `thl`.
 - `progress`: reads the position and heartbeats from outside.
 - `signal_table`: the session for the signal tables.
-- `statements`: executes changes that were logged as statements.
+- `logged_statements`: executes changes that were logged as statements.
 - `statement_session`: the session of such a change: its options, variables and text.
 - `ddl/`: DDL, each statement exactly once.
 - `rows/`: the row changes of a table.

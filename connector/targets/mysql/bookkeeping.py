@@ -17,8 +17,9 @@ import pymysql
 from connector.log.transaction.layout import TableName
 from connector.targets import bookkeeping
 from connector.targets.commit_statements import SqlDialect
-from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import DENIED, code_of
+from connector.targets.mysql.sql.literals import literal
 from connector.targets.mysql.sql.names import text_literal
 from connector.targets.position import INCONSISTENT_BECAUSE
 from connector.targets.table import Table, from_json

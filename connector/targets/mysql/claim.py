@@ -23,9 +23,10 @@ from connector.targets.mysql.bookkeeping import (
     schema_version,
 )
 from connector.targets.mysql.ddl.operations import column_names_of, steps_of
-from connector.targets.mysql.fence import take_over
-from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.fence import take_over, token_of
+from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import code_of
+from connector.targets.mysql.sql.literals import literal
 from connector.targets.mysql.sql.names import MySqlNames, quoted, table_name
 from connector.targets.mysql.sql.types import mysql_type
 from connector.targets.names import check_names
@@ -36,7 +37,7 @@ from connector.targets.target_schema import TargetSchema
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an applier gets.
+    """The result of a claim.
 
     Args:
         token: its token.
@@ -80,14 +81,14 @@ def claim(
     bookkeeping.check_schema_version(service, schema_version(session, service))
     where = f"service = {literal(service)}"
     # Once before an older session is ended, so that an applier that is fenced does not end its successor's.
-    _check_token(session, service, previous_token, mark)
+    _check_previous(session, service, previous_token, mark)
     take_over(session, service)
     session.query("START TRANSACTION")
     session.query(f"INSERT IGNORE INTO thl.thl_position (service, token) VALUES ({literal(service)}, 0)")
     position_columns = ", ".join(bookkeeping.POSITION)
     (found,) = session.rows(f"SELECT {position_columns}, token FROM thl.thl_position WHERE {where} FOR UPDATE")
     *row, token_before = found
-    _check_token(session, service, previous_token, mark)
+    _check_previous(session, service, previous_token, mark)
     new_token = int(token_before) + 1
     session.query(f"UPDATE thl.thl_position SET token = {new_token} WHERE {where}")
     if mark:
@@ -107,11 +108,14 @@ def claim(
     return Claim(new_token, str(identity), position, schema)
 
 
-def _check_token(session: ServerSession, service: str, previous_token: int, mark: str) -> None:
-    where = f"WHERE service = {literal(service)}"
-    claims = session.rows(f"SELECT token, mark FROM thl.thl_claim {where}")
-    token = session.rows(f"SELECT token FROM thl.thl_position {where}")
-    if previous_token and token != [(bookkeeping.last_token(previous_token, mark, claims),)]:
+def _check_previous(session: ServerSession, service: str, previous_token: int, mark: str) -> None:
+    """Check that no other applier has claimed the target since this one's last claim.
+
+    Raises:
+        Fenced: one has.
+    """
+    claims = session.rows(f"SELECT token, mark FROM thl.thl_claim WHERE service = {literal(service)}")
+    if previous_token and token_of(session, service) != bookkeeping.last_token(previous_token, mark, claims):
         raise bookkeeping.fenced(service, previous_token)
 
 

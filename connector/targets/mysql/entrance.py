@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from connector.clock import Clock
 from connector.config.apply import Target as Options
@@ -11,11 +11,11 @@ from connector.errors import MissingPrivilege, TargetUnavailable
 from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.mysql.ddl.once import DdlOnce
+from connector.targets.mysql.logged_statements import StatementExecutor
 from connector.targets.mysql.progress import read_heartbeat, read_position
 from connector.targets.mysql.server.connection import ServerSession, unverified
 from connector.targets.mysql.server.grants import OWN, lacking
 from connector.targets.mysql.signal_table import MySqlSession
-from connector.targets.mysql.statements import StatementExecutor
 from connector.targets.mysql.target import MySqlTarget
 
 __all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_position", "unverified"]
@@ -44,7 +44,7 @@ def open_session(url: str) -> MySqlSession:
     return MySqlSession(url)
 
 
-def check(options: Options) -> str:
+def check(options: Options, databases: Callable[[], Collection[str] | None]) -> str:
     """Check that the server answers, can be a target, and gives the user what an applier needs."""
     url = options.url.get_secret_value()
     address = mysql_address(url)
@@ -64,14 +64,15 @@ def check(options: Options) -> str:
         session.close()
     foreign_keys = options.definitions == "source" and not mariadb
     needed = (*NEEDED, REFERENCES) if foreign_keys else NEEDED
-    if found := lacking(granted, needed):
+    schemas = databases()
+    if found := lacking(granted, needed, schemas):
         raise MissingPrivilege(
             f"the user {address.user} lacks privileges on the target: "
             + ", ".join(dict.fromkeys(name for names in found.values() for name in names)),
             hint=_grants(found, address.user),
         )
     fired = f"; triggers that act on what is applied: {', '.join(triggers)}" if triggers else ""
-    if unseen := {scope: names for scope, names in lacking(granted, ("TRIGGER",)).items() if scope != OWN}:
+    if unseen := {scope: names for scope, names in lacking(granted, ("TRIGGER",), schemas).items() if scope != OWN}:
         fired += f"; it sees no triggers that may act on what is applied: {_grants(unseen, address.user)}"
     return f"{product}, {address.host}:{address.port}, user {address.user}, DDL once by {ddl}{fired}"
 
@@ -82,7 +83,7 @@ def _grants(found: Mapping[str, Sequence[str]], user: str) -> str:
 
 
 def _ddl(session: ServerSession) -> str:
-    """How the target tells whether a DDL statement was executed (`once`)."""
+    """The means by which the target tells whether a DDL statement was executed (`once`)."""
     once = DdlOnce(session, "", "")
     if once.gtids:
         return "GTIDs"

@@ -17,8 +17,9 @@ from pymysql.constants import ER
 
 from connector.errors import ConnectorError, MissingPrivilege, TargetUnavailable
 from connector.targets import bookkeeping
-from connector.targets.mysql.server.connection import LOCK_SECONDS, ServerSession, literal
+from connector.targets.mysql.server.connection import LOCK_SECONDS, ServerSession
 from connector.targets.mysql.server.errors import code_of, connector_error, is_lost
+from connector.targets.mysql.sql.literals import literal
 from connector.targets.mysql.sql.names import text_literal
 
 _AT_ONCE: Final = 2  # seconds for a killed session to end, before it is killed again
@@ -100,8 +101,14 @@ def check_token(session: ServerSession, service: str, token: int) -> None:
     Raises:
         Fenced: one has.
     """
-    if session.rows(f"SELECT token FROM thl.thl_position WHERE service = {literal(service)}") != [(token,)]:
+    if token_of(session, service) != token:
         raise bookkeeping.fenced(service, token)
+
+
+def token_of(session: ServerSession, service: str) -> int | None:
+    """The token of the applier that claimed the target last; None: the service has no position there."""
+    found = session.rows(f"SELECT token FROM thl.thl_position WHERE service = {literal(service)}")
+    return int(found[0][0]) if found else None
 
 
 def _is_fenced(url: SecretStr, service: str, token: int) -> bool:
@@ -111,8 +118,7 @@ def _is_fenced(url: SecretStr, service: str, token: int) -> bool:
     with suppress(ConnectorError, pymysql.MySQLError, OSError):
         session = ServerSession(url.get_secret_value(), "thl")
         try:
-            found = session.rows(f"SELECT token FROM thl.thl_position WHERE service = {literal(service)}")
+            return token_of(session, service) != token
         finally:
             session.close()
-        return found != [(token,)]
     return False

@@ -49,7 +49,7 @@ class OpenTransaction:
     def commit(self) -> None:
         """Commit it."""
         self._session.query("COMMIT")
-        self.forget()
+        self._forget()
 
     def rollback(self) -> None:
         """Roll it back if it has begun.
@@ -59,9 +59,8 @@ class OpenTransaction:
         """
         if self.is_open:
             self._session.roll_back()
-        self.forget()
+        self._forget()
 
-    def forget(self) -> None:
-        """It has ended."""
+    def _forget(self) -> None:
         self.is_open = False
         self.written.clear()

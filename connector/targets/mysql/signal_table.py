@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from connector.log.transaction.layout import TableName
-from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import translated
+from connector.targets.mysql.sql.literals import literal
 from connector.targets.mysql.sql.names import BOOKKEEPING, table_condition
 from connector.targets.operations import Value
 

@@ -39,6 +39,7 @@ from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.histories import late_values
+from connector.targets.logged_statements import not_executed
 from connector.targets.mysql.bookkeeping import DIALECT
 from connector.targets.mysql.claim import claim
 from connector.targets.mysql.ddl.auxiliary_ddl import AuxiliaryDdl
@@ -47,19 +48,19 @@ from connector.targets.mysql.ddl.once import DdlOnce
 from connector.targets.mysql.ddl.pending_ddl import PendingDdl
 from connector.targets.mysql.ddl.source_ddl import PlannedDdl, definition
 from connector.targets.mysql.fence import translated_or_fenced
+from connector.targets.mysql.logged_statements import StatementExecutor
 from connector.targets.mysql.open_transaction import OpenTransaction
 from connector.targets.mysql.rows.marks import marks_of, sweep
 from connector.targets.mysql.rows.net_changes import RowWriter
 from connector.targets.mysql.server.catalog_checks import check_deletes
-from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import code_of, translated
 from connector.targets.mysql.server.table_facts import KnownFacts
+from connector.targets.mysql.sql.literals import literal
 from connector.targets.mysql.sql.names import MySqlNames, quoted, table_name
-from connector.targets.mysql.statements import StatementExecutor
 from connector.targets.names import check_names
 from connector.targets.operations import CreateTable, Operation, Sweep, Truncate, swept
 from connector.targets.staged_schema import StagedSchema
-from connector.targets.statements import not_executed
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 
 LOG: Final = logging.getLogger(__name__)
@@ -295,7 +296,14 @@ class MySqlTarget:
         self._left_out.append(event)
 
     def commit(self, position: TargetPosition, events: Iterable[AppliedEvent]) -> None:
-        """Execute what DDL is left, write the position under the token of `claim`, and commit."""
+        """Commit what was staged.
+
+        1. The DDL that is left, and tables of marks: MySQL commits each statement by itself (`once`).
+        2. The position, under the token of `claim`: no row is found after a newer claim.
+        3. The other bookkeeping, and the end of the event's row in `thl_ddl`.
+        4. COMMIT, of these and of the rows.
+        5. What need not be atomic: indexes that had to wait, and drops of unused tables of marks.
+        """
         if self._statement_rows:
             self.stage((), last=True)
         with self._translated_or_fenced():

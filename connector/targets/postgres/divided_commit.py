@@ -349,7 +349,7 @@ def _check_finishable(service: str, intent: Intent, seqno: Seqno) -> None:
 
 
 def _keeps_undivided(net: NetChanges) -> str:
-    """What keeps the changes of a table with one writer; "" if nothing does."""
+    """The reason why one writer alone gets the changes of a table; "" if they can be divided."""
     if not divisible(net.layout):
         return "rows without a key" if not net.layout.key else "keys of floating-point numbers"
     return "rows that lack columns and get another key" if _moves(net) else ""

@@ -107,7 +107,7 @@ def connector_error(error: psycopg.Error) -> ConnectorError:
 
 
 def _passing_hint(error: psycopg.Error, state: str) -> str:
-    """What to do if the retries do not help."""
+    """The hint for an error that the retries do not overcome."""
     if state in _LOCKS:
         return "another session holds a lock for long"
     # The name of the parameter, because the text may be in another language.

@@ -35,8 +35,11 @@ def literal(column: Column, value: Value) -> str:
 
 
 def default_of(table: Table, column: Column) -> str | None:
-    """The DEFAULT of a column: the same value that the source gives. None where the definition has none, or where
-    PostgreSQL has no such value."""
+    """The DEFAULT of a column: the same value that the source gives.
+
+    Returns:
+        None if the definition has none, or PostgreSQL has no such value.
+    """
     if column.name not in table.declared:
         return None
     values = table.defaults_of()

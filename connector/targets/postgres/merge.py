@@ -47,7 +47,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """What the rows of a table may be before a merge.
+    """The deviations of a table's rows from the log that a merge tolerates.
 
     Args:
         again: rows to delete or change may be missing.

@@ -40,6 +40,7 @@ from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.plan import located
 from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
+from connector.targets.logged_statements import not_executed
 from connector.targets.marks import Marks
 from connector.targets.names import check_names
 from connector.targets.operations import AllowNull, Operation
@@ -70,7 +71,6 @@ from connector.targets.postgres.snapshots import SnapshotExporter, check_snapsho
 from connector.targets.postgres.staging import Staged
 from connector.targets.postgres.types import postgres_type
 from connector.targets.staged_schema import StagedSchema
-from connector.targets.statements import not_executed
 from connector.targets.table import Table, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, is_refusal, of_table
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from connector.clock import Clock
 from connector.config.apply import Target as Options
 from connector.config.target_url import check_writable, sqlite_file
@@ -30,8 +32,9 @@ def open_session(url: str) -> SqliteSession:
     return SqliteSession(sqlite_file(url))
 
 
-def check(options: Options) -> str:
+def check(options: Options, databases: Callable[[], Collection[str] | None]) -> str:
     """Check that the file, or the folder in which it will be created, can be written to."""
+    del databases  # what is granted covers all of them
     url = options.url.get_secret_value()
     file = sqlite_file(url)
     check_writable(file)

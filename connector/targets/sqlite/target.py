@@ -39,6 +39,7 @@ from connector.targets.ddl.loads import plan_load, tolerant
 from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.histories import late_values
+from connector.targets.logged_statements import not_executed
 from connector.targets.names import check_names
 from connector.targets.sqlite.bookkeeping import DIALECT, STATEMENTS
 from connector.targets.sqlite.catalog_checks import check_deletes
@@ -49,7 +50,6 @@ from connector.targets.sqlite.names import SqliteNames, quoted, table_name
 from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.staged_schema import StagedSchema
-from connector.targets.statements import not_executed
 from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, of_table
 from connector.targets.unique_key_index import UniqueKeyIndex

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tests.integration.alerts.fleet import TOKEN, Fleet
 from tests.integration.alerts.trouble import Troubles
+from tests.support.clock import PATIENCE
 from tests.support.producing import until
 from tests.support.serving import ask
 
@@ -44,7 +45,7 @@ def _change_by_hand(fleet: Fleet) -> None:
 
 
 def _mend(fleet: Fleet) -> None:
-    mended = fleet.thl("verify", "--repair")
+    mended = fleet.thl("verify", "--repair", "--stall-timeout", str(PATIENCE / 3))
     assert mended.returncode == 0, mended.stdout + mended.stderr
 
 

@@ -340,6 +340,26 @@ def test_missing_log_is_waited_for_and_given_up(config: Config, spark: SparkRun)
         apply(few, spark, 0)
     assert absent.value.where["topic"] == few.topic
     assert "thl produce" in absent.value.hint
+    assert read_position(few.target.url.get_secret_value(), few.service) is None  # a claim would count as a restart
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 3)])
+    assert apply(few, spark, 3).seqno == 3
+    token = read_position(few.target.url.get_secret_value(), few.service)
+    assert token is not None
+    assert token.token == 1
+
+
+def test_missing_log_of_a_target_that_has_followed_it_is_refused_at_once(config: Config, spark: SparkRun) -> None:
+    log = LogWriter(config)
+    log.online()
+    log.events([create(0), *inserts(1, 3)])
+    apply(config, spark, 3)
+    brokers = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
+    for deleted in brokers.delete_topics([config.topic, config.control_topic, config.position_topic]).values():
+        deleted.result()
+    with pytest.raises(HistoriesDiffer, match="does not exist: the brokers have no such topics"):
+        apply(config, spark, 4)
 
 
 def test_wait_for_a_missing_log_is_logged_at_once(config: Config, caplog: pytest.LogCaptureFixture) -> None:

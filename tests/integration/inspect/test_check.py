@@ -146,6 +146,30 @@ def test_missing_grants_fail_each_with_its_statement(
         assert failures(check(bare, ENVIRON)) == {}
 
 
+def test_grants_are_those_that_the_server_honours(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    """A wildcard, a more specific grant beside it, and a role that is not active."""
+    log, loads = granted("mysql-source.sql", "log", schema="*"), granted("mysql-source.sql", "loads", schema="*")
+    with a_database(mysql_server, "honoured") as (_, named), a_user(mysql_server, *log, *loads) as source:
+        config = config_of(source, kafka_broker, tmp_path)
+        config = changed(config, "source", filters=Filters.model_validate({"do": [f"{named[:-1]}*.*"]}))
+        missing = only(check(config, ENVIRON), "grants")
+        scope = missing.remedy.partition(" ON ")[2].partition(" TO ")[0]
+        assert scope.endswith("%`.*")
+        role = f"r{named}"
+        mysql_server.run_sql(f"CREATE ROLE {role}; GRANT SELECT ON {scope} TO {role}; GRANT {role} TO {source.user}")
+        try:
+            inactive = only(check(config, ENVIRON), "grants")
+            mysql_server.run_sql(inactive.remedy.partition("not active: ")[2])
+            assert failures(check(config, ENVIRON)) == {}
+            exactly = named.replace("_", r"\_")
+            mysql_server.run_sql(f"GRANT INSERT ON `{exactly}`.* TO {source.user}")
+            assert set(failures(check(config, ENVIRON))) == {"grants"}
+        finally:
+            mysql_server.run_sql(f"DROP ROLE {role}")
+
+
 def test_existing_log_needs_no_grants_of_initial_load(
     mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
 ) -> None:

@@ -186,6 +186,51 @@ def test_virtual_column_of_a_table_that_is_renamed_or_copied_is_refused(source: 
     assert caught.value.where["definition"] == definition.partition(";")[0]
 
 
+@pytest.mark.parametrize(
+    "renames",
+    [
+        ["RENAME TABLE v TO w"],
+        ["ALTER TABLE v RENAME TO w"],
+        ["RENAME TABLE v TO passing", "RENAME TABLE passing TO w"],
+        ["CREATE TABLE other (a INT)", "RENAME TABLE v TO w, other TO v"],
+    ],
+)
+def test_partial_images_of_a_virtual_columns_table_that_was_renamed_since_are_refused_at_the_renaming(
+    source: Source, renames: list[str]
+) -> None:
+    """The producer was not running: the server tells of the columns by the table's new name."""
+    source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT, w INT AS (a + 1) VIRTUAL)")
+    source.run("INSERT INTO v (id, a) VALUES (1, 1)")
+    with session(source.config.source) as beside:
+        source.start = gtid_executed(beside) or ""
+    source.run("SET SESSION binlog_row_image = FULL_NODUP", "UPDATE v SET a = 3", *renames)
+    with session(source.config.source) as beside:
+        facts = preflight(beside, source.config.source, snapshot=False)
+    source.run("CREATE TABLE the_end (a INT)")
+    filters = Filter.of(source.config.source, virtual_tables=facts.virtual_tables)
+    with pytest.raises(Unsupported, match="VIRTUAL") as caught:
+        read_from(source.server, AfterGtids(source.start), ended, filters=filters)
+    assert caught.value.where["renamed"] == TableName(source.config.service, "w")
+    assert "source.filters.ignore" in caught.value.hint
+
+
+def test_a_renaming_of_a_virtual_columns_table_with_whole_images_is_read(source: Source) -> None:
+    source.run("CREATE TABLE v (id INT PRIMARY KEY, a INT, w INT AS (a + 1) VIRTUAL)")
+    source.run("INSERT INTO v (id, a) VALUES (1, 1)", "CREATE TABLE u (id INT PRIMARY KEY, a INT)")
+    with session(source.config.source) as beside:
+        source.start = gtid_executed(beside) or ""
+    source.run("INSERT INTO u VALUES (1, 1)", "SET SESSION binlog_row_image = FULL_NODUP", "UPDATE u SET a = 3")
+    source.run(
+        "RENAME TABLE u TO x", "SET SESSION binlog_row_image = FULL", "UPDATE v SET a = 2", "RENAME TABLE v TO w"
+    )
+    with session(source.config.source) as beside:
+        facts = preflight(beside, source.config.source, snapshot=False)
+    source.run("CREATE TABLE the_end (a INT)")
+    filters = Filter.of(source.config.source, virtual_tables=facts.virtual_tables)
+    found = changes(read_from(source.server, AfterGtids(source.start), ended, filters=filters))
+    assert [bool(one.after) for one in found if isinstance(one, Rows)] == [False, True, False]
+
+
 REPLACED = [  # tables whose columns are all their key's, and a unique index by which a REPLACE finds rows
     ("a INT NOT NULL, b INT NOT NULL DEFAULT 7, PRIMARY KEY (a, b), UNIQUE KEY (a)", ""),
     ("a INT NOT NULL, b INT NOT NULL DEFAULT 7, PRIMARY KEY (a, b)", "ALTER TABLE w ADD UNIQUE KEY (a)"),

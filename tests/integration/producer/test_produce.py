@@ -53,6 +53,27 @@ def test_producer_loads_follows_ends_and_resumes(bench: Bench) -> None:
     assert metadata == f"DELETE FROM {bench.service} … (21 of 36 bytes)"
 
 
+def test_start_of_a_new_log_is_ignored_with_a_line_where_the_log_exists_and_refused_after_its_end(bench: Bench) -> None:
+    line = "--start is ignored"
+    with bench.start("--start", "now") as first:
+        first.online()
+        assert first.stop() == 0
+        assert line not in first.text
+    bench.sql(f"INSERT INTO {bench.service}.t (v) VALUES ('between')")
+    with bench.start("--start", "now") as again:
+        again.online()
+        until(lambda: last_seqno(bench) >= 0)
+        assert again.stop() == 0
+        assert again.text.count(line) == 1
+    with bench.start("--start", "binlog.999999:4") as refused:
+        assert refused.ended() == 3
+        assert "--start is after the log's position" in refused.text
+    with bench.start() as last:
+        last.online()
+        assert last.stop() == 0
+        assert line not in last.text
+
+
 def test_rows_of_a_load_and_of_the_stream_are_counted_by_table(bench: Bench) -> None:
     port = free_port()
     with bench.start(THL_METRICS__PORT=str(port)) as running:

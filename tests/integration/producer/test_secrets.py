@@ -56,11 +56,16 @@ class Scene:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     commands: set[str] = field(default_factory=set)
 
-    def run(self, command: str, *options: str, seconds: float = 120, **sections: Any) -> str:
-        """A command to its end; what it said."""
+    def run(self, command: str, *options: str, **sections: Any) -> str:
+        """A command to its end; what it printed, then what it logged."""
         process = self.start(command, *options, **sections)
-        process.wait(seconds)
-        return (self.folder / "out" / f"{len(self.processes)}.log").read_text()
+        process.wait(PATIENCE)
+        return self.printed + (self.folder / "out" / f"{len(self.processes)}.log").read_text()
+
+    @property
+    def printed(self) -> str:
+        """The last command's result alone: warnings, as of a target that waits, are on stderr."""
+        return (self.folder / "out" / f"{len(self.processes)}.txt").read_text()
 
     def start(self, command: str, *options: str, **sections: Any) -> subprocess.Popen[bytes]:
         """A command, with a configuration file, and parts of it replaced."""
@@ -75,7 +80,8 @@ class Scene:
         assert spec is not None
         assert spec.origin is not None
         kept = {name: value for name, value in os.environ.items() if not name.startswith("THL_")}
-        with (self.folder / "out" / f"{number}.log").open("wb") as out:
+        out = self.folder / "out"
+        with (out / f"{number}.txt").open("wb") as printed, (out / f"{number}.log").open("wb") as logged:
             process = subprocess.Popen(
                 [sys.executable, "-m", "connector", command, *options, "--config", str(file)],
                 cwd=self.folder / "work",
@@ -87,8 +93,8 @@ class Scene:
                     "TMPDIR": str(self.folder / "tmp"),
                     "THL_DEBUG": "1",
                 },
-                stdout=out,
-                stderr=subprocess.STDOUT,
+                stdout=printed,
+                stderr=logged,
             )
         self.processes.append(process)
         return process
@@ -148,7 +154,7 @@ def scene(
         admin.execute(f"CREATE ROLE {service} LOGIN PASSWORD '{SECRETS['target']}'".encode())
         admin.execute(f"CREATE DATABASE {service} OWNER {service}".encode())
     (tmp_path / "secrets" / "source").write_text(SECRETS["source"])
-    (tmp_path / "secrets" / "source").chmod(0o600)  # else a warning comes before what a command says
+    (tmp_path / "secrets" / "source").chmod(0o600)  # else each command warns of it
     kafka = broker.kafka()
     target = f"postgresql://{service}:{quote(SECRETS['target'], safe='')}@127.0.0.1:{postgres_server.port}/{service}"
     document = {
@@ -223,7 +229,8 @@ def test_secrets_appear_only_in_the_configuration(scene: Scene, postgres_server:
     assert any("SparkSubmit" in command for command in scene.commands)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as metrics:
         assert shown(iter([("metrics", metrics.read())])) == []
-    assert scene.service in json.dumps(json.loads(scene.run("status", "--format", "json")))
+    scene.run("status", "--format", "json")
+    assert scene.service in json.dumps(json.loads(scene.printed))
     assert "**********" in scene.run("config")
     assert list((scene.folder / "events").iterdir())
     assert shown(scene.texts()) == []

@@ -50,7 +50,7 @@ def test_wrong_target_url_is_a_result_beside_the_others(capsys: pytest.CaptureFi
 
 
 def test_target_that_is_the_source_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connector.check.checks.check_target", lambda options: "a server")
+    monkeypatch.setattr("connector.check.checks.check_target", lambda *_: "a server")
     source = {"source": {"host": "db", "port": 3307}}
     for port, states in ((3307, [CheckState.OK, CheckState.WARNING]), (3308, [CheckState.OK])):
         config = Config.model_validate({**source, "target": {"url": f"mysql://u:hidden@db:{port}"}})

@@ -57,6 +57,7 @@ SAME = [
     ("wait -applied 40 -limit 3", "wait --to-seqno 40 --timeout 3"),
     (f"wait --applied {GTID}", f"wait --to-gtid {GTID}"),
     ("wait --applied=40", "wait --to-seqno=40"),
+    ("sandbox up --with postgres", "sandbox up --target postgres"),
     ("apply --from-relay /r", "apply --relay /r"),
     ("list --file /r --last", "list --relay /r --last"),
     ("index --file=/r", "index --relay=/r"),

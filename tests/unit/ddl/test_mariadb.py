@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connector.ddl.mariadb import brings_virtual
+from connector.ddl.mariadb import brings_virtual, check_renames
+from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions
 from connector.log.transaction.layout import TableName
@@ -31,6 +32,42 @@ def evolved(*statements: str, **options: str) -> Definitions:
 )
 def test_statement_that_adds_virtual_columns_is_recognised(sql: str, brings: bool) -> None:
     assert brings_virtual(Statement("s", sql, {})) == brings
+
+
+@pytest.mark.parametrize(
+    "renames",
+    [
+        ["RENAME TABLE t TO v"],
+        ["ALTER TABLE s.T RENAME TO V"],
+        ["RENAME TABLE o TO p, t TO v"],
+        ["RENAME TABLE t TO p, p TO v"],
+        ["RENAME TABLE t TO p", "ALTER TABLE p RENAME v"],
+    ],
+)
+def test_a_table_of_partial_images_that_gets_the_name_of_one_with_virtual_columns_is_refused(
+    renames: list[str],
+) -> None:
+    partial = {("s", "t")}
+    with pytest.raises(Unsupported, match="VIRTUAL") as caught:
+        for sql in renames:
+            check_renames(Statement("s", sql, {}), partial, [("s", "v")])
+    assert str(caught.value.where["renamed"]).lower() == "s.v"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "RENAME TABLE t TO other",
+        "RENAME TABLE other TO v",  # of which no image was partial
+        "RENAME TABLE v TO t",
+        "RENAME TABLE t TO x.v",
+        "ALTER TABLE t ADD b INT",
+        "CREATE TABLE v LIKE t",
+        "ALTER TABLE t SOMETHING THAT IS NOT UNDERSTOOD",
+    ],
+)
+def test_other_definitions_after_partial_images_are_read(sql: str) -> None:
+    check_renames(Statement("s", sql, {}), {("s", "t")}, [("s", "v")])
 
 
 def test_if_exists_conditions_refer_to_the_table_before_the_statement() -> None:

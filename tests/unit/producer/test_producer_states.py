@@ -81,6 +81,21 @@ def test_a_damaged_record_store_is_discarded_and_made_again_once_after_an_event(
     assert again.discarded == 1
 
 
+def test_a_damaged_record_store_is_not_made_again_after_a_stop() -> None:
+    stop = Event()
+    producer = Producer(CONFIG, SimpleNamespace(), SystemClock(), stop)
+    online = Damaged(5)
+    fail = online.fail
+
+    def stops(given: object) -> None:
+        stop.set()
+        fail(given)
+
+    online.stream.read = stops
+    assert step_online(producer, online) is ProducerState.ENDING
+    assert online.discarded == 1
+
+
 def test_trapped_events_are_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     accepted = []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.errors import ConfigError, RecordsDamaged
+from connector.errors import ConfigError, ConnectorError, DiskUnavailable, RecordsDamaged
 from connector.records.database import SHARE, Database, remove
 
 COUNT = 2000
@@ -138,3 +138,29 @@ def test_a_link_to_a_file_elsewhere_is_not_removed(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="something else"):
         remove(folder)
     assert (folder / "CURRENT").exists()
+
+
+FULL = "IO error: No space left on device: While appending to file: {}/000012.sst: No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (FULL, DiskUnavailable),
+        (f"Corruption: background error: {FULL}", DiskUnavailable),  # of an earlier write
+        (f"{FULL}: file not found", DiskUnavailable),
+        ("IO error: While fsync: {}/000012.log: Input/output error", DiskUnavailable),
+        ("Corruption: block checksum mismatch: stored = 1, computed = 2, type = 4 in {}/000012.sst", RecordsDamaged),
+        ("IO error: No such file or directory: While open a file for random read: {}/000012.sst", RecordsDamaged),
+        ("IO error: While lock file: {}/LOCK: Resource temporarily unavailable", ConfigError),
+        ("IO error: lock hold by current process, acquire time 1 acquiring thread 2: {}/LOCK: No locks available",
+         ConfigError),
+    ],
+)  # fmt: skip
+def test_a_full_disk_is_no_damage_and_a_lock_neither(tmp_path: Path, said: str, kind: type[ConnectorError]) -> None:
+    database = Database(tmp_path / "s", cache_bytes=1 << 20)
+    with pytest.raises(ConnectorError) as caught, database._errors():
+        raise Exception(said.format(tmp_path))  # noqa: TRY002 - as the library does
+    database.close()
+    assert type(caught.value) is kind
+    assert kind is not DiskUnavailable or "disk" in str(caught.value)

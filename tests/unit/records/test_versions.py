@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from connector.errors import ConfigError, RecordsDamaged
 from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.records import versions as module
-from connector.records.database import Database, remove
+from connector.records.database import Database, remove, reserved
 from connector.records.stored import content_of, definition_of, make_version, seqno_of
 from connector.records.versions import StoreState, Versions
 
@@ -178,15 +179,23 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_open_store_is_found_without_opening_it(tmp_path: Path) -> None:
-    program = f"from pathlib import Path; import connector.records.database as d; d.check_unused(Path('{tmp_path}/s'))"
+    program = "import sys, pathlib, connector.records.database as d\nwith d.reserved(pathlib.Path(sys.argv[1])): pass"
 
     def said() -> str:
-        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stderr
+        return subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / "s")], capture_output=True, text=True, check=False
+        ).stderr
 
     assert said() == ""
     store = opened(tmp_path / "s")
     assert "another process has the record store open" in said()
     store.close()
+    assert said() == ""
+    with reserved(tmp_path / "s"):
+        assert "another process has the record store open" in said()
+        store = opened(tmp_path / "s")
+        assert "another process has the record store open" in said()
+        store.close()
     assert said() == ""
 
 
@@ -308,3 +317,50 @@ def test_a_store_that_is_discarded_may_be_closed_and_discarded_again(tmp_path: P
     store.close()
     store.discard()
     assert not (tmp_path / "s" / "CURRENT").exists()
+
+
+@pytest.mark.parametrize("dies_at", range(4))
+def test_dropping_versions_that_is_interrupted_lets_the_store_go_back_no_further_than_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_at: int
+) -> None:
+    monkeypatch.setattr(module, "PRUNE_EVENTS", 1)
+    ended = b"r\x00\xff"
+    store = opened(tmp_path / "s")
+    for seqno in range(9):
+        write(store, seqno, {KEYS[0]: b"%d" % seqno})
+    write(store, 9, {ended + b"\xff": b"old"})
+    store.end(ended, Seqno(10))
+    for seqno in range(10, 20):
+        write(store, seqno, {KEYS[0]: b"%d" % seqno})
+    store.flush()
+    store._horizon = 5
+    left = dies_at
+    for name in ("delete_range", "write"):
+        do = getattr(store._database, name)
+
+        def dies(*given: object, do: Callable[..., None] = do, **options: object) -> None:
+            nonlocal left
+            if left == 0:
+                raise KeyboardInterrupt
+            left -= 1
+            do(*given, **options)
+
+        monkeypatch.setattr(store._database, name, dies)
+    with pytest.raises(KeyboardInterrupt):
+        store.flush()
+    monkeypatch.undo()
+    store._database.close()
+    store = opened(tmp_path / "s")
+    oldest = store.state.oldest
+    assert oldest == (0 if dies_at < 2 else 14)
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "PRUNE_EVENTS", 1)
+        store._horizon = 5
+        write(store, 20, {KEYS[0]: b"20"})
+        store.flush()
+    assert not list(store.rows(ended))  # it is finished with the next one
+    store.go_back(Seqno(store.state.oldest - 1))
+    assert content(store) == {KEYS[0]: b"%d" % store.state.seqno}
+    with pytest.raises(RecordsDamaged, match="beyond its horizon"):
+        store.go_back(Seqno(store.state.oldest - 2))
+    store.close()

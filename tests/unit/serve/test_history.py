@@ -17,8 +17,9 @@ from connector.errors import ConfigError
 from connector.serve import server
 from connector.serve import watcher as watcher_module
 from connector.serve.charts import lag_chart
-from connector.serve.history import PRODUCER, Comparison, HistoryFile, LagHistory, Point, target_key
-from connector.serve.server import history_file, serve, watched
+from connector.serve.history import PRODUCER, Comparison, LagHistory, Point, target_key
+from connector.serve.history_file import HistoryFile, history_file
+from connector.serve.server import serve, watched
 from connector.serve.watcher import Watcher
 from tests.support.clock import Slept
 from tests.support.producing import until
@@ -220,7 +221,7 @@ def test_full_disk_ends_neither_the_server_nor_the_file(monkeypatch: pytest.Monk
 
     history = tmp_path / "history"
     with serving(service(), settings=Serve(port=free_port(), history=history)) as port:
-        monkeypatch.setattr("connector.serve.history.open_new", full)
+        monkeypatch.setattr("connector.serve.history_file.open_new", full)
         until(lambda: len(asked) > 2)
         assert ask(port, "/healthz").status == 200
         assert history.exists()

@@ -16,7 +16,7 @@ from connector.config.serve import Serve
 from connector.health import alive
 from connector.log.transaction.position import SourcePosition
 from connector.serve.incidents import MOST, Incidents
-from connector.serve.objects import Health, health_of
+from connector.serve.objects import ServiceHealth, health_of
 from connector.serve.watcher import Reading
 from connector.status.collect import Observation
 from connector.status.report import End, Problem, ServiceState
@@ -116,17 +116,17 @@ def test_problems_of_tables_servers_and_targets_are_told_apart() -> None:
 def test_health_follows_the_reading_and_its_age() -> None:
     clock, readings = Slept(), Readings()
     watched = watcher(readings, Serve(interval=5), clock)
-    assert health_of(watched) is Health.UNKNOWN
+    assert health_of(watched) is ServiceHealth.UNKNOWN
     watched.read()
-    assert health_of(watched) is Health.OK
+    assert health_of(watched) is ServiceHealth.OK
     readings.now = observation(applier=replace(APPLIER, excluded_tables=("shop.t since 4",)))
     watched.read()
-    assert health_of(watched) is Health.WARNING
+    assert health_of(watched) is ServiceHealth.WARNING
     readings.now = observation(applier=replace(APPLIER, state=ServiceState.OFFLINE))
     watched.read()
-    assert health_of(watched) is Health.DOWN
+    assert health_of(watched) is ServiceHealth.DOWN
     clock.sleep(76)
-    assert health_of(watched) is Health.UNKNOWN
+    assert health_of(watched) is ServiceHealth.UNKNOWN
 
 
 def test_rate_and_time_to_catch_up_come_from_the_readings() -> None:
@@ -191,10 +191,10 @@ def test_clock_that_is_put_back_makes_no_reading_younger() -> None:
     watched.read()
     clock.by = 3600
     clock.sleep(80)
-    assert health_of(watched) is Health.UNKNOWN
+    assert health_of(watched) is ServiceHealth.UNKNOWN
     clock.by = -3600
     watched.read()
-    assert health_of(watched) is Health.OK
+    assert health_of(watched) is ServiceHealth.OK
 
 
 def test_readings_that_take_long_count_until_the_next_one() -> None:
@@ -209,9 +209,9 @@ def test_readings_that_take_long_count_until_the_next_one() -> None:
     watched = watcher(Slow(), None, clock, *targets)
     watched.read()
     clock.sleep(5 + 3 * 30)
-    assert health_of(watched) is Health.OK
+    assert health_of(watched) is ServiceHealth.OK
     clock.sleep(600)
-    assert health_of(watched) is Health.UNKNOWN
+    assert health_of(watched) is ServiceHealth.UNKNOWN
 
 
 def test_service_is_stuck_after_ten_minutes_without_a_reading() -> None:

@@ -68,3 +68,28 @@ def test_privilege_on_a_database_is_that_of_the_patterns_that_match_it(schema: s
 def test_privilege_on_everything_is_one_on_each_database() -> None:
     assert has(granted_by_scope([f"GRANT SELECT, TRIGGER ON *.* {HERE}"]), "TRIGGER", "shop")
     assert not has(granted_by_scope([f"GRANT SELECT ON *.* {HERE}"]), "TRIGGER", "shop")
+
+
+def test_known_databases_are_asked_for_and_no_others() -> None:
+    lines = [
+        f"GRANT {', '.join(ALL)} ON `thl`.* {HERE}",
+        f"GRANT {', '.join(ALL)} ON `shop`.* {HERE}",
+        f"GRANT INSERT ON `reports`.* {HERE}",
+    ]
+    assert lacking(granted_by_scope(lines), ALL, ["shop"]) == {}
+    assert lacking(granted_by_scope(lines), ALL, ["sales", "shop"]) == {"`sales`": list(ALL)}
+    assert lacking({}, ["SELECT"], ["shop"]) == {"`thl`": ["SELECT"], "`shop`": ["SELECT"]}
+
+
+@pytest.mark.parametrize("scope", ["%", "th_"])
+def test_a_pattern_gives_privileges_on_thl_and_on_known_databases(scope: str) -> None:
+    line = f"GRANT {', '.join(ALL)} ON `{scope}`.* {HERE}"
+    assert lacks(line) == {}
+    assert lacking(granted_by_scope([line]), ALL, ["tho"]) == {}
+
+
+def test_of_the_grants_that_match_a_database_the_most_specific_counts_alone() -> None:
+    lines = [f"GRANT ALL PRIVILEGES ON `%`.* {HERE}", f"GRANT SELECT ON `shop`.* {HERE}"]
+    assert lacking(granted_by_scope(lines), ["SELECT", "TRIGGER"], ["shop", "sales"]) == {"`shop`": ["TRIGGER"]}
+    assert not has(granted_by_scope(lines), "TRIGGER", "shop")
+    assert has(granted_by_scope(lines), "TRIGGER", "shop2")

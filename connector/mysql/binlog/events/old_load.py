@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import CorruptBinlog
 from connector.mysql.fields import Fields
 
@@ -70,11 +71,11 @@ def old_load(code: int, body: bytes) -> OldLoad:
     duplicates = "replace" if flags & REPLACE else "ignore" if flags & IGNORE else "error"
     word = "" if duplicates == "error" else f" {duplicates.upper()}"
     start = f"{BEFORE_FILE} INFILE {_quoted(file)}{word} INTO"
-    sql = f"{start} TABLE {_identifier(table)}{_written(clauses, flags)}"
+    sql = f"{start} TABLE {quoted(table)}{_written(clauses, flags)}"
     if skipped:
         sql += f" IGNORE {skipped} LINES"
     if columns:
-        sql += f" ({', '.join(map(_identifier, columns))})"
+        sql += f" ({', '.join(map(quoted, columns))})"
     block = event.rest() if code == CREATE_FILE else b""
     return OldLoad(
         thread_id, execution, schema, sql, (len(BEFORE_FILE), len(start)), duplicates, file_id, block
@@ -112,7 +113,3 @@ def _name(event: Fields, size: int) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + "".join(ESCAPES.get(character, character) for character in text) + "'"
-
-
-def _identifier(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from connector.log.compact.net_changes import NetChanges
 from connector.targets.mysql.ddl.operations import steps_of
 from connector.targets.mysql.rows.marks import create_marks
-from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.server.connection import ServerSession
+from connector.targets.mysql.sql.literals import literal
 from connector.targets.mysql.sql.names import own
 from connector.targets.operations import IndexKey
 from connector.targets.staged_schema import StagedSchema

@@ -32,8 +32,9 @@ from connector import failpoints as faults
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.ddl.operations import DdlStep, Effect, exists
-from connector.targets.mysql.server.connection import ServerSession, literal
+from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_of, connector_error, is_lost
+from connector.targets.mysql.sql.literals import literal
 from connector.targets.mysql.sql.names import table_condition, table_name, text_literal
 from connector.targets.operations import Value
 from connector.targets.target_schema import is_refusal
@@ -173,7 +174,10 @@ class DdlOnce:
         self._forget()
 
     def existed(self, seqno: int, name: TableName) -> bool:
-        """True if a table was there before what may have been executed of an event: so its statements are the same."""
+        """True if a table existed before the first statement of an event, some of which may be executed.
+
+        By that, and not by the tables as they are now, the event has the same statements when it comes again.
+        """
         begun = self._begun
         if begun is not None and begun.seqno == seqno and _key(name) in begun.states:
             return begun.states[_key(name)] is not None
@@ -250,7 +254,11 @@ class DdlOnce:
                 raise
 
     def _take_back(self, begun: RecordedStatement, error: pymysql.MySQLError) -> None:
-        """The server has refused the statement. Unless the event may come with other ones, those before it count."""
+        """Note that the server has refused the statement: those of the event before it were executed.
+
+        Nothing is noted of its first one, nor if a table may be the reason (`is_refusal`): without that table the event
+        has other statements when it comes again.
+        """
         if begun.step and not is_refusal(connector_error(error)):
             self._record(replace(begun, refused=True))
         else:
@@ -309,7 +317,7 @@ class DdlOnce:
         return {name: self._state(TableName(*json.loads(name))) for name in begun.states}
 
     def _state(self, name: TableName) -> TableState:
-        """What identifies the table, and its definition without the next number of AUTO_INCREMENT."""
+        """The identifier of the table, and its definition without the next number of AUTO_INCREMENT; None: no table."""
         try:
             ((_, definition, *_),) = self._session.rows(f"SHOW CREATE TABLE {table_name(name)}")
         except pymysql.MySQLError as error:
@@ -400,7 +408,10 @@ def _definitions(states: dict[str, TableState]) -> dict[str, str | None]:
 
 
 def _renamed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool | None:
-    """The same for a RENAME. The names of constraints follow their table's, so what identifies tables is compared."""
+    """Return whether a RENAME was executed, as `_executed` does, by the tables' identifiers.
+
+    Definitions do not tell: the names of constraints follow their table's.
+    """
     was, there = ({name: state and state[0] for name, state in states.items()} for states in (before, now))
     after = dict(was)
     names = [_key(name) for name in step.tables]

@@ -44,7 +44,7 @@ _INDEX: Final = "thl_key_"
 
 
 class Effect(StrEnum):
-    """What a statement does to the tables that it names, as their states show it."""
+    """The effect of a statement on the tables that it names, as their states show it."""
 
     REPEATABLE = "repeatable"  # executed twice it leaves the same
     CREATE = "create"
@@ -57,7 +57,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DdlStep:
-    """A statement.
+    """A statement, and the checks before it.
 
     Args:
         sql: its text; "" if there is nothing to execute.
@@ -139,7 +139,7 @@ def _step(operation: Operation, session: ServerSession) -> list[DdlStep]:
 
 
 def schema_step(schema: str, charset: str = "") -> DdlStep:
-    """Creates a database unless it is there, with a default character set if one is given."""
+    """The step that creates a database unless it exists, with a default character set if one is given."""
     return DdlStep(
         f"CREATE DATABASE IF NOT EXISTS {quoted(schema)}{charset and f' CHARACTER SET {charset}'}",
         Effect.REPEATABLE,
@@ -233,7 +233,7 @@ def _create(table: Table, *, mariadb: bool) -> DdlStep:
 
 
 def _renamed(renames: Sequence[RenameTable], existed: Callable[[TableName], bool]) -> list[DdlStep]:
-    """One statement, without the tables that a user has dropped."""
+    """The one statement of renames that follow each other, without the tables that a user has dropped."""
     if not renames:
         return []
     gone: set[TableName] = set()

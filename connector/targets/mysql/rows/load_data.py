@@ -103,7 +103,7 @@ class _LineFile:
 
     def read(self, size: int, /) -> bytes:
         """Return the next lines."""
-        del size  # a block is never so large that a packet could not have it
+        del size  # a block ends with a row
         lines, self._begin = self._begin, b""
         return lines or self._lines()
 

@@ -1,4 +1,4 @@
-"""Sessions with a MySQL or MariaDB that is a target, and what it tells of its tables and errors.
+"""Sessions with a MySQL or MariaDB that is a target, the facts that they read, and the server's errors.
 
 - `connection`: sessions with the server.
 - `file_connection`: a connection that sends the file of LOAD DATA LOCAL.

@@ -56,18 +56,24 @@ def check_deletes(session: ServerSession, table: Table, in_place: bool = False) 
     """
     if in_place and not unique_indexes(session, table.name):
         return
-    refuse_deletes(table, [f"trigger {name}" for name in _triggers(session, table.name, "DELETE")])
+    refuse_deletes(table, [f"trigger {name}" for name in triggers_of(session, table.name, "DELETE")])
 
 
 def fires_at_inserts(session: ServerSession, name: TableName) -> bool:
     """True if triggers of a table act on inserts."""
-    return bool(_triggers(session, name, "INSERT"))
+    return bool(triggers_of(session, name, "INSERT"))
 
 
-def _triggers(session: ServerSession, name: TableName, event: str) -> list[str]:
-    where = (
-        f"event_object_schema = {text_literal(name.schema)} AND event_object_table = {text_literal(name.table)} AND "
-        f"event_manipulation = '{event}'"
-    )
+def triggers_of(session: ServerSession, name: TableName, event: str = "") -> list[str]:
+    """The names of a table's triggers.
+
+    Args:
+        session: with the server.
+        name: the table.
+        event: INSERT, UPDATE or DELETE: those that act on it; "": all.
+    """
+    where = f"event_object_schema = {text_literal(name.schema)} AND event_object_table = {text_literal(name.table)}"
+    if event:
+        where += f" AND event_manipulation = '{event}'"
     found = session.rows(f"SELECT trigger_name FROM information_schema.triggers WHERE {where} ORDER BY 1")
     return [str(trigger) for (trigger,) in found]

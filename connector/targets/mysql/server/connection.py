@@ -20,8 +20,7 @@ from connector.errors import PreflightError, TargetDiffers, Unsupported
 from connector.targets.mysql.server.errors import NOT_ROLLED_BACK, code_of, translated
 from connector.targets.mysql.server.file_connection import File, FileConnection
 from connector.targets.mysql.server.grants import granted_by_scope
-from connector.targets.mysql.sql.names import BOOKKEEPING, text_literal
-from connector.targets.operations import Value
+from connector.targets.mysql.sql.names import BOOKKEEPING
 
 OLDEST: Final = (8, 0, 19)  # atomic DDL, and aliases of inserted rows
 OLDEST_MARIADB: Final = (10, 6)  # atomic DDL
@@ -71,7 +70,7 @@ def unverified(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the server says of a LOAD DATA statement.
+    """The server's counts of a LOAD DATA statement.
 
     Args:
         records: the number of rows that it read.
@@ -263,7 +262,7 @@ class ServerSession:
         return int(affected) if found is None else int(found[1])
 
     def _message(self) -> bytes:
-        """What the server says of the last statement beside its count."""
+        """The server's message about the last statement; empty if it has none."""
         result = self._db._result
         return (result.message if result is not None else None) or b""
 
@@ -271,7 +270,7 @@ class ServerSession:
         """Run a LOAD DATA LOCAL statement that reads a file, whatever name it has; see `FileConnection`.
 
         Returns:
-            None: the server does not say. MySQL does not if a trigger gives NULL to a column that is NOT NULL.
+            None: the server gives no counts. MySQL does not if a trigger gives NULL to a column that is NOT NULL.
         """
         self._db.file = file
         try:
@@ -338,14 +337,3 @@ class ServerSession:
                 self._db.close()
             except (pymysql.MySQLError, OSError):  # it was gone
                 self._db._force_close()  # type: ignore[attr-defined]
-
-
-def literal(value: Value | bool) -> str:
-    """A value of the bookkeeping as a literal."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if isinstance(value, bytes):
-        return f"x'{value.hex()}'"
-    return text_literal(value) if isinstance(value, str) else repr(value)

@@ -7,14 +7,15 @@ from typing import Any, Final, Protocol
 from pymysql.connections import Connection, MySQLResult
 from pymysql.err import OperationalError
 
-_PACKET: Final = 16 << 10
+_PACKET: Final = 16 << 10  # asked for; a row in it may be much larger
+_LARGEST: Final = 1 << 20  # sent: its length has to fit three bytes; the server joins what packets have
 
 
 class File(Protocol):
-    """What is read like a file, block by block."""
+    """A source of bytes, read like a file, block by block."""
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes of one packet, about so many; none at the end."""
+        """Return the next bytes, about so many or more; none at the end."""
 
 
 class FileConnection(Connection):
@@ -44,7 +45,8 @@ class _Result(MySQLResult):
         file = connection.file
         try:
             while file is not None and (block := file.read(_PACKET)):
-                connection.write_packet(block)
+                for at in range(0, len(block), _LARGEST):
+                    connection.write_packet(block[at : at + _LARGEST])
         finally:
             if connection.open:  # else the connection was lost: that error is the one to raise
                 connection.write_packet(b"")

@@ -1,4 +1,4 @@
-"""What a table does by itself: columns that the server computes or updates, and its storage engine."""
+"""The behaviour of a table that its rows do not show: columns that the server computes or updates, its engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from connector.targets.table import Table
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What a table does by itself.
+    """The columns of a table that the server writes by itself.
 
     Args:
         computed: generated columns: they are not written.

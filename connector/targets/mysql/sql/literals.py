@@ -14,6 +14,17 @@ from connector.targets.operations import Value
 from connector.targets.types import parse
 
 
+def literal(value: Value | bool) -> str:
+    """A value of the bookkeeping as a literal; `value_literal` is for those of the log."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return text_literal(value) if isinstance(value, str) else repr(value)
+
+
 def value_literal(column: Column, value: Value, *, mariadb: bool) -> str:
     """A value as a literal of its column's type; see `sql_values`."""
     if value is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connector.mysql.server.privileges import Privileges, parse_grants
+from connector.mysql.server.privileges import Privileges, granted_roles, parse_grants, unreadable
 
 USER = "`u`@`%`"
 
@@ -71,3 +71,71 @@ def test_grants_of_roles_and_routines_are_ignored() -> None:
     )
     assert not some.has("SELECT")
     assert not some.may_select("shop", "orders")
+
+
+def test_of_the_grants_that_match_a_schema_the_most_specific_counts_alone() -> None:
+    """As MySQL 9 and MariaDB 11.4 do."""
+    some = grants("GRANT SELECT ON `shop%`.*", "GRANT INSERT ON `shop`.*", "GRANT DELETE ON `sh%`.*")
+    assert some.may_select("shop1")
+    assert not some.may_select("shop")
+    assert not some.may_select("shoe")
+    assert grants("GRANT INSERT ON `shop`.*", "GRANT SELECT ON `shop`.*").may_select("shop")
+
+
+@pytest.mark.parametrize(
+    ("places", "asked", "covered"),
+    [
+        (["`shop%`.*"], "shop*", True),
+        (["`shop%`.*"], "shop?", True),
+        ([r"`shop\_%`.*"], "shop_*", True),
+        ([r"`shop\_%`.*"], "shop*", False),
+        (["`shop_`.*"], "shop?", True),
+        (["`shop_`.*"], "shop*", False),
+        (["`%`.*"], "*", True),
+        (["`shop`.*"], "sho?", False),
+        (["`a%`.*", "`b%`.*"], "*", False),
+        (["*.*"], "*", True),
+    ],
+)
+def test_grants_on_a_pattern_cover_the_schemas_of_a_pattern(places: list[str], asked: str, covered: bool) -> None:
+    assert grants(*(f"GRANT SELECT ON {place}" for place in places)).may_select(asked) is covered
+
+
+@pytest.mark.parametrize(("other", "covered"), [("`shop_1`.*", False), ("`shop%x`.*", False), ("`sales`.*", True)])
+def test_pattern_is_not_covered_where_a_more_specific_grant_may_count(other: str, covered: bool) -> None:
+    assert grants("GRANT SELECT ON `shop%`.*", f"GRANT INSERT ON {other}").may_select("shop*") is covered
+    assert grants("GRANT SELECT ON `shop%`.*", f"GRANT SELECT ON {other}").may_select("shop*")
+
+
+def test_partial_revoke_uncovers_the_patterns_that_match_it() -> None:
+    some = grants("GRANT SELECT ON *.*", "REVOKE SELECT ON `shop_2`.*")
+    assert not some.may_select("shop*")
+    assert some.may_select("sales*")
+
+
+def test_what_is_unreadable_is_named_as_it_is_to_be_granted() -> None:
+    patterns = ["shop_*.*", " a?", "*.log", "one.t", "one.t*", "b%c*"]
+    bare = grants("GRANT USAGE ON *.*")
+    assert list(unreadable(bare, patterns)) == [
+        r"`shop\_%`.*", "`a_`.*", "*.*", "`one`.`t`", "`one`.*", r"`b\%c%`.*",
+    ]  # fmt: skip
+    for pattern, scope in zip(patterns, unreadable(bare, patterns), strict=True):
+        assert not list(unreadable(grants(f"GRANT SELECT ON {scope}"), [pattern]))
+    literal = parse_grants([], literal=True)
+    assert list(unreadable(literal, ["shop_*"])) == ["*.*"]
+
+
+def test_letters_of_another_case_are_the_same_where_the_server_says_so() -> None:
+    lines = [f"GRANT SELECT ON `shop`.* TO {USER}", f"GRANT SELECT ON `one`.`t` TO {USER}"]
+    folded = parse_grants(lines, folds=True)
+    assert not list(unreadable(folded, ["Shop", "ONE.T"]))
+    assert list(unreadable(parse_grants(lines), ["Shop", "ONE.T"])) == ["`Shop`.*", "`ONE`.`T`"]
+
+
+def test_roles_are_read_from_the_lines_that_grant_them() -> None:
+    lines = [
+        "GRANT USAGE ON *.* TO `u`@`%`",
+        "GRANT `a`@`%`,`b c`@`h` TO `u`@`%`",
+        "GRANT `r` TO `u`@`%` WITH ADMIN OPTION",
+    ]
+    assert granted_roles(lines) == ["`a`@`%`", "`b c`@`h`", "`r`"]

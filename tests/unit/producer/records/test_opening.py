@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_an_opening_that_fails_leaves_the_store_closed(tmp_path: Path) -> None:
     open_store(config.source, LOG).close()
     before = umask()
     with pytest.raises(ConnectorError, match=r"no\.such\.property"):
-        open_completion(config, ControlState(LogRecord(LOG, 1), None, tuple(epochs(0))), Seqno(7))
+        open_completion(config, ControlState(LogRecord(LOG, 1), None, tuple(epochs(0))), Seqno(7), Event())
     assert umask() == before
     open_store(config.source, LOG).close()  # no process has it open
 

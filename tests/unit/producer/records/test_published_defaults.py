@@ -6,6 +6,8 @@ import hmac
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from connector.config.filters import Filters
 from connector.log.transaction.layout import Column, TableName
 from connector.producer.records.conversion import value_of
@@ -50,6 +52,15 @@ def test_a_mask_is_applied_to_defaults() -> None:
 
 def test_a_column_whose_mask_is_one_value_has_that_value_whatever_its_default() -> None:
     assert defaults({"mask": {"at": {"fixed": None}}}) == DEFAULTS | {"at": None}
+
+
+@pytest.mark.parametrize("mask", [{"hash": 16}, {"truncate": 2}])
+def test_a_column_whose_mask_depends_on_the_value_has_no_known_default_without_one(mask: dict[str, int]) -> None:
+    people = table()
+    known = {name: value for name, value in DEFAULTS.items() if name != "mail"}
+    unknown = make_table(people.name, people.columns, ["id"], defaults=known)
+    assert defaults({"mask": {"mail": mask}}, of=unknown) == known
+    assert defaults({"mask": {"mail": {"fixed": "x"}}}, of=unknown) == known | {"mail": "x"}
 
 
 def test_rules_use_the_names_of_the_source() -> None:

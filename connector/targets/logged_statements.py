@@ -1,4 +1,4 @@
-"""Which changes logged as statements can be executed on a target with the same effect as at the source.
+"""Checks that a change logged as a statement can be executed on a target with the same effect as at the source.
 
 A statement says what the source was asked for, not what it did. So one is refused, by its reason, whose effect depends
 on more than the tables and on the options that the log has. What no text tells is not refused: rows that a LIMIT

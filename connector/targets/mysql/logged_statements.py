@@ -21,11 +21,12 @@ from connector.errors import PreflightError, TargetDiffers, Unsupported
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
+from connector.targets.logged_statements import check_statement, names_database
+from connector.targets.mysql.server.catalog_checks import triggers_of
 from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.server.errors import NO_LOCAL_FILES, code_of
-from connector.targets.mysql.sql.names import MySqlNames, text_literal
+from connector.targets.mysql.server.errors import DENIED, NO_LOCAL_FILES, code_of
+from connector.targets.mysql.sql.names import MySqlNames
 from connector.targets.mysql.statement_session import settings_of, text_of, variables_of
-from connector.targets.statements import check_statement, names_database
 from connector.targets.target_schema import TargetSchema
 
 _LOCKS: Final = (
@@ -42,7 +43,6 @@ _IN_MEMORY: Final = 1 << 20  # bytes of a file; more of it are in a temporary fi
 _CHECKED: Final = ("TABLE", "thl", "thl_position")
 """The lock that every transaction of the applier has, from its first statement on (`OpenTransaction`)."""
 
-_DENIED: Final = (1142, 1044, 1227)
 _WORDS: Final = {"error": "", "ignore": " IGNORE", "replace": " REPLACE"}
 
 Lock = tuple[str, str, str]
@@ -82,7 +82,7 @@ class StatementExecutor:
                 "SELECT enabled FROM performance_schema.setup_instruments WHERE name = 'wait/lock/metadata/sql/mdl'"
             )
         except pymysql.MySQLError as error:
-            if code_of(error) not in _DENIED:
+            if code_of(error) not in DENIED:
                 raise
             raise PreflightError(
                 f"{needed} asks the server which tables a statement is about, and the user may not read that",
@@ -239,12 +239,7 @@ class StatementExecutor:
             Unsupported: it has triggers.
         """
         if name not in self._fires:
-            schema, table = (text_literal(part) for part in self._names.table(name))
-            found = self._session.rows(
-                "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = "
-                f"{schema} AND event_object_table = {table} ORDER BY 1"
-            )
-            self._fires[name] = [str(trigger) for (trigger,) in found]
+            self._fires[name] = triggers_of(self._session, TableName(*self._names.table(name)))
         if triggers := self._fires[name]:
             raise Unsupported(
                 f"rows of a table were logged whose triggers would act on them again: {', '.join(triggers)}",

@@ -12,9 +12,9 @@ from connector.ddl.syntax.parse import parse
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
+from connector.targets.logged_statements import check_statement
 from connector.targets.mysql.ddl.other_statement import temporary_table_of, trigger_of
 from connector.targets.mysql.statement_session import settings_of, text_of, variables_of
-from connector.targets.statements import check_statement
 
 OPTIONS = {
     "sql_auto_is_null": "0",
