@@ -4,7 +4,7 @@ Pure: imports only `log`, errors and the standard library.
 
 - `syntax/`: text to syntax tree.
 - `column_spec`: a column's definition in its session.
-- `table_spec`: a table's definition in its session.
+- `table_spec`: a table's definition in its session and schema.
 - `indexes`: a table's secondary indexes as definitions leave them.
 - `alteration`: all clauses of an ALTER TABLE as one change.
 - `mariadb`: the dialect of the server that executed a statement; MariaDB's unlogged columns.

@@ -71,6 +71,8 @@ def schema_changes(
         for other in changes:
             for name in other.tables:
                 drafts[0].forget(name, unsure)
+            for schema in other.schemas:
+                drafts[0].put_schema(schema, "")
     return drafts[0].changes
 
 
@@ -134,7 +136,6 @@ class _Changes:
             case ast.CreateSchemaStatement():
                 self._create_schema(command)
             case ast.AlterSchemaStatement(schema, options):
-                self._whole()
                 name = self._schema if schema is None else schema.text
                 self._put_schema(name, options, self._draft.charset(name))
             case ast.DropSchemaStatement(schema):
@@ -195,17 +196,16 @@ class _Changes:
             self._draft.put(replace(table, layout=replace(table.layout, key=())))
 
     def _create_schema(self, command: ast.CreateSchemaStatement) -> None:
-        self._whole()
         schema = command.schema.text
         if command.replace:
             self._draft.drop_schema(schema)
-        if not self._draft.charset(schema):  # else IF NOT EXISTS has no effect
+        if not self._draft.has_schema(schema):  # else IF NOT EXISTS has no effect
             self._put_schema(schema, command.options, self._server_charset)
 
     def _put_schema(self, schema: str, options: ast.SchemaOptions | NotUnderstood, charset: str) -> None:
-        if isinstance(options, NotUnderstood):
-            options.stop()
-        self._draft.put_schema(schema, options.charset or charset)
+        """Define a schema; its character set is unknown from here on if the statement is not understood, or failed."""
+        charset = "" if isinstance(options, NotUnderstood) or self._failed else options.charset or charset
+        self._draft.put_schema(schema, charset)
 
     def _create(self, command: ast.CreateTableStatement, rest: NotUnderstood | None) -> None:
         draft, name, body = self._draft, self._name(command.table), command.body

@@ -82,6 +82,11 @@ class SchemaDraft:
         schema = self._rules.fold(schema)
         return (self._schemas[schema] if schema in self._schemas else self._known.schemas.get(schema)) or ""
 
+    def has_schema(self, schema: str) -> bool:
+        """True if a schema of this name is known; its character set may not be."""
+        schema = self._rules.fold(schema)
+        return (self._schemas[schema] if schema in self._schemas else self._known.schemas.get(schema)) is not None
+
     def put_schema(self, schema: str, charset: str) -> None:
         """Define a schema."""
         if self._rules.captures_schema(schema):

@@ -8,6 +8,7 @@ from typing import assert_never
 from connector.ddl.column_spec import ColumnSpec, add_own_indexes, column_spec
 from connector.ddl.indexes import Indexes, TableIndex
 from connector.ddl.mariadb import ServerDialect
+from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_column import DefinedColumn, NotUnderstood, stop
 from connector.ddl.syntax.ast_table import (
     CheckConstraint,
@@ -21,6 +22,9 @@ from connector.ddl.syntax.ast_table import (
     TableCharset,
     TableOption,
 )
+from connector.ddl.syntax.parse import parse
+from connector.errors import Unsupported
+from connector.log.transaction.batch import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,22 @@ def table_spec(body: TableBody | LikeTable | NotUnderstood, dialect: ServerDiale
         stop(f"a primary key with {missing[0]}, which is not a column")
     comments = [one.comment for one in body.options if isinstance(one, OtherOption) and one.comment is not None]
     return TableSpec(tuple(specs), key, charset, indexes.after(str, key), comments[-1] if comments else "")
+
+
+def inherits_charset(statement: Statement) -> str:
+    """Return the schema whose default character set a CREATE TABLE gives its table; "" if it names one, or is none."""
+    try:
+        commands = [parsed.command for parsed in parse(statement)]
+        found = {
+            command.table.name.schema
+            for command in commands
+            if isinstance(command, ast.CreateTableStatement)
+            and isinstance(command.body, TableBody)
+            and not _charset(command.body.options)
+        }
+    except Unsupported:
+        return ""  # no table is planned of it either
+    return found.pop() if len(found) == 1 else ""
 
 
 def _charset(options: tuple[TableOption, ...]) -> str:

@@ -16,6 +16,7 @@ import pytest
 
 from connector.errors import Fenced, MissingPrivilege, PreflightError, TargetDiffers, Unsupported
 from connector.log.compact.history import history_tables
+from connector.log.transaction import statement_options as replay
 from connector.targets.mysql.ddl.once import DdlOnce
 from connector.targets.mysql.entrance import NEEDED, REFERENCES
 from tests.contract.mysql_place import SYSTEM, MySqlPlace
@@ -413,6 +414,23 @@ class TestSourceDefinitions:
         error = stops(source, Unsupported, "CREATE TABLE odd (a INT) COLLATE utf8mb4_klingon_ci")
         assert "klingon" in error.message
         assert "thl apply --exclude-table shop.odd" in error.hint
+
+    def test_table_gets_the_default_character_set_that_its_database_has_at_the_source(
+        self, place: MySqlPlace, source: Applier
+    ) -> None:
+        noted = {replay.SCHEMA_CHARSET: "binary"}
+        source.sql("CREATE TABLE elsewhere.raw (v VARCHAR(3))", **noted)  # no event has made its database
+        ((_, made),) = place.query("SHOW CREATE TABLE elsewhere.raw")
+        assert "`v` varbinary(3)" in str(made)
+        place.run("ALTER DATABASE shop CHARACTER SET latin1")
+        with pytest.raises(TargetDiffers, match="of database shop is latin1 here, and binary at the source") as refused:
+            source.sql("CREATE TABLE raw (v VARCHAR(3))", **noted)
+        way_out = refused.value.hint.split(";")[0]
+        assert not place.query("SHOW TABLES FROM shop LIKE 'raw'")
+        source.target.close()
+        place.run(way_out)
+        Applier(place.open()).sql("CREATE TABLE raw (v VARCHAR(3))", **noted)
+        assert "`v` varbinary(3)" in definition(place, "raw")
 
     def test_metadata_columns_are_added_to_the_sources_table(self, place: MySqlPlace) -> None:
         place.definitions = "source"

@@ -9,6 +9,8 @@ To replay a statement, set its options in their order, then execute its text.
 - A file that LOAD DATA reads comes in blocks before the statement. Each block is a statement whose text is a comment.
 - Where the text, outside of comments, has bytes that `character_set_client` does not define, each such byte is shown as
   `\\xe9`; the statement to execute is `text_base64`.
+- `##schema_character_set` is no value of the session either. CREATE TABLE has it if its text names no character set for
+  the table, which then has the default of its schema: no log of a server has that default.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ RAND_SEED1: Final = "rand_seed1"
 RAND_SEED2: Final = "rand_seed2"
 CHARSET: Final = "character_set_client"  # of the text, by its name
 CHARSET_ID: Final = "##character_set_client"
+SCHEMA_CHARSET: Final = "##schema_character_set"  # the default of the schema in which CREATE TABLE makes its table
 PSEUDO_THREAD_ID: Final = "pseudo_thread_id"
 VARIABLE: Final = "@"
 LOAD_FILE: Final = "load_data_file"  # the file of a block, and of the statement that reads it

@@ -144,6 +144,10 @@ class CascadeGuard:
         """See `ColumnNameResolver`."""
         return self._resolver.known(name)
 
+    def schema_charset(self, statement: Statement) -> str:
+        """See `ColumnNameResolver`."""
+        return self._resolver.schema_charset(statement)
+
     def follow(self, query: Query, gtid: str | None, position: SourcePosition) -> bool:
         """See `ColumnNameResolver`.
 

@@ -13,9 +13,11 @@ from typing import Final
 
 from connector.ddl.schema_changes import schema_changes
 from connector.ddl.schema_draft import Rules
+from connector.ddl.table_spec import inherits_charset
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.rules import NEW_LOG
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
@@ -115,6 +117,11 @@ class TableHistory:
         """A table after the last definition; None: it is not known."""
         found = self._known.tables.get(TableName(self._filter.fold(name.schema), self._filter.fold(name.table)))
         return None if found is None or found.unknown else found.layout
+
+    def schema_charset(self, statement: Statement) -> str:
+        """The character set that CREATE TABLE gives a table without naming one; "": it names one, or none is known."""
+        schema = inherits_charset(statement)
+        return self._known.schemas.get(self._filter.fold(schema), "") if schema else ""
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
         """The table with the names of its columns.

@@ -64,7 +64,7 @@ def _definition(
     session: Session,
     transaction: tuple[Column, ...],
 ) -> Table:
-    found = table_spec(body, dialect)
+    found = table_spec(body, dialect, session.schema_charset)
     generated = [spec.column.name for spec in found.specs if spec.generated]
     defaults = {spec.column.name: known.value for spec in found.specs if (known := default(spec, session)) is not None}
     key = {part.casefold() for part in found.key}

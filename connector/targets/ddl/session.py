@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from connector.ddl.mariadb import implicit_timestamps, of_mariadb
 from connector.ddl.syntax.tokens import check_spaces, sql_modes
 from connector.errors import Unsupported
+from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.mysql.values.collations import charset_of
 
@@ -26,6 +27,8 @@ class Session:
         connection: the character set of its string literals; "" if not known.
         mariadb: true if MariaDB ran it.
         implicit: true if a TIMESTAMP has an implicit default: explicit_defaults_for_timestamp=OFF.
+        schema_charset: the character set of a created table whose definition names none; "" if the log does not have
+            it: it names one, or an earlier version of the producer, or one that does not know the schema, wrote it.
     """
 
     micros: int
@@ -35,6 +38,7 @@ class Session:
     connection: str = ""
     mariadb: bool = False
     implicit: bool = False
+    schema_charset: str = ""
 
 
 def session_of(statement: Statement, commit_time: int) -> Session:
@@ -57,6 +61,7 @@ def session_of(statement: Statement, commit_time: int) -> Session:
         connection=_charset(options.get("collation_connection", "")),
         mariadb=of_mariadb(statement),
         implicit=implicit_timestamps(statement),
+        schema_charset=options.get(replay.SCHEMA_CHARSET, ""),
     )
 
 

@@ -9,9 +9,11 @@ import pytest
 
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.transaction.batch import TransactionBatch
+from tests.integration.binlog.test_schema_charsets import CHARSETS, FORMS, compared
 from tests.integration.mariadb.test_log import CASES, said_of, same
 from tests.support.binlog import row_changes
 from tests.support.definitions import OTHER, SCHEMA, TYPES, Statements
+from tests.support.long import long
 from tests.support.servers.environment import SqlServer
 from tests.support.watched import Watched, rows_of, walk
 
@@ -99,6 +101,13 @@ def test_history_equals_the_dictionary_after_every_statement(watched: Watched, s
     told, layouts = walk(watched, MariaStatements(seed), 300, reasons=NOT_UNDERSTOOD, passing=True)
     assert told > 80
     assert layouts > 5
+
+
+@pytest.mark.parametrize("charset", [CHARSETS[0], *long(*CHARSETS[1:])])
+@pytest.mark.parametrize("watched", ["MINIMAL"], indirect=True)
+def test_planned_columns_have_the_character_sets_of_the_source(watched: Watched, charset: str) -> None:
+    watched.tell("FULL")
+    assert compared(watched, charset, FORMS) > len(FORMS)
 
 
 @pytest.mark.parametrize("watched", ["NO_LOG"], indirect=True)

@@ -131,6 +131,48 @@ def test_character_sets_are_inherited() -> None:
     assert "new.x" in unknown(after("CREATE TABLE new.x (v TEXT)"))  # the schema's character set is unknown
 
 
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        ("ALTER DATABASE s CHARACTER SET DEFAULT", {}),
+        ("ALTER DATABASE CHARSET greek FROB", {}),
+        ("ALTER DATABASE s CHARSET greek", {"error_code": "1"}),
+        ("ALTER DATABASE s CHARSET greek /*!90000 CHARSET gbk */", {}),
+        ("CREATE OR REPLACE DATABASE s CHARACTER SET DEFAULT", {"dialect": "mariadb"}),
+    ],
+)
+def test_a_schema_whose_character_set_only_the_source_knows_is_not_what_it_was(
+    sql: str, options: dict[str, str]
+) -> None:
+    found = after(sql, **options)
+    assert found.schemas["s"] == ""
+    assert "s.x" in unknown(after("CREATE TABLE x (v TEXT)", known=found))
+    again = after("CREATE DATABASE IF NOT EXISTS s CHARSET gbk", known=found)
+    assert again.schemas["s"] == ""  # it is there
+    assert after("ALTER DATABASE s CHARSET gbk", known=again).schemas["s"] == "gbk"
+
+
+@pytest.mark.parametrize(
+    ("sql", "charset"),
+    [
+        ("CREATE TABLE x (v TEXT)", "latin1"),
+        ("CREATE TABLE OTHER.x (v TEXT)", "utf8mb4"),
+        ("CREATE TABLE IF NOT EXISTS other.x (v TEXT) ENGINE = InnoDB", "utf8mb4"),
+        ("CREATE TABLE x (v TEXT) CHARSET gbk", ""),
+        ("CREATE TABLE x (v TEXT) COLLATE gbk_bin", ""),
+        ("CREATE TABLE x (v TEXT) /*!90000 CHARSET gbk */", "latin1"),  # of the reading that has none
+        ("CREATE TABLE x (v TEXT) CHARACTER SET DEFAULT", ""),
+        ("CREATE TABLE x LIKE t", ""),
+        ("CREATE TABLE not_known.x (v TEXT)", ""),
+        ("ALTER TABLE t ADD v TEXT", ""),
+        ("FROBNICATE t", ""),
+    ],
+)
+def test_a_created_table_without_a_character_set_has_that_of_its_schema(sql: str, charset: str) -> None:
+    history = TableHistory(KNOWN, Filter(Filters(), lower_case_table_names=1))
+    assert history.schema_charset(Statement("s", sql, {})) == charset
+
+
 def test_a_dropped_schema_takes_its_tables_along() -> None:
     found = after("DROP DATABASE s")
     assert names(found) == {"other.t": ["z"]}

@@ -13,6 +13,7 @@ from connector.inspect.formats.printing import Layout, View, log_printer
 from connector.inspect.formats.sql_literals import condition, literal
 from connector.inspect.formats.sql_session import statement_bytes
 from connector.inspect.thl_events.log import Listed
+from connector.log.transaction import statement_options as replay
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.patterns import column_patterns
@@ -219,6 +220,10 @@ def test_a_statement_ends_where_the_client_must_end_it(text: str, told: str) -> 
 
 def test_an_option_that_is_not_understood_is_named() -> None:
     assert "/* not set: alter = start* / */\n" in sql(a_fragment(a_statement("", "x", alter="start*/")))
+
+
+def test_the_character_set_of_a_schema_is_no_option_of_the_session() -> None:
+    assert "character_set" not in sql(a_fragment(a_statement("", "x", **{replay.SCHEMA_CHARSET: "binary"})))
 
 
 def test_a_file_for_load_data_is_refused_with_the_way_on() -> None:

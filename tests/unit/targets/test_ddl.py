@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from connector.errors import ConnectorError, TargetDiffers, Unsupported
 from connector.log.ids import Seqno
+from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT
@@ -333,6 +334,15 @@ def test_columns_take_the_tables_charset_that_follows_them() -> None:
     assert (latin.charset, plain.charset) == ("latin1", "latin1")
     raw = made("CREATE TABLE x (a VARCHAR(3), b TEXT) CHARSET binary").columns
     assert [column.type for column in raw] == ["varbinary(3)", "blob"]
+
+
+def test_columns_without_a_charset_have_that_of_the_schema_which_the_log_notes() -> None:
+    noted = {replay.SCHEMA_CHARSET: "binary"}
+    raw = made("CREATE TABLE x (a VARCHAR(3), b TEXT, c CHAR(2) CHARSET latin1)", **noted)
+    assert [column.type for column in raw.columns] == ["varbinary(3)", "blob", "char(2)"]
+    later = planned("ALTER TABLE x ADD d VARCHAR(4)", TargetSchema([raw])).target_schema.get(raw.name)
+    assert later.columns[-1].type == "varbinary(4)"
+    assert [column.type for column in made("CREATE TABLE x (a TEXT) CHARSET utf8mb4", **noted).columns] == ["text"]
 
 
 def test_sql_mode_decides_what_is_a_name_and_what_a_string() -> None:

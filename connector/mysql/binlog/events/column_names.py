@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from connector.errors import Unsupported
 from connector.log.rules import NEW_LOG
+from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Redefined
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import SourcePosition
@@ -46,9 +47,17 @@ class ColumnNameResolver(Protocol):
     def known(self, name: TableName) -> TableLayout | None:
         """A table after the last definition; None: it is not known."""
 
+    def schema_charset(self, statement: Statement) -> str:
+        """The character set that CREATE TABLE gives a table without naming one; "": it names one, or none is known."""
+
 
 class _StaticResolver:
     """A resolver that ignores definitions."""
+
+    def schema_charset(self, statement: Statement) -> str:
+        """Nothing."""
+        del statement
+        return ""
 
     def known(self, name: TableName) -> TableLayout | None:
         """Nothing."""

@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
+from connector.ddl.syntax.type_names import charset_name
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.mysql.ddl.unfit import values_of
@@ -137,13 +138,35 @@ def _step(operation: Operation, session: ServerSession) -> list[DdlStep]:
             raise TypeError(f"{operation} changes rows")
 
 
-def schema_step(schema: str) -> DdlStep:
-    """The step that creates a database unless it exists."""
+def schema_step(schema: str, charset: str = "") -> DdlStep:
+    """The step that creates a database unless it exists, with a default character set if one is given."""
     return DdlStep(
-        f"CREATE DATABASE IF NOT EXISTS {quoted(schema)}",
+        f"CREATE DATABASE IF NOT EXISTS {quoted(schema)}{charset and f' CHARACTER SET {charset}'}",
         Effect.REPEATABLE,
         needed=lambda session: not has_schema(session, schema),
     )
+
+
+def check_charset(session: ServerSession, schema: str, charset: str) -> None:
+    """Refuse to create a table in a database of another default character set than the source's.
+
+    Args:
+        session: with the server.
+        schema: the database.
+        charset: the source's; "" if it is not known, or if the statement does not depend on it.
+
+    Raises:
+        TargetDiffers: it has another.
+    """
+    where = f"schema_name = {text_literal(schema)}"
+    query = f"SELECT default_character_set_name FROM information_schema.schemata WHERE {where}"
+    for (own,) in session.rows(query) if charset else ():
+        if charset_name(own) != charset:
+            raise TargetDiffers(
+                f"the default character set of database {schema} is {own} here, and {charset} at the source; "
+                "a table is to be created that has the default",
+                hint=f"ALTER DATABASE {quoted(schema)} CHARACTER SET {charset}",
+            )
 
 
 def has_schema(session: ServerSession, schema: str) -> bool:

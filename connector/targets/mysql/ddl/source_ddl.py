@@ -28,6 +28,7 @@ from connector.targets.ddl.session import zone_of
 from connector.targets.mysql.ddl.operations import (
     DdlStep,
     Effect,
+    check_charset,
     check_values,
     effect_of,
     has_schema,
@@ -173,16 +174,24 @@ def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSes
     (table,) = created
     name = table.name
     replaced = any(isinstance(operation, DropTable) for operation in planned.operations)
+    charset = planned.statement.options.get(replay.SCHEMA_CHARSET, "")
+
+    def check(server: ServerSession) -> None:
+        check_charset(server, name.schema, charset)
+        if not replaced:
+            refuse_foreign(server, name)
+
     step = DdlStep(
         executed_text(planned.statement, parsed),
         Effect.ALTER if replaced else Effect.CREATE,
         (name,),
-        (lambda _: None) if replaced else (lambda server: refuse_foreign(server, name)),
+        check,
         settings=_settings(planned.statement, planned.commit_time, session),
         database=planned.statement.schema,
     )
-    schemas = dict.fromkeys(schema for schema in (name.schema, planned.statement.schema) if schema)
-    found = [*map(schema_step, schemas), step]
+    found = [schema_step(name.schema, charset), step]
+    if planned.statement.schema not in ("", name.schema):
+        found.insert(0, schema_step(planned.statement.schema))
     if table.transaction and not isinstance(parsed.command.body, LikeTable):
         added = ", ".join(
             f"ADD COLUMN {quoted(column.name)} {mysql_type(column, mariadb=session.mariadb)} NULL"
