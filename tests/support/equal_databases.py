@@ -51,8 +51,9 @@ def query(server: SqlServer, sql: str) -> list[tuple[Any, ...]]:
 
 
 def tables_of(server: SqlServer, database: str) -> list[str]:
-    where = f"table_schema = '{database}' AND table_type = 'BASE TABLE' ORDER BY 1"
-    return [str(name) for (name,) in query(server, f"SELECT table_name FROM information_schema.tables WHERE {where}")]
+    where = f"table_schema = '{database}' AND table_type = 'BASE TABLE'"
+    names = query(server, f"SELECT table_name FROM information_schema.tables WHERE {where}")
+    return sorted(str(name) for (name,) in names)  # each server has an order of its own
 
 
 def differences(source: SqlServer, target: SqlServer, database: str, *, definitions: bool = True) -> list[str]:
