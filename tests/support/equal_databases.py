@@ -9,8 +9,9 @@ from typing import Any, Final
 from tests.support.mysql import connect
 from tests.support.servers.environment import SqlServer
 
+_TEXTS: Final = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 _HEXADECIMAL: Final = (
-    *("char", "varchar", "tinytext", "text", "mediumtext", "longtext"),
+    *_TEXTS,
     *("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit", "vector"),
     *("geometry", "point", "linestring", "polygon"),
     *("multipoint", "multilinestring", "multipolygon", "geomcollection"),
@@ -51,8 +52,9 @@ def query(server: SqlServer, sql: str) -> list[tuple[Any, ...]]:
 
 
 def tables_of(server: SqlServer, database: str) -> list[str]:
-    where = f"table_schema = '{database}' AND table_type = 'BASE TABLE' ORDER BY 1"
-    return [str(name) for (name,) in query(server, f"SELECT table_name FROM information_schema.tables WHERE {where}")]
+    where = f"table_schema = '{database}' AND table_type = 'BASE TABLE'"
+    names = query(server, f"SELECT table_name FROM information_schema.tables WHERE {where}")
+    return sorted(str(name) for (name,) in names)  # each server has an order of its own
 
 
 def differences(source: SqlServer, target: SqlServer, database: str, *, definitions: bool = True) -> list[str]:
@@ -61,14 +63,15 @@ def differences(source: SqlServer, target: SqlServer, database: str, *, definiti
     Args:
         source, target: the servers.
         database: the database's name.
-        definitions: true if they are of one version, and definitions and checksums have to be the same.
+        definitions: true if they are of one version, and definitions and checksums have to be the same; false: texts
+            are compared by their characters, for the target may store them in another character set.
     """
     tables = tables_of(source, database)
     if tables_of(target, database) != tables:
         return [f"{database}: tables {tables} are {tables_of(target, database)}"]
     found = [*_definitions(source, target, database)] if definitions else []
     for table in tables:
-        found += _values(source, target, database, table)
+        found += _values(source, target, database, table, stored=definitions)
         if definitions and _engine(source, database, table) == "InnoDB":  # others sum up other bytes
             there, here = (query(one, f"CHECKSUM TABLE `{database}`.`{table}`")[0][1] for one in (source, target))
             found += [f"{database}.{table}: checksum {there} is {here}"] * (there is None or there != here)
@@ -99,9 +102,9 @@ def _definitions(source: SqlServer, target: SqlServer, database: str) -> Iterato
             yield f"{database}: {what}: only the target has {one}"
 
 
-def _values(source: SqlServer, target: SqlServer, database: str, table: str) -> Iterator[str]:
+def _values(source: SqlServer, target: SqlServer, database: str, table: str, *, stored: bool) -> Iterator[str]:
     columns = _columns(source, database, table)
-    listed = ", ".join(_text(name, kind) for name, kind in columns)
+    listed = ", ".join(_text(name, kind, stored=stored) for name, kind in columns)
     there, here = (Counter(query(one, f"SELECT {listed} FROM `{database}`.`{table}`")) for one in (source, target))
     for row in list((there - here).elements())[:_SHOWN]:
         yield f"{database}.{table}: the target lacks {row}"
@@ -115,9 +118,11 @@ def _columns(server: SqlServer, database: str, table: str) -> list[tuple[str, st
     return [(str(name), str(kind)) for name, kind in found]
 
 
-def _text(name: str, kind: str) -> str:
-    """The expression that shows all of a value."""
+def _text(name: str, kind: str, *, stored: bool) -> str:
+    """The expression that shows all of a value; of a text the bytes that are stored, or those of UTF-8."""
     column = "`" + name.replace("`", "``") + "`"
+    if kind in _TEXTS and not stored:
+        return f"HEX(CONVERT({column} USING utf8mb4))"
     if kind in _HEXADECIMAL:
         return f"HEX({column})"
     if kind == "json":
