@@ -6,7 +6,6 @@ import logging
 from typing import Final, Protocol
 
 from connector.clock import Clock
-from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
 from connector.log.transaction.source_position import SourcePosition
 from connector.verify.source import SourceReader, SourceState
@@ -56,7 +55,7 @@ def wait(
         Why the target makes no progress; "" if it has everything.
     """
     moved, last, reason = clock.monotonic(), None, ""
-    last_event: Seqno | None = None  # of the log when it had passed the view
+    last_event: int | None = None  # of the log when it had passed the view
     while True:
         with target.view(service) as state:
             pass
@@ -100,7 +99,7 @@ def _lags(source: SourceReader, seen: SourceState, state: TargetState) -> bool:
     return _position(state) < seen.position
 
 
-def _has(state: TargetState, seqno: Seqno | None) -> bool:
+def _has(state: TargetState, seqno: int | None) -> bool:
     return seqno is not None and state.seqno >= seqno
 
 
