@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 
 import pytest
 
@@ -38,7 +38,7 @@ SESSIONS = (
 )
 """Sessions that create a table in a schema: by its name alone only in their own."""
 
-WAYS = tuple(zip(DEFAULTS * len(SESSIONS), (one for one in SESSIONS for _ in DEFAULTS), strict=True))
+WAYS = tuple(product(DEFAULTS, SESSIONS))
 """Each way to get a default, with each session."""
 
 COLUMNS = (
@@ -86,6 +86,7 @@ def compared(watched: Watched, charset: str, forms: tuple[str, ...] = FORMS) -> 
     for form, (default, session) in zip(forms, islice(cycle(WAYS), begin, None), strict=False):
         schema, another = (SCHEMA, OTHER) if tables % 2 else (OTHER, SCHEMA)
         watched.run(*default.format(schema=f"`{schema}`", charset=charset, collation=collation).split("; "))
+        watched.run(f"ALTER DATABASE `{another}` CHARACTER SET koi8u")
         tables += _one(watched, schema, another, session, form)
     return tables
 
