@@ -35,7 +35,7 @@ from connector.errors import ConfigError, ConnectorError, MissingPrivilege, Pref
 from connector.fetching.java import installed_java, is_fetched
 from connector.fetching.versions import JAVA_LEAST_VERSION
 from connector.kafka.topics import Topics
-from connector.log.compact.history import history_tables
+from connector.log.compact.history import history_name, history_tables
 from connector.log.transaction.layout import TableName
 from connector.mysql.preflight.preflight import preflight
 from connector.mysql.preflight.zero_dates import FIRST_ROWS, DateColumn, zero_dates
@@ -156,7 +156,9 @@ def _check_source(
         with source_errors(source):
             tables = candidates(connection)
         names = [filter.published_name(one.name) for one in tables if filter.captures(*one.name)]
-        databases.set_result({name.schema for name in names})
+        histories = history_tables(config.target.history)
+        beside = [history_name(name) for name in names if histories is not None and histories.finds(name)]
+        databases.set_result({name.schema for name in (*names, *beside)})
         yield from _check_loads(captured(tables, filter), filter, snapshot=snapshot)
         yield from check_histories(config.target.history, names)
         yield from _check_dates(config, connection, filter)  # last: it reads rows

@@ -57,6 +57,8 @@ def check(options: Options, databases: Callable[[], Collection[str] | None]) -> 
     try:
         granted = session.session.granted
         product, mariadb = session.session.product, session.session.mariadb
+        session.run("START TRANSACTION READ WRITE", ())  # which a server refuses that this user finds read only
+        session.run("ROLLBACK", ())
         ddl, triggers = _ddl(session.session), _triggers(session)
         if options.executes_statements:
             StatementExecutor(session.session).check_server()

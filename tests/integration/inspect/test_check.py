@@ -252,6 +252,25 @@ def test_target_user_without_create_fails_with_its_grant(
             admin.execute("DROP ROLE checker2")
 
 
+def test_mysql_target_that_is_read_only_or_lacks_the_histories_database_fails_with_its_remedy(
+    config: Config, mysql_server: SqlServer, mariadb_server: SqlServer
+) -> None:
+    mysql_server.run_sql("CREATE DATABASE kept; CREATE TABLE kept.a (id INT PRIMARY KEY)")
+    filters = Filters(do=("kept.*",))
+    config = changed(config, "source", filters=filters)
+    for server in (mysql_server, mariadb_server):
+        rights = [f"ALL ON {name}.*" for name in ("thl", "kept")]
+        with a_user(server, *rights) as user:
+            url = f"mysql://{user.user}:{user.password.get_secret_value()}@{user.host}:{user.port}"
+            config = changed(config, "target", url=Target(url=url).url, definitions="plain")
+            with a_global(server, "read_only", "ON", "OFF"):
+                told = only(check(config, ENVIRON), "target")
+                assert ("read-only" in told.found, "SET GLOBAL read_only = OFF" in told.remedy) == (True, True)
+            assert not failures(check(config, ENVIRON))
+            told = only(check(changed(config, "target", history=("kept.*",)), ENVIRON), "target")
+            assert "ON `kept__history`.* TO" in told.remedy
+
+
 def test_target_file_that_cannot_be_used_fails(config: Config, tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("no database " * 100)
     for name in ("missing/t.db", "text.db"):
