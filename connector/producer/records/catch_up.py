@@ -44,8 +44,7 @@ def first_event(config: Config, history: History) -> Seqno:
     with LogReader(config, role="producer") as log:
         record = log.position()
         spans = {number: log.bounds(number) for number in range(config.kafka.partitions)}
-        begun = dict.fromkeys(spans, history.last_finished) if record is None else record.last_begun
-        return Seqno(log.incomplete_upto(spans, begun) + 1)
+        return Seqno(log.incomplete_upto(spans, history, record) + 1)
 
 
 def read_events(config: Config, control: ControlState, completion: EventCompleter, last: Seqno, stop: Event) -> int:
