@@ -98,12 +98,7 @@ def _pass_trapped(completion: EventCompleter, history: History, upto: Seqno) -> 
 def _releases(config: Config, history: History, first: Seqno, last: Seqno) -> Iterator[Release[bytes]]:
     partitions = config.kafka.partitions
     with LogReader(config, role="producer", point_lookup=True) as log:
-        record = log.position()
-        spans = {number: log.bounds(number) for number in range(partitions)}
-        offsets = {number: log.offset_of(number, first, span) for number, span in spans.items()}
-        for number, span in spans.items():
-            if offsets[number] <= span[0]:  # the partition may begin within an event that was given up
-                offsets[number] = log.retained(number, span, history, record).offset
+        offsets = {number: log.offset_of(number, first) for number in range(partitions)}
     epoch = history.covering(Seqno(first - 1)).epoch if first else NO_EPOCH
     start = TargetPosition(
         service=config.service,
