@@ -46,9 +46,9 @@ class KeyedRows:
             TargetDiffers: a row is missing, and must exist.
         """
         statements = self._statements
-        head = f"DELETE FROM {statements.name} WHERE {statements.listed(statements.key)} IN (".encode()
-        for text, first, end in statements.value_lists(images, statements.key):
-            count = statements.run(head + text + b")")
+        head = f"DELETE FROM {statements.name} WHERE ".encode()
+        for condition, first, end in statements.conditions(images, statements.key):
+            count = statements.run(head + condition)
             if must_exist and count != end - first:
                 raise statements.missing_rows(images, range(first, end), count, done)
 

@@ -47,10 +47,10 @@ class OlderRows:
             key = [statements.columns[index] for index in marks.key]
             joined, older = f" LEFT JOIN {own(marks.name)} AS k ON {same_key(key)}", " AND k.k0 IS NULL"
         for unique in marks.unique_keys:
-            head = f"DELETE t FROM {statements.name} AS t{joined} WHERE {statements.listed(unique, 't.')} IN ("
+            head = f"DELETE t FROM {statements.name} AS t{joined} WHERE "
             for some in images:
-                for text, _, _ in statements.value_lists(some, unique):
-                    statements.run(head.encode() + text + b")" + older.encode())
+                for condition, _, _ in statements.conditions(some, unique, "t."):
+                    statements.run(head.encode() + condition + older.encode())
             same = " AND ".join(
                 f"t.{name} = s.{name}" for name in (quoted(statements.columns[index]) for index in unique)
             )
