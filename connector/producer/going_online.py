@@ -266,12 +266,12 @@ class GoingOnline:
         if last.has_filters(facts.filters, facts.capture):
             return []
         tables = self.source.check_widened(last.capture, self.accept_partial)
-        if tables and log.prepared.pending:
+        if tables and (xids := _xids(log)):
             raise PreflightError(
                 "tables join while XA transactions are prepared, whose changes of these tables the log does not have",
                 hint=COMMITTED_FIRST,
                 tables=", ".join(map(str, tables)),
-                xids=_xids(log),
+                xids=xids,
             )
         by = "source.filters"
         return [
@@ -289,12 +289,13 @@ class GoingOnline:
             return
         epochs = {one.epoch: one for one in log.control.epochs}
         since = [*(epochs[one.epoch] for one in log.prepared.pending), log.control.epochs[-1]]
-        if log.prepared.pending and not all(one.has_filters(facts.filters, facts.capture) for one in since):
+        xids = _xids(log)
+        if xids and not all(one.has_filters(facts.filters, facts.capture) for one in since):
             raise PreflightError(
                 "source.filters have changed while XA transactions are prepared, whose rows the record store "
                 "would take for rows of the new ones",
                 hint=f"{COMMITTED_FIRST}; or without source.records.dir publish them under these",
-                xids=_xids(log),
+                xids=xids,
             )
 
     def _accepted(self, log: _LogFound, facts: SourceFound) -> Accepted | None:
@@ -400,6 +401,7 @@ class _LogFound:
 
 
 def _xids(log: _LogFound) -> str:
+    """The prepared XA transactions, by their xids."""
     return " ".join(sorted(one.xid for one in log.prepared.pending))
 
 

@@ -110,7 +110,8 @@ def test_sqlite_file_in_a_missing_folder_is_not_retried(tmp_path: Path) -> None:
 
 
 def test_a_new_sqlite_file_is_for_its_owner_alone_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
-    (old := tmp_path / "old.db").touch(mode=0o644)
+    (old := tmp_path / "old.db").touch()
+    old.chmod(0o644)  # whatever the umask is that an earlier test has left
     before = os.umask(0o022)
     try:
         for path in (tmp_path / "new.db", old):
