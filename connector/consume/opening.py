@@ -165,7 +165,7 @@ class _LogView:
 
     def _kept(self) -> Seqno:
         """The first event from which the chosen partitions hold all that was written to them."""
-        return Seqno(self.log.incomplete_upto(self.bounds, self.record.tails) + 1)
+        return Seqno(self.log.incomplete_upto(self.bounds, self.history, self.record) + 1)
 
     def _of_time(self, time: int, slack: int) -> Seqno:
         """The first event committed at a time or later; the next event of the log when all are earlier."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from connector.config.model import Config
 from connector.errors import ConfigError
@@ -22,13 +20,11 @@ class LogEnds:
     Args:
         oldest, newest: finished events in Kafka, NO_SEQNO when there are none.
         newest_commit: commit time of the newest, µs since 1970 UTC.
-        incomplete: the last event of which messages may be deleted, NO_SEQNO when none are.
     """
 
     oldest: Seqno = NO_SEQNO
     newest: Seqno = NO_SEQNO
     newest_commit: int | None = None
-    incomplete: Seqno = NO_SEQNO
 
 
 def no_log(config: Config) -> ConfigError:
@@ -55,15 +51,12 @@ def partition_bounds(config: Config) -> dict[int, tuple[int, int]]:
         return {partition: log.bounds(partition) for partition in range(count)}
 
 
-def log_ends(
-    config: Config, bounds: dict[int, tuple[int, int]] | None = None, begun: Mapping[int, Seqno] = MappingProxyType({})
-) -> LogEnds:
+def log_ends(config: Config, bounds: dict[int, tuple[int, int]] | None = None) -> LogEnds:
     """Find the log's two ends.
 
     Args:
         config: the service and its brokers.
         bounds: of the partitions; read when not given.
-        begun: partition → the last event that has begun there, as the producer's position names it.
 
     Raises:
         ConfigError: there is no such log.
@@ -81,7 +74,7 @@ def log_ends(
             header = header_of(last[1], f"{config.topic}-{partition}@{last[0]}")
             if header.seqno > newest:
                 newest, commit = header.seqno, header.commit_time
-        return LogEnds(oldest, newest, commit, log.incomplete_upto(bounds, begun))
+        return LogEnds(oldest, newest, commit)
 
 
 def last_ending(topic: str, log: LogReader, partition: int, start: int, end: int) -> tuple[int, bytes] | None:

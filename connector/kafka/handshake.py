@@ -113,12 +113,11 @@ def _prove(
         }
     incomplete = {number: one.incomplete for number, one in left.items()}
     from_first = all(seqno == NO_SEQNO for seqno in incomplete.values())
-    if had is not None:
-        incomplete = {number: seqno for number, seqno in incomplete.items() if seqno <= had.get(number, NO_SEQNO)}
     starts = {number: low for number, (low, _) in bounds.items()}
     ends = {number: high for number, (_, high) in bounds.items()}
     history.prove_target(position, from_first=from_first)
-    check_offsets(position, starts, ends, incomplete, [number for number, one in left.items() if one.unfinished])
+    unfinished = [number for number, one in left.items() if one.unfinished]
+    check_offsets(position, starts, ends, incomplete, unfinished, had=had)
     check_before(position, {number: found.seqno for number, found in before.items()})
     if (lost := lost_tails(config.topic, record, tails)) is not None:
         raise lost

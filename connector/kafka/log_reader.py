@@ -181,28 +181,20 @@ class LogReader:
         with closing(self.fragments(partition, start, end)) as found:
             return next(found, None)
 
-    def incomplete_upto(self, spans: Mapping[int, tuple[int, int]], tails: Mapping[int, Seqno]) -> Seqno:
-        """The last event that may have messages before the spans, so that the spans hold every later one whole.
+    def incomplete_upto(
+        self, spans: Mapping[int, tuple[int, int]], history: History, position: PositionRecord | None
+    ) -> Seqno:
+        """The last finished event that may have messages before the spans, so that they hold every later one whole.
 
         Args:
             spans: partition → its first offset to read, and the one after the last.
-            tails: partition → its last event, as the producer's position or the partition itself names it. It counts
-                where the span has no message, because retention has deleted them all.
+            history, position: the log's and the producer's; see `connector.log.reading.retained`.
 
         Returns:
-            NO_SEQNO: nothing lies before the spans.
+            NO_SEQNO: no finished event lies before the spans.
         """
-        found = NO_SEQNO
-        for partition, (start, end) in spans.items():
-            if start == 0:
-                continue
-            first = self._first(partition, start, end)
-            if first is None:
-                before = tails.get(partition, NO_SEQNO)
-            else:  # an event that has lost its first fragments is incomplete, too
-                before = first.seqno if first.fragno else first.prev_seqno
-            found = max(found, before)
-        return found
+        left = (self.retained(partition, span, history, position) for partition, span in spans.items() if span[0])
+        return max((one.incomplete for one in left), default=NO_SEQNO)
 
     def retained(
         self, partition: int, span: tuple[int, int], history: History, position: PositionRecord | None
@@ -211,18 +203,18 @@ class LogReader:
         with closing(self._headers(partition, *span)) as messages:
             return retained(messages, partition, span[1], history, position)
 
-    def after(self, partition: int, upto: Seqno) -> tuple[int, Seqno | None]:
+    def after(self, partition: int, upto: Seqno, history: History, position: PositionRecord) -> tuple[int, Seqno]:
         """The offset after the last event of a partition up to a seqno, found by probes from the end backwards.
 
         Args:
             partition: a partition of the event topic.
             upto: a finished event, of any partition.
+            history, position: the log's and the producer's; see `connector.log.reading.retained`.
 
         Returns:
             The offset, and the partition's last event before it. Where retention has deleted all events up to `upto`,
-            the offset is the partition's first one, and the event is the one that its first message names as the
-            previous one, or the message's own where its first fragment is gone (both may be above `upto`); None where
-            the partition is empty.
+            the offset is the first one from which the partition can be read, and the event is the last one of which
+            messages may be deleted (it may be above `upto`).
         """
         topic = self._config.topic
         low, high = self._ends(topic, partition)
@@ -234,10 +226,8 @@ class LogReader:
             found = next(filter(None, tried), None)
         if found is not None:
             return found
-        first = self._first(partition, low, high)
-        if first is None:
-            return low, None
-        return low, first.seqno if first.fragno and first.seqno > upto else first.prev_seqno
+        left = self.retained(partition, (low, high), history, position)
+        return left.offset, left.incomplete if low else NO_SEQNO
 
     def first_of(self, partition: int, seqno: int, bounds: tuple[int, int] | None = None) -> tuple[int, Seqno | None]:
         """The first message of a partition that belongs to an event or a later one, found by binary search.
@@ -275,9 +265,6 @@ class LogReader:
             if fields.finishes:
                 found = offset + 1, fields.seqno
         return found
-
-    def _first(self, partition: int, low: int, high: int) -> FirstFields | None:
-        return next((fields for _, fields in self._headers(partition, low, high)), None)
 
     def _headers(self, partition: int, start: int, end: int) -> Generator[tuple[int, FirstFields], None, None]:
         with closing(self.fragments(partition, start, end)) as found:

@@ -13,15 +13,16 @@ from connector.clock import Clock, SystemClock
 from connector.config.model import Config
 from connector.config.snapshot import InitialLoad
 from connector.errors import ConnectorError
-from connector.kafka.ends import LogEnds, log_ends
+from connector.kafka.ends import LogEnds, log_ends, partition_bounds
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Range, outside
+from connector.log.epochs.history import History
 from connector.log.epochs.loads import LoadState, outstanding
 from connector.log.epochs.newest_load import NewestLoad
 from connector.log.gtid.source_gtids import lacking
-from connector.log.ids import Seqno
+from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
 from connector.mysql.server.replica import Replica
@@ -159,8 +160,9 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
             if found.control.log is not None:
                 found.position = reader.position()
         if found.control.log is not None:
-            begun = found.position.last_begun if found.position else {}
-            found.stored = _with_deleted(log_ends(config, begun=begun), found.position)
+            bounds = partition_bounds(config)
+            incomplete = _incomplete_upto(config, bounds, found.control, found.position)
+            found.stored = _with_deleted(log_ends(config, bounds), incomplete, found.position)
             check_tails(config)
     if End.PRODUCER in ends:
         with found.asking():
@@ -180,15 +182,25 @@ def _ask(config: Config, ends: frozenset[End], clock: Clock) -> _Found:
     return found
 
 
-def _with_deleted(ends: LogEnds, position: PositionRecord | None) -> LogEnds:
-    """Return the ends of a log of which retention has deleted events.
+def _incomplete_upto(
+    config: Config, bounds: Mapping[int, tuple[int, int]], control: ControlState, position: PositionRecord | None
+) -> Seqno:
+    """Return the last event of which messages may be deleted."""
+    if position is None:
+        return NO_SEQNO
+    with LogReader(config) as reader:
+        return reader.incomplete_upto(bounds, History.of(control, position.last_finished), position)
+
+
+def _with_deleted(ends: LogEnds, incomplete: Seqno, position: PositionRecord | None) -> LogEnds:
+    """Return the ends of a log of which retention has deleted messages of the events up to `incomplete`.
 
     The first event is the first that a target may need next, as a handshake decides; where all are deleted, it comes
     after the position's last one.
     """
     if position is None or position.last_finished < 0:
         return ends
-    return replace(ends, oldest=Seqno(ends.incomplete + 1), newest=max(ends.newest, position.last_finished))
+    return replace(ends, oldest=Seqno(incomplete + 1), newest=max(ends.newest, position.last_finished))
 
 
 def _without_passing_intent(config: Config, target: TargetRow, clock: Clock) -> TargetRow:

@@ -36,6 +36,7 @@ from connector.fetching import maven
 from connector.fetching.java import java_home
 from connector.fetching.versions import KAFKA, KAFKA_VERSION
 from tests.support.events import BEGAN, SECOND, UUID, Story, shard_in
+from tests.support.fragments import record
 from tests.support.log_writer import LogWriter
 from tests.support.servers.environment import Broker
 
@@ -310,6 +311,27 @@ def test_a_start_that_retention_deleted_is_refused(kafka_broker: Broker) -> None
     assert refused.value.where["partition"] == 2
     with consumer(story, start=Start.seqno(7), shards=shards[1:2]) as reading:
         assert [event.seqno for event in reading] == [7, 9]
+
+
+def test_the_oldest_event_is_after_deleted_parts_of_what_was_given_up(kafka_broker: Broker) -> None:
+    story = Story(LogWriter(config_of(kafka_broker)))
+    log = story.log
+    log.online()
+    log.events([record(0)])
+    for fragno in range(3):
+        log.events([record(1, fragno=fragno, last_frag=False)])
+    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
+    within = TopicPartition(log.config.topic, 0, 6)  # a marker, event 0 and a fragment, each with Kafka's marker
+    for deleted in admin.delete_records([within]).values():
+        deleted.result(30)
+    with pytest.raises(BrokerUnavailable, match="not finished"):
+        consumer(story, start=Start.oldest()).open()
+    log.online()
+    with consumer(story, start=Start.oldest()) as reading:
+        assert list(reading) == []
+    log.events([record(1)])
+    with consumer(story, start=Start.oldest()) as reading:
+        assert [event.seqno for event in reading] == [1]
 
 
 def test_a_consumer_of_shards_that_is_further_in_another_partition_lacks_what_retention_deleted(

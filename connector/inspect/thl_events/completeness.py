@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from connector.config.model import Config
 from connector.errors import LogDamaged
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import Tails
-from connector.log.ids import NO_SEQNO, Seqno
+from connector.log.epochs.history import History
+from connector.log.ids import NO_SEQNO, LogId, Seqno
 from connector.log.rules import Rule, broken
 
 
@@ -84,7 +86,9 @@ def floor_of(config: Config, tails: Tails, spans: Mapping[int, tuple[int, int]])
         tails: the tails of all partitions.
         spans: partition → its first listed offset, and the one after its last message.
     """
-    named = tails.position.tails if tails.position else {}
     found = {partition: tail.seqno for partition, tail in tails.found.items() if tail.readable}
+    position = tails.position and replace(tails.position, tails={**tails.position.tails, **found})
     with LogReader(config, point_lookup=True) as log:
-        return log.incomplete_upto(spans, {**named, **found})
+        epochs = log.control(may_lack=True).epochs  # a damaged log is listed, too
+        history = History(LogId(""), epochs, position.last_finished if position else NO_SEQNO)
+        return log.incomplete_upto(spans, history, position)

@@ -237,6 +237,8 @@ def check_offsets(
     ends: Mapping[int, int],
     incomplete: Mapping[int, Seqno] | None = None,
     unfinished: Collection[int] = (),
+    *,
+    had: Mapping[int, Seqno] | None = None,
 ) -> None:
     """Check that the partitions still have the messages that a target needs next.
 
@@ -246,20 +248,22 @@ def check_offsets(
     Args:
         position: the target's.
         starts, ends: partition → the log start offset and the end offset, from Kafka.
-        incomplete: partition → the last finished event of which messages may be deleted; for those that begin after the
-            target's offset; None: unknown.
+        incomplete: partition → the last finished event of which messages may be deleted; for those that have nothing
+            left before the target's offset; None: unknown.
         unfinished: those of which messages of an event are deleted that is not finished.
+        had: of a reader of some shards: partition → its last event; None: it has every event up to its position.
 
     Raises:
         EventsDeleted: retention has deleted it.
         BrokerUnavailable: it has deleted a part of the event that is not finished; the next producer gives that up.
-        LogDamaged: the partition ends before it.
+        LogDamaged: the partition ends before it, or lacks it although it has the offset.
     """
     for partition in sorted(starts):
         offset = position.offsets.get(partition, 0)
         last = None if incomplete is None else incomplete.get(partition)
-        has_deleted = last is not None and last <= position.seqno
-        if offset < starts[partition] and not has_deleted:
+        upto = position.seqno if had is None else had.get(partition, NO_SEQNO)
+        lacks = last is None or last > upto
+        if offset < starts[partition] and lacks:
             way = "thl apply --relay finishes the commit that the target is within, if there is a relay; else "
             raise EventsDeleted(
                 "What the target needs next was deleted by the topic's retention",
@@ -277,6 +281,15 @@ def check_offsets(
                 offset=offset,
                 end=ends[partition],
                 seqno=position.seqno,
+            )
+        if last is not None and lacks:  # read again: a broker that has just come back may not show the last records
+            raise LogDamaged(
+                "The partition has no events where the target resumes, and the target lacks some: it lost its tail",
+                hint="fill the target again (docs/runbooks.md)",
+                partition=partition,
+                offset=offset,
+                seqno=last,
+                applied=upto,
             )
         if partition in unfinished:
             raise BrokerUnavailable(

@@ -77,11 +77,6 @@ class PositionRecord:
         """The last finished seqno, NO_SEQNO if none."""
         return self.finished.seqno if self.finished else NO_SEQNO
 
-    @property
-    def last_begun(self) -> Mapping[int, Seqno]:
-        """Partition → the last event that has begun there, NO_SEQNO where none has."""
-        return {**self.tails, self.open.partition: self.open.seqno} if self.open else self.tails
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:

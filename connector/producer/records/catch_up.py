@@ -44,8 +44,7 @@ def first_event(config: Config, history: History) -> Seqno:
     with LogReader(config, role="producer") as log:
         record = log.position()
         spans = {number: log.bounds(number) for number in range(config.kafka.partitions)}
-        begun = dict.fromkeys(spans, history.last_finished) if record is None else record.last_begun
-        return Seqno(log.incomplete_upto(spans, begun) + 1)
+        return Seqno(log.incomplete_upto(spans, history, record) + 1)
 
 
 def read_events(config: Config, control: ControlState, completion: EventCompleter, last: Seqno, stop: Event) -> int:
@@ -99,7 +98,12 @@ def _pass_trapped(completion: EventCompleter, history: History, upto: Seqno) -> 
 def _releases(config: Config, history: History, first: Seqno, last: Seqno) -> Iterator[Release[bytes]]:
     partitions = config.kafka.partitions
     with LogReader(config, role="producer", point_lookup=True) as log:
-        offsets = {number: log.offset_of(number, first) for number in range(partitions)}
+        record = log.position()
+        spans = {number: log.bounds(number) for number in range(partitions)}
+        offsets = {number: log.offset_of(number, first, span) for number, span in spans.items()}
+        for number, span in spans.items():
+            if offsets[number] <= span[0]:  # the partition may begin within an event that was given up
+                offsets[number] = log.retained(number, span, history, record).offset
     epoch = history.covering(Seqno(first - 1)).epoch if first else NO_EPOCH
     start = TargetPosition(
         service=config.service,

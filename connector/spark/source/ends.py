@@ -57,8 +57,9 @@ class Ends:
     def earliest(self) -> LogOffset:
         """Return the offset before the first event from which on the log is complete."""
         record = self._position()
+        history = self._known(record)
         bounds = {partition: self._log.bounds(partition) for partition in self._partitions()}
-        return self._offset_after(self._log.incomplete_upto(bounds, record.tails), record)
+        return self._offset_after(self._log.incomplete_upto(bounds, history, record), record)
 
     def after(self, seqno: Seqno) -> LogOffset:
         """Return the offset after a finished event.
@@ -119,17 +120,26 @@ class Ends:
         handshake(self._config, offset.position(self._config.service))
 
     def ranges(self, start: LogOffset, end: LogOffset, split: int) -> list[OffsetRange]:
-        """Cut the log between two offsets into ranges of `split` Kafka offsets."""
+        """Cut the log between two offsets into ranges of `split` Kafka offsets.
+
+        Raises:
+            LogDamaged: events between them were deleted.
+        """
         found = []
-        trapped = self._known(self._position()).trapped
+        record = self._position()
+        history = self._known(record)
         for number, until in end.partitions.items():
             begin = start.partitions.get(number)
             if begin is None:
                 raise LogDamaged("the event topic has more partitions than it had", hint=REPARTITIONED)
             if begin.tail == until.tail:
                 continue
-            low, _ = self._log.bounds(number)
-            first = max(begin.offset, low)
+            span = self._log.bounds(number)
+            first = begin.offset
+            if first <= span[0]:  # nothing is left before it
+                left = self._log.retained(number, span, history, record)
+                self._check_deleted(number, start.seqno, left.incomplete)
+                first = left.offset
             for at in range(first, until.offset, split):
                 found.append(
                     OffsetRange(
@@ -141,10 +151,21 @@ class Ends:
                         tail=begin.tail if at == first else None,
                         last=until.tail,
                         log_id=end.log_id,
-                        trapped=trapped,
+                        trapped=history.trapped,
                     )
                 )
         return found
+
+    def _check_deleted(self, partition: int, seqno: Seqno, deleted: Seqno) -> None:
+        """Check that the last event of a partition of which messages are deleted is not after one that was read."""
+        if deleted > seqno:
+            raise LogDamaged(
+                "the topic's retention has deleted later events",
+                hint="start with startingOffsets=earliest",
+                partition=f"{self._config.topic}-{partition}",
+                seqno=seqno + 1,
+                deleted=deleted,
+            )
 
     def _position(self) -> PositionRecord:
         record = self._log.position() if self._log.partitions(self._config.position_topic) else None
@@ -160,17 +181,8 @@ class Ends:
         epoch = NO_EPOCH if seqno == NO_SEQNO else history.covering(seqno).epoch
         partitions = {}
         for number in self._partitions():
-            offset, tail = self._log.after(number, seqno)
-            if tail is None:  # the partition is empty: only the position names its last event
-                tail = record.tails.get(number, NO_SEQNO) if offset else NO_SEQNO
-            if tail > seqno:
-                raise LogDamaged(
-                    "the topic's retention has deleted later events",
-                    hint="start with startingOffsets=earliest",
-                    partition=f"{self._config.topic}-{number}",
-                    seqno=seqno + 1,
-                    deleted=tail,
-                )
+            offset, tail = self._log.after(number, seqno, history, record)
+            self._check_deleted(number, seqno, tail)
             partitions[number] = PartitionOffset(offset, tail)
         return LogOffset(history.log_id, seqno, epoch, partitions)
 

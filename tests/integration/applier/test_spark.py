@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,14 +21,18 @@ from connector import failpoints as faults
 from connector.clock import SystemClock
 from connector.config.kafka import Kafka
 from connector.config.model import Config
-from connector.errors import BrokerUnavailable, ConfigError
+from connector.errors import BrokerUnavailable, ConfigError, LogDamaged
 from connector.kafka.log_reader import LogReader
 from connector.kafka.records import definition_messages
+from connector.log.format.fragment_reader import header_of
+from connector.log.ids import Seqno
+from connector.log.reading.offset_range import PART, WHOLE, OffsetRangeReader
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.load import Part
 from connector.spark import read_thl, stream_thl, typed
 from connector.spark.debezium.rows import EventRows, RowsOptions
 from connector.spark.source.ends import Ends
+from connector.spark.source.offset import LogOffset
 from connector.spark.source.typed import layout_in, layout_of
 from spark_apps.changes import changes as changes_app
 from tests.support.fragments import change, column, in_parts, load_record, record, statement
@@ -290,6 +295,65 @@ def test_starting_positions_are_found_without_reading_the_log(config: Config) ->
         assert ends.latest(place, 1).seqno == 119
         assert ends.latest(start, 7).seqno == 6
         assert ends.latest(last) == last
+
+
+def delete(config: Config, partition: int, offset: int = OFFSET_END) -> None:
+    """Delete a partition's messages before an offset, as retention does."""
+    admin = AdminClient({"bootstrap.servers": config.kafka.bootstrap})
+    (done,) = admin.delete_records([TopicPartition(config.topic, partition, offset)]).values()
+    done.result()
+
+
+def parts(config: Config, ends: Ends, start: LogOffset) -> list[tuple[int, int]]:
+    """seqno and fragment of what the tasks of a micro-batch read."""
+    read = []
+    with LogReader(config) as reader:
+        for bounds in ends.ranges(start, ends.latest(start), 50_000):
+            ranges = OffsetRangeReader(config.topic, bounds)
+            for offset, value in reader.fragments(bounds.partition, bounds.begin, reader.bounds(bounds.partition)[1]):
+                header = header_of(value, "")
+                if ranges.accept(header, offset) in {PART, WHOLE}:
+                    read.append((header.seqno, header.fragno))
+    return read
+
+
+def test_deleted_parts_of_what_was_given_up_are_not_missed(config: Config) -> None:
+    """As the handshake decides: neither where a query begins, nor between two of its micro-batches."""
+    log = LogWriter(config)
+    log.online()
+    log.events([event(0, 1)])
+    with Ends(config, SystemClock()) as ends, LogReader(config) as reader:
+        before = ends.latest()
+        for fragno in range(3):
+            log.events([begun(1, 2, prev=0) | {"fragno": fragno, "rows": fragno + 1}])
+        delete(config, 0, reader.bounds(0)[1] - 4)  # the second of three, each with Kafka's marker
+        for start in (ends.earliest(), ends.latest(before)):
+            assert start.seqno == 0
+        with pytest.raises(BrokerUnavailable, match="a part of the event that is not finished"):
+            ends.verify(before)
+        log.online()
+        assert (ends.earliest().seqno, ends.latest(before).seqno) == (0, 0)
+        log.events([begun(1, 3, prev=0), ended(1, 4, prev=0, fragno=1, rows=2)])
+        ends.verify(before)
+        for start in (before, ends.earliest(), ends.after(Seqno(0))):
+            assert parts(config, ends, start) == [(1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("marker", [False, True])
+def test_events_that_are_deleted_between_two_micro_batches_are_missed(config: Config, *, marker: bool) -> None:
+    """Also where no event is left in the partition after them."""
+    log = LogWriter(config, partitions=2)
+    log.online()
+    log.events([event(0, 1)])
+    with Ends(config, SystemClock()) as ends:
+        start = ends.latest()
+        log.events([event(1, 2, prev=-1)], partition=1)
+        delete(config, 1)
+        if marker:
+            log.online()
+        log.events([event(2, 3, prev=0)])
+        with pytest.raises(LogDamaged, match="has deleted later events"):
+            ends.ranges(start, ends.latest(start), 50_000)
 
 
 class Killed(Exception):

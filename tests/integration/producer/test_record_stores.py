@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,21 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from connector.cli import run as thl
+from connector.config.kafka import Kafka
+from connector.config.model import Config
 from connector.errors import ConfigError, RecordsDamaged
 from connector.kafka.log_reader import LogReader
+from connector.log.epochs.history import History
 from connector.log.format.shard import partition_of
-from connector.log.ids import Action, ShardId
+from connector.log.ids import Action, Seqno, ShardId
+from connector.producer.records.catch_up import _releases, first_event
 from connector.producer.records.report import report, verify_store
 from tests.integration.producer.test_record_filters import bench, changes_of, last, partial, publish
 from tests.integration.producer.test_table_loads import events, go_on, stopped
+from tests.support.fragments import record
+from tests.support.log_writer import LogWriter
 from tests.support.producing import Bench, fragments, last_seqno, until
+from tests.support.servers.environment import Broker
 from tests.support.written_tables import asked
 
 __all__ = ["bench"]  # a fixture
@@ -173,6 +181,26 @@ def test_a_store_behind_a_log_of_which_a_quiet_partition_is_deleted_reads_the_re
     assert [row for change in changes for row in change["rows"]] == [
         {"before": [7, 70, "clear"], "after": [7, 70, "late"]}
     ]
+
+
+def test_a_store_reads_an_event_after_deleted_parts_of_its_copy_that_was_given_up(kafka_broker: Broker) -> None:
+    config = Config(service=f"s{uuid.uuid4().hex[:10]}", kafka=Kafka(bootstrap=kafka_broker.bootstrap, partitions=1))
+    log = LogWriter(config)
+    log.online()
+    log.events([record(0)])
+    for fragno in range(3):
+        log.events([record(1, fragno=fragno, last_frag=False)])
+    with LogReader(config) as reader:
+        end = reader.bounds(0)[1] - 4  # the second of three, each with Kafka's marker
+        admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
+        for deleted in admin.delete_records([TopicPartition(config.topic, 0, end)]).values():
+            deleted.result()
+        assert first_event(config, History.of(reader.control(), Seqno(0))) == 1
+        log.online()
+        log.events([record(1)])
+        history = History.of(reader.control(), Seqno(1))
+    assert (first := first_event(config, history)) == 1
+    assert [one.seqno for one in _releases(config, history, first, Seqno(1))] == [1]
 
 
 def test_tables_that_are_published_together_are_read_once_more_after_the_store_was_lost(bench: Bench) -> None:

@@ -18,7 +18,7 @@ from connector.log.epochs.fork import Range
 from connector.log.epochs.load_pause import LoadPause, PauseCause
 from connector.log.epochs.loads import LoadRequest, LoadState
 from connector.log.epochs.newest_load import NewestLoad
-from connector.log.ids import Epoch, LogId, Seqno
+from connector.log.ids import NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.pending import PendingChecksum
 from connector.log.transaction.position import Digest, Finished, Open, PositionRecord, SourcePosition
@@ -142,7 +142,7 @@ def test_values_of_rows_are_no_part_of_a_status(because: str, shown: str) -> Non
 
 
 def test_log_whose_events_are_all_deleted_names_what_the_target_lacks() -> None:
-    ends = _with_deleted(LogEnds(incomplete=Seqno(41)), POSITION)
+    ends = _with_deleted(LogEnds(), Seqno(41), POSITION)
     producer = producer_status(CONTROL, POSITION, ends, SOURCE, NOW, settings=LOADS)
     assert (producer.minimum_stored_seqno, producer.maximum_stored_seqno) == (42, 41)
     applier = applier_status(TARGET, ends, NOW, known=True)
@@ -152,13 +152,13 @@ def test_log_whose_events_are_all_deleted_names_what_the_target_lacks() -> None:
     ]
     whole = applier_status(replace(TARGET, seqno=41), ends, NOW, known=True)
     assert (whole.state, problems_of(producer, whole, LagLimits(100, 0))) == (ServiceState.ONLINE, [])
-    assert _with_deleted(replace(ENDS, incomplete=Seqno(4)), POSITION) == replace(ENDS, incomplete=Seqno(4))
-    assert _with_deleted(LogEnds(), None) == LogEnds()
+    assert _with_deleted(ENDS, Seqno(4), POSITION) == ENDS
+    assert _with_deleted(LogEnds(), NO_SEQNO, None) == LogEnds()
 
 
 def test_a_target_lacks_what_a_handshake_refuses() -> None:
     """Of event 41 the first fragments are deleted, or it is in a partition whose events are all deleted."""
-    ends = _with_deleted(LogEnds(Seqno(39), Seqno(43), incomplete=Seqno(41)), POSITION)
+    ends = _with_deleted(LogEnds(Seqno(39), Seqno(43)), Seqno(41), POSITION)
     producer = producer_status(CONTROL, POSITION, ends, SOURCE, NOW, settings=LOADS)
     for seqno, lacks in ((41, False), (40, True)):
         applier = applier_status(replace(TARGET, seqno=seqno), ends, NOW, known=True)

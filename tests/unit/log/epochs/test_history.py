@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from connector.errors import BrokerUnavailable, HistoriesDiffer, LogDamaged
+from connector.errors import BrokerUnavailable, EventsDeleted, HistoriesDiffer, LogDamaged
 from connector.log.epochs.control import ControlState
 from connector.log.epochs.fork import Forked, Range
 from connector.log.epochs.history import History, check_before, check_offsets
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Epoch, LogId, Seqno
 from connector.log.rules import Rule
-from connector.log.transaction.position import Intent, Open, PositionRecord, SourcePosition, TargetPosition
+from connector.log.transaction.position import Intent, TargetPosition
 from tests.support.broken_rules import breaks
 from tests.support.log_objects import LOG, control
 
@@ -112,18 +112,10 @@ def at(**offsets: int) -> TargetPosition:
     return TargetPosition(service="shop", seqno=Seqno(4), offsets={int(p[1:]): o for p, o in offsets.items()})
 
 
-def test_an_unfinished_event_is_the_last_that_has_begun_in_its_partition() -> None:
-    record = PositionRecord(
-        finished=None, resume=SourcePosition("f.1", 4), gtid_set=None, open=None, tails={0: Seqno(4), 1: Seqno(5)}
-    )
-    assert record.last_begun == {0: 4, 1: 5}
-    assert replace(record, open=Open(Seqno(6), 0, 0)).last_begun == {0: 6, 1: 5}
-
-
-def deleted(*args: Any) -> None:
+def deleted(*args: Any, **options: Any) -> None:
     """Retention has deleted what the target needs next."""
     with pytest.raises(LogDamaged) as damaged:
-        check_offsets(*args)
+        check_offsets(*args, **options)
     assert {"offset", "start"} <= damaged.value.where.keys()
     assert "keep the log for longer" in damaged.value.hint
 
@@ -149,6 +141,20 @@ def test_deleted_or_lost_offset_of_a_target_is_refused() -> None:
     with pytest.raises(LogDamaged) as fewer:
         check_offsets(at(p0=1, p1=1), {0: 0}, {0: 20})
     assert fewer.value.where == {"missing": [1]}
+
+
+def test_an_offset_without_the_events_that_the_target_lacks_is_refused() -> None:
+    check_offsets(at(p0=10), {0: 10}, {0: 10}, {0: Seqno(4)})
+    with pytest.raises(LogDamaged, match="lost its tail") as lost:
+        check_offsets(at(p0=10), {0: 10}, {0: 10}, {0: Seqno(5)})
+    assert not isinstance(lost.value, EventsDeleted)  # the handshake reads the log again
+    assert (lost.value.where["seqno"], lost.value.where["applied"]) == (5, 4)
+
+
+def test_a_reader_of_some_shards_needs_what_it_had_not_read_of_a_partition() -> None:
+    check_offsets(at(p0=9), {0: 10}, {0: 10}, {0: Seqno(3)}, had={0: Seqno(3)})
+    for had in ({0: Seqno(2)}, {}):
+        deleted(at(p0=9), {0: 10}, {0: 10}, {0: Seqno(3)}, had=had)
 
 
 def test_event_before_the_offset_that_the_target_lacks_is_refused() -> None:
