@@ -51,7 +51,7 @@ from connector.targets.mysql.fence import translated_or_fenced
 from connector.targets.mysql.logged_statements import StatementExecutor
 from connector.targets.mysql.open_transaction import OpenTransaction
 from connector.targets.mysql.rows.marks import marks_of, sweep
-from connector.targets.mysql.rows.net_changes import RowWriter
+from connector.targets.mysql.rows.row_writer import RowWriter
 from connector.targets.mysql.server.catalog_checks import check_deletes
 from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import code_of, translated
