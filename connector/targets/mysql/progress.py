@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.fence import applier_number
 from connector.targets.mysql.signal_table import MySqlSignalSession
-from connector.targets.mysql.sql.names import quoted
 from connector.targets.position import COLUMNS, SAME_TABLE, TargetRow, target_row
 
 

@@ -21,6 +21,7 @@ from pymysql.constants import ER
 
 from connector import failpoints as faults
 from connector.clock import Clock
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import TargetDiffers
 from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
@@ -57,7 +58,7 @@ from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import code_of, translated
 from connector.targets.mysql.server.table_facts import KnownFacts
 from connector.targets.mysql.sql.literals import literal
-from connector.targets.mysql.sql.names import MySqlNames, quoted, table_name
+from connector.targets.mysql.sql.names import MySqlNames, table_name
 from connector.targets.names import check_names
 from connector.targets.operations import CreateTable, Operation, Sweep, Truncate, swept
 from connector.targets.staged_schema import StagedSchema

@@ -19,6 +19,7 @@ from psycopg.errors import DataError, DuplicateTable, NotNullViolation
 from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.by_hand import RealTable
+from connector.targets.names import quoted
 from connector.targets.operations import (
     AllowNull,
     AlterTable,
@@ -42,7 +43,7 @@ from connector.targets.operations import (
 from connector.targets.postgres.errors import connector_error
 from connector.targets.postgres.literals import default_of, literal
 from connector.targets.postgres.marks import sweep
-from connector.targets.postgres.names import NAMES, column_name, column_names, quoted, table_name
+from connector.targets.postgres.names import NAMES, column_name, column_names, table_name
 from connector.targets.postgres.probes import condition
 from connector.targets.postgres.types import ENTRY_BYTES, by_bytes, entry_bytes, postgres_type
 from connector.targets.table import Table

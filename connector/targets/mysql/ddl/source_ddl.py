@@ -16,7 +16,7 @@ from connector.ddl.mariadb import implicit_timestamps
 from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_table import LikeTable
 from connector.ddl.syntax.parse import parse
-from connector.ddl.syntax.tokens import Token
+from connector.ddl.syntax.tokens import Token, quoted
 from connector.errors import Unsupported
 from connector.log.compact.net_changes import Ddl
 from connector.log.transaction import statement_options as replay
@@ -39,7 +39,7 @@ from connector.targets.mysql.ddl.operations import (
 from connector.targets.mysql.ddl.other_statement import TriggerStatement, temporary_table_of, trigger_of
 from connector.targets.mysql.ddl.statement_text import executed_text
 from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.sql.names import quoted, table_name, text_literal
+from connector.targets.mysql.sql.names import table_name, text_literal
 from connector.targets.mysql.sql.types import mysql_type
 from connector.targets.operations import AlterTable, CreateTable, DropTable, Operation, RenameTable
 from connector.targets.target_schema import TargetSchema

@@ -12,11 +12,12 @@ from typing import Final
 
 import pymysql
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.rows.load_data import load_rows
 from connector.targets.mysql.rows.table_statements import TableStatements
 from connector.targets.mysql.server.errors import TRUNCATED, code_of
-from connector.targets.mysql.sql.names import names, quoted
+from connector.targets.mysql.sql.names import column_names
 from connector.targets.values import rows as decoded
 
 _SAVEPOINT: Final = "thl_replace"
@@ -32,7 +33,7 @@ class KeyedRows:
     def __init__(self, statements: TableStatements) -> None:
         self._statements = statements
         columns = [statements.columns[index] for index in statements.written]
-        self._into = f"INSERT INTO {statements.name} ({names(columns)}) VALUES ".encode()
+        self._into = f"INSERT INTO {statements.name} ({column_names(columns)}) VALUES ".encode()
 
     def delete(self, images: Images, done: str, *, must_exist: bool) -> None:
         """Delete the rows of the images' keys.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.rows.table_statements import TOGETHER, TableStatements
-from connector.targets.mysql.sql.names import quoted
 from connector.targets.operations import Value
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import pymysql
 
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import PreflightError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import TableLayout
@@ -15,7 +16,7 @@ from connector.targets.mysql.server.connection import LENIENT_MODE, SQL_MODE, Se
 from connector.targets.mysql.server.errors import DUPLICATES, TRUNCATED, code_of
 from connector.targets.mysql.server.table_facts import TableFacts
 from connector.targets.mysql.sql.literals import shown, value_literal
-from connector.targets.mysql.sql.names import quoted, table_name
+from connector.targets.mysql.sql.names import table_name
 from connector.targets.mysql.sql.sql_values import NotALiteral, value_rows
 from connector.targets.mysql.sql.types import literal_kinds
 from connector.targets.operations import Value
