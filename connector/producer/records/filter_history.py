@@ -133,7 +133,7 @@ class _Capture:
         mask = columns.mask(source)
         if mask is not None:
             return source, (mask.model_dump_json(), self._hash_key if mask.hash is not None else None)
-        return source, "zero dates" if columns.nulls(source, column.type.partition("(")[0]) else None
+        return source, "zero dates" if columns.nulls(source, column.base) else None
 
 
 def _agree(
