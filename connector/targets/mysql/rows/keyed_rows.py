@@ -66,7 +66,7 @@ class KeyedRows:
             try:
                 count = statements.run(statement, "inserted")
             except pymysql.MySQLError as error:
-                labels = self._without_label(images, first, end) if code_of(error) == TRUNCATED else 0
+                labels = self._unlabelled(images, first, end) if code_of(error) == TRUNCATED else 0
                 if not labels:
                     raise
                 count = statements.run_without_labels(statement, labels, "inserted")
@@ -114,9 +114,9 @@ class KeyedRows:
         assignments = ", ".join(f"{name} = thl_new.c{index}" for index, name in written.items())
         return f" AS thl_new ({aliases}) ON DUPLICATE KEY UPDATE {assignments}".encode()
 
-    def _without_label(self, images: Images, first: int, end: int) -> int:
-        """The number of values that no label of their ENUM has: '' is what MySQL stores for a value that was none."""
+    def _unlabelled(self, images: Images, first: int, end: int) -> int:
+        """`TableStatements.unlabelled` of some images."""
         statements = self._statements
         enums = [index for index in statements.written if statements.layout.columns[index].type == "enum"]
         rows = decoded(images.data, images.ends, len(statements.columns), enums)[first:end] if enums else []
-        return sum(statements.without_label(dict(zip(enums, row, strict=True))) for row in rows)
+        return sum(statements.unlabelled(dict(zip(enums, row, strict=True))) for row in rows)

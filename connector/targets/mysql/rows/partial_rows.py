@@ -58,7 +58,7 @@ class PartialRows:
             kept = [quoted(statements.columns[index]) for index in statements.kept(given)]
             changes = ", ".join([*assignments, *(f"{name} = {name}" for name in kept), "thl_done = 1"])
             update = f"UPDATE {self.name} SET {changes} WHERE {statements.matches(base)} AND thl_done = 0"
-            if labels := statements.without_label({index: values[index] for index in given}):
+            if labels := statements.unlabelled({index: values[index] for index in given}):
                 statements.run_without_labels(update, labels, "updated")
             else:
                 statements.run(update, "updated")

@@ -29,7 +29,7 @@ def change_in_place(statements: TableStatements, images: Images) -> None:
         pairs += [(name, name) for name in (quoted(statements.columns[index]) for index in statements.kept(assigned))]
         assignments = ", ".join(f"{name} = {value}" for name, value in pairs)
         update = f"UPDATE {statements.name} SET {assignments} WHERE {statements.matches(base)}"
-        if labels := statements.without_label({index: values[index] for index in assigned}):
+        if labels := statements.unlabelled({index: values[index] for index in assigned}):
             _check(statements, statements.run_without_labels(update, labels, "updated"), base)
             continue
         updates.append(update)

@@ -97,8 +97,10 @@ class TableStatements:
             yield row[:width], absent, row[width + 1 :]
 
     def kept(self, assigned: Collection[int]) -> list[int]:
-        """The other columns that an UPDATE has to assign, or the server would change them. A TIMESTAMP may be one:
-        explicit_defaults_for_timestamp=OFF gives it ON UPDATE."""
+        """The other columns that an UPDATE has to assign, or the server would change them.
+
+        A TIMESTAMP may be one: explicit_defaults_for_timestamp=OFF gives it ON UPDATE.
+        """
         columns = self.layout.columns
         return [
             index
@@ -159,7 +161,7 @@ class TableStatements:
                 table=self.table.name,
             )
 
-    def without_label(self, values: Mapping[int, Value]) -> int:
+    def unlabelled(self, values: Mapping[int, Value]) -> int:
         """The number of values that no label of their ENUM has: '' is what MySQL stores for a value that was none."""
         columns = self.layout.columns
         return sum(
