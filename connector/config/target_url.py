@@ -118,6 +118,21 @@ def check_writable(file: Path) -> None:
         )
 
 
+def address_of(url: str) -> str:
+    """Return the kind and the place that a target's URL names, without user, password and parameters."""
+    kind = target_kind(url)
+    if kind == "sqlite":
+        return f"sqlite {sqlite_file(url)}"
+    if kind == "duckdb":
+        return f"duckdb {duckdb_file(url)}"
+    try:
+        parts = urlsplit(url)
+        hosts, path = parts.netloc.rpartition("@")[2], unquote(parts.path)
+    except ValueError:  # the driver names what is wrong, when it is asked to connect
+        return kind
+    return f"{kind} {hosts}{path if path != '/' else ''}"
+
+
 def _file(url: str, scheme: str) -> Path:
     try:
         parts = urlsplit(url)
