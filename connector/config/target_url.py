@@ -157,7 +157,7 @@ _MYSQL_PORT: Final = 3306
 
 @dataclass(frozen=True, slots=True)
 class MySqlAddress:
-    """What a URL of MySQL says: `mysql://user:password@host:port/?ssl_mode=…&ssl_ca=…&ssl_cert=…&ssl_key=…`.
+    """The parts of a URL of MySQL: `mysql://user:password@host:port/?ssl_mode=…&ssl_ca=…&ssl_cert=…&ssl_key=…`.
 
     Args:
         tls: `ssl_mode`, as MySQL's clients have it; on this machine `disabled` is the default, else `preferred`.
