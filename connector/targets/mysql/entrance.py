@@ -35,7 +35,7 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
         history=history_tables(options.history),
         binary_log=options.binary_log,
         definitions=options.definitions,
-        statements=options.executes_statements,
+        executes_statements=options.executes_statements,
     )
 
 

@@ -78,7 +78,7 @@ class MySqlTarget:
         history: the tables that have a history; None: there are none.
         binary_log: false: the server does not log what the applier does.
         definitions: source: DDL is executed as the source executed it; plain: tables have columns and a key alone.
-        statements: true if changes that were logged as statements are executed; else they are refused.
+        executes_statements: true if changes that were logged as statements are executed; else they are refused.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class MySqlTarget:
         history: HistoryTables | None = None,
         binary_log: bool = True,
         definitions: Literal["source", "plain"] = "source",
-        statements: bool = False,
+        executes_statements: bool = False,
     ) -> None:
         self._url = url
         self._clock = clock
@@ -99,7 +99,7 @@ class MySqlTarget:
         self._columns = columns.columns if columns else ()
         self._binary_log = binary_log
         self._of_source = definitions == "source"
-        self._executes = statements
+        self._executes_statements = executes_statements
         self._service = ""
         self.token = 0
         self.identity = ""
@@ -119,8 +119,8 @@ class MySqlTarget:
         self._db = session
         self._names = MySqlNames(folds=session.folds)
         self._transaction = OpenTransaction(session, self._service)
-        self._statements = StatementExecutor(session) if self._executes else None
-        self._pending = PendingDdl(session, of_source=self._of_source, executes=self._executes)
+        self._statements = StatementExecutor(session) if self._executes_statements else None
+        self._pending = PendingDdl(session, of_source=self._of_source, executes_statements=self._executes_statements)
         self._facts = KnownFacts(session, of_source=self._of_source)
         self._auxiliary = AuxiliaryDdl(session, self._service)
         self._left_out.clear()

@@ -101,7 +101,7 @@ def source_steps(
     session: ServerSession,
     existed: Callable[[TableName], bool] | None = None,
     *,
-    executes: bool = False,
+    executes_statements: bool = False,
 ) -> list[DdlStep]:
     """The statements to execute for a statement of the source.
 
@@ -109,7 +109,8 @@ def source_steps(
         planned: the statement, and its plan.
         session: the applier's.
         existed: as of `steps_of`.
-        executes: true: the target executes changes that were logged as statements, and so needs the source's triggers.
+        executes_statements: true: the target executes changes that were logged as statements, and so needs the
+            source's triggers.
 
     Raises:
         Unsupported: a temporary table of the source hides a table, so changes of the one cannot be told from those of
@@ -132,7 +133,7 @@ def source_steps(
         case ast.AlterSchemaStatement(schema, ast.SchemaOptions(charset)) if charset:
             altered = statement.schema if schema is None else schema.text
             return [_of_schema(parsed, planned, statement, session, lambda server: has_schema(server, altered))]
-        case ast.OtherStatement() if executes:
+        case ast.OtherStatement() if executes_statements:
             return _other(parsed.tokens, planned, statement, session)
         case _:
             return steps_of(planned.operations, session, existed)
