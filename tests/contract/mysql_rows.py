@@ -14,7 +14,7 @@ import pytest
 from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableName
-from connector.targets.mysql.rows.net_changes import FEW
+from connector.targets.mysql.rows.row_writer import FEW
 from connector.targets.mysql.server.catalog_checks import takes_upserts
 from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.table_facts import facts_of

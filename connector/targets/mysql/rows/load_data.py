@@ -22,6 +22,7 @@ from typing import Final
 
 import pymysql
 
+from connector.ddl.syntax.tokens import quoted
 from connector.ddl.syntax.type_names import CHARACTERS, INTEGERS
 from connector.errors import TargetUnavailable
 from connector.log.compact.net_changes import Images
@@ -31,7 +32,7 @@ from connector.targets.mysql.server.catalog_checks import fires_at_inserts
 from connector.targets.mysql.server.connection import Loaded, ServerSession
 from connector.targets.mysql.server.errors import NO_LOCAL_FILES, code_of, connector_error
 from connector.targets.mysql.server.grants import has
-from connector.targets.mysql.sql.names import quoted, table_condition
+from connector.targets.mysql.sql.names import table_condition
 from connector.targets.mysql.sql.sql_values import LiteralKind, line_rows
 from connector.targets.mysql.sql.types import literal_kind
 from connector.targets.types import parse

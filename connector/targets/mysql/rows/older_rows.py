@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.net_changes import Images
 from connector.targets.marks import Marks
 from connector.targets.mysql.rows.marks import marked_columns, same_key
 from connector.targets.mysql.rows.partial_rows import PartialRows
 from connector.targets.mysql.rows.table_statements import TableStatements
-from connector.targets.mysql.sql.names import own, quoted
+from connector.targets.mysql.sql.names import own
 
 
 class OlderRows:

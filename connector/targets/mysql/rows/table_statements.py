@@ -7,6 +7,7 @@ from typing import Final
 
 import pymysql
 
+from connector.ddl.syntax.tokens import quoted
 from connector.ddl.syntax.type_names import CHARACTERS
 from connector.errors import PreflightError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import Images
@@ -16,7 +17,7 @@ from connector.targets.mysql.server.connection import LENIENT_MODE, SQL_MODE, Se
 from connector.targets.mysql.server.errors import DUPLICATES, TRUNCATED, code_of
 from connector.targets.mysql.server.table_facts import TableFacts
 from connector.targets.mysql.sql.literals import shown, value_literal
-from connector.targets.mysql.sql.names import quoted, table_name
+from connector.targets.mysql.sql.names import table_name
 from connector.targets.mysql.sql.sql_values import NotALiteral, value_rows
 from connector.targets.mysql.sql.types import literal_kinds
 from connector.targets.operations import Value
@@ -139,8 +140,10 @@ class TableStatements:
             yield row[:width], absent, row[width + 1 :]
 
     def kept(self, assigned: Collection[int]) -> list[int]:
-        """The other columns that an UPDATE has to assign, or the server would change them. A TIMESTAMP may be one:
-        explicit_defaults_for_timestamp=OFF gives it ON UPDATE."""
+        """The other columns that an UPDATE has to assign, or the server would change them.
+
+        A TIMESTAMP may be one: explicit_defaults_for_timestamp=OFF gives it ON UPDATE.
+        """
         columns = self.layout.columns
         return [
             index
@@ -201,7 +204,7 @@ class TableStatements:
                 table=self.table.name,
             )
 
-    def without_label(self, values: Mapping[int, Value]) -> int:
+    def unlabelled(self, values: Mapping[int, Value]) -> int:
         """The number of values that no label of their ENUM has: '' is what MySQL stores for a value that was none."""
         columns = self.layout.columns
         return sum(
