@@ -109,7 +109,9 @@ class ApplyCore:
         self._buffers = buffers
         self._feed = SequencerFeed(sequencer, buffers, self._needed_one_by_one)
         self._full: frozenset[int] = frozenset()
-        self._open = OpenCommit(target, position, topic, columns, history, statements=buffers.statements)
+        self._open = OpenCommit(
+            target, position, topic, columns, history, executes_statements=buffers.executes_statements
+        )
         self._applied_events = metrics.applied_events.labels(position.service)
         self._applied_rows = metrics.applied_rows.labels(position.service)
         self._applied_seqno = metrics.applied_seqno.labels(position.service)

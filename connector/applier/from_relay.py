@@ -136,7 +136,7 @@ class RelayApplier:
                     _Nothing(),
                     _Nothing(),
                     self._config.target.id,
-                    statements=self._config.target.executes_statements,
+                    executes_statements=self._config.target.executes_statements,
                 ),
                 log_id=relay.log_id,
                 gtid_set=relay.files[0].head.gtid_set if position.seqno == NO_SEQNO else position.gtid_set,

@@ -43,7 +43,7 @@ class OpenCommit:
         topic: the event topic, for errors.
         columns: the metadata columns that the target was opened with.
         history: the tables that have a history on the target.
-        statements: true if the target executes changes that were logged as statements; else they are refused.
+        executes_statements: true if the target executes changes that were logged as statements; else they are refused.
 
     Attributes:
         events: the whole events.
@@ -61,10 +61,10 @@ class OpenCommit:
         columns: MetadataColumns | None,
         history: HistoryTables | None = None,
         *,
-        statements: bool = False,
+        executes_statements: bool = False,
     ) -> None:
         self._target = target
-        self._executes = statements
+        self._executes_statements = executes_statements
         self._topic = topic
         # Of the staged rows of an unfinished event: those of its metadata columns, and of histories.
         self._late = (columns, None if history is None else EVENT)
@@ -103,7 +103,7 @@ class OpenCommit:
     @property
     def separates_statements(self) -> bool:
         """True if an event with statements needs a commit of its own: the target then knows what they are about."""
-        return self._executes and bool(self._target.target_schema.loading)
+        return self._executes_statements and bool(self._target.target_schema.loading)
 
     def add_range(self, messages: Messages, first: int, end: int) -> int:
         """Add messages, each a whole event, until the commit is full.
@@ -140,7 +140,7 @@ class OpenCommit:
                 self._collect_statements(whole)
             elif edge is not None:
                 self._statements += whole.statements(self._topic)
-            execute = partial(self._execute, header.seqno) if self._executes else None
+            execute = partial(self._execute, header.seqno) if self._executes_statements else None
             self._rows = self._compactor.add(whole, self._rows, execute)
         if release.complete and header.outcome is Outcome.ROLLBACK and self._executed > self._executed_before:
             with self._of_statement(header.seqno):

@@ -58,7 +58,9 @@ def open_core(
         EventSequencer[Message, Messages | Segment](
             topic=config.topic, partitions=agreed.partitions, position=position, history=agreed.history
         ),
-        PartitionBuffers(config.topic, large, ranges, config.target.id, statements=config.target.executes_statements),
+        PartitionBuffers(
+            config.topic, large, ranges, config.target.id, executes_statements=config.target.executes_statements
+        ),
         log_id=agreed.history.log_id,
         gtid_set=agreed.gtid_set,
         topic=config.topic,

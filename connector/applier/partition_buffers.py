@@ -48,15 +48,16 @@ class PartitionBuffers:
         large: fetches the messages whose value is null.
         ranges: reads what tasks have left to the driver, and segments of which only a part counts.
         target_id: the target's ID in loads; "": it has none.
-        statements: true if the target executes changes that were logged as statements: their events come one by one.
+        executes_statements: true if the target executes changes that were logged as statements: their events come one
+            by one.
     """
 
     def __init__(
-        self, topic: str, large: Large, ranges: Ranges, target_id: str = "", *, statements: bool = False
+        self, topic: str, large: Large, ranges: Ranges, target_id: str = "", *, executes_statements: bool = False
     ) -> None:
         self.target_id = target_id
-        self.statements = statements
-        self._scanner = Scanner(topic, target=target_id, statements=statements)
+        self.executes_statements = executes_statements
+        self._scanner = Scanner(topic, target=target_id, statements=executes_statements)
         self._large = large
         self._ranges = ranges
         self._parts: dict[int, deque[Part]] = {}

@@ -12,7 +12,7 @@ Connections = Annotated[int, Field(ge=1, le=64)]
 
 
 class InitialLoad(Section):
-    """How tables are loaded: initially, and by `thl load`."""
+    """The options of loads of tables: the initial load, and those of `thl load`."""
 
     connections: Connections = Field(
         4,

@@ -118,6 +118,21 @@ def check_writable(file: Path) -> None:
         )
 
 
+def address_of(url: str) -> str:
+    """Return the kind and the place that a target's URL names, without user, password and parameters."""
+    kind = target_kind(url)
+    if kind == "sqlite":
+        return f"sqlite {sqlite_file(url)}"
+    if kind == "duckdb":
+        return f"duckdb {duckdb_file(url)}"
+    try:
+        parts = urlsplit(url)
+        hosts, path = parts.netloc.rpartition("@")[2], unquote(parts.path)
+    except ValueError:  # the driver names what is wrong, when it is asked to connect
+        return kind
+    return f"{kind} {hosts}{path if path != '/' else ''}"
+
+
 def _file(url: str, scheme: str) -> Path:
     try:
         parts = urlsplit(url)
@@ -142,7 +157,7 @@ _MYSQL_PORT: Final = 3306
 
 @dataclass(frozen=True, slots=True)
 class MySqlAddress:
-    """What a URL of MySQL says: `mysql://user:password@host:port/?ssl_mode=…&ssl_ca=…&ssl_cert=…&ssl_key=…`.
+    """The parts of a URL of MySQL: `mysql://user:password@host:port/?ssl_mode=…&ssl_ca=…&ssl_cert=…&ssl_key=…`.
 
     Args:
         tls: `ssl_mode`, as MySQL's clients have it; on this machine `disabled` is the default, else `preferred`.

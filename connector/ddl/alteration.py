@@ -317,7 +317,7 @@ def _change(name: str, defined: DefinedColumn, state: Alteration[Origin], *, opt
 
 
 def _convert(charset: str, state: Alteration[Origin]) -> None:
-    texts = [item for item in state.columns if _base(item.column) in (*CHARACTERS, "enum", "set")]
+    texts = [item for item in state.columns if item.column.base in (*CHARACTERS, "enum", "set")]
     state.meaning.converted(texts, charset)
     for item in texts:
         item.column = replace(item.column, charset=charset)
@@ -339,7 +339,3 @@ def _put(state: Alteration[Origin]) -> None:
     names = [item.column.name.casefold() for item in state.columns]
     if twice := next((name for name in names if names.count(name) > 1), None):
         stop(f"column {twice} is there")
-
-
-def _base(column: Column) -> str:
-    return column.type.partition("(")[0]

@@ -284,7 +284,7 @@ def _check_conversion(command: ast.AlterTableStatement, server: str) -> None:
 
 def _check(spec: ColumnSpec) -> None:
     column = spec.column
-    if column.type.partition("(")[0] in _WITH_CHARSET and not column.charset:
+    if column.base in _WITH_CHARSET and not column.charset:
         raise Unsupported(f"the character set of column {column.name} is unknown")
 
 

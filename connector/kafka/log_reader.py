@@ -199,7 +199,7 @@ class LogReader:
     def retained(
         self, partition: int, span: tuple[int, int], history: History, position: PositionRecord | None
     ) -> Retained:
-        """What is left of a partition, whose offsets are `span`; see `connector.log.reading.retained`."""
+        """The rest of a partition, whose offsets are `span`; see `connector.log.reading.retained`."""
         with closing(self._headers(partition, *span)) as messages:
             return retained(messages, partition, span[1], history, position)
 

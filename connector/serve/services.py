@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from connector.config.model import Config
-from connector.config.target_url import duckdb_file, sqlite_file, target_kind
+from connector.config.target_url import address_of
 from connector.errors import ConfigError
 
 
@@ -89,18 +88,3 @@ def _service(name: str, group: Sequence[tuple[Path | None, Config]]) -> ServedSe
             )
         targets.append(target)
     return ServedService(tuple(targets))
-
-
-def address_of(url: str) -> str:
-    """Return the kind and the place that a target's URL names, without user, password and parameters."""
-    kind = target_kind(url)
-    if kind == "sqlite":
-        return f"sqlite {sqlite_file(url)}"
-    if kind == "duckdb":
-        return f"duckdb {duckdb_file(url)}"
-    try:
-        parts = urlsplit(url)
-        hosts, path = parts.netloc.rpartition("@")[2], unquote(parts.path)
-    except ValueError:  # the driver names what is wrong, when it is asked to connect
-        return kind
-    return f"{kind} {hosts}{path if path != '/' else ''}"

@@ -38,6 +38,11 @@ class TargetNames(Protocol):
         """True if no column can have this name."""
 
 
+def quoted(name: str) -> str:
+    """A name in double quotes, as standard SQL has them."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def check_names(rules: TargetNames, tables: Iterable[Table]) -> None:
     """Check that tables, and the columns of each table, have different names on the target.
 

@@ -13,6 +13,7 @@ from pymysql.cursors import SSCursor
 
 from connector.config.target_url import MySqlAddress, mysql_address, tls_attempts
 from connector.errors import TargetUnavailable
+from connector.verify.source import quoted
 from connector.verify.target import TargetState, metadata_columns, not_begun
 from connector.verify.values import ComparedColumn, Row, ValueForm, column_of, with_number_forms
 
@@ -82,7 +83,7 @@ class MySqlReader:
         selected, converted = [], []
         for index, column in enumerate(columns):
             name, base, full = declared[column.name.lower()]
-            expression, kind = _quoted(name), column_of(name, base, full).kind
+            expression, kind = quoted(name), column_of(name, base, full).kind
             if kind is not column.kind:
                 expression = f"CONCAT('wrong type {base} ', HEX({expression}))"
             elif kind is ValueForm.DOUBLE:
@@ -92,7 +93,7 @@ class MySqlReader:
                 converted.append((index, False))
             selected.append(expression)
         schema, name = self._tables[table]
-        sql = f"SELECT {', '.join(selected)} FROM {_quoted(schema)}.{_quoted(name)}"
+        sql = f"SELECT {', '.join(selected)} FROM {quoted(schema)}.{quoted(name)}"
         kept = self._connection.decoders, self._connection.use_unicode
         self._connection.decoders, self._connection.use_unicode = {}, False
         try:
@@ -154,7 +155,3 @@ def _attempt(address: MySqlAddress, tls: ssl.SSLContext | None) -> Any:
         ssl=tls,
         ssl_disabled=tls is None,
     )
-
-
-def _quoted(name: str) -> str:
-    return "`{}`".format(name.replace("`", "``"))

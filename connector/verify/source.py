@@ -14,7 +14,7 @@ from connector.errors import MissingPrivilege
 from connector.log.gtid.source_gtids import lacking, of_mariadb
 from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import SourcePosition
-from connector.mysql.server.connection import Connection, account, connect, query, quoted, source_errors
+from connector.mysql.server.connection import Connection, account, connect, query, source_errors
 from connector.mysql.server.privileges import read_privileges, unreadable
 from connector.mysql.server.snapshot_point import prepare_session
 from connector.mysql.server.source_state import end_position, gtid_executed, is_read
@@ -191,6 +191,11 @@ def _check_all_seen(connection: Connection, source: Source) -> None:
             f"the user lacks SELECT on {hidden}: tables that it may not read would silently not be compared",
             hint=f"GRANT SELECT ON {hidden} TO {account(source.user)};",
         )
+
+
+def quoted(name: str) -> str:
+    """A name in backticks."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _selected(column: ComparedColumn) -> str:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import click
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import TableName
 from connector.sandbox.mysql import MySqlServer
@@ -28,7 +29,7 @@ from connector.targets.mysql.rows.keyed_rows import KeyedRows
 from connector.targets.mysql.rows.table_statements import SAVEPOINT, TableStatements
 from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.table_facts import TableFacts
-from connector.targets.mysql.sql.names import quoted, table_name
+from connector.targets.mysql.sql.names import table_name
 from connector.targets.table import Table
 from tests.bench.meter import usage
 from tests.bench.targets import CREATE, TABLE, row

@@ -13,7 +13,7 @@ from connector.ddl.syntax.type_names import FLOATS
 from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import Column, TableLayout
-from connector.targets.duckdb.signal_table import DuckDbSession
+from connector.targets.duckdb.signal_table import DuckDbSignalSession
 from connector.targets.duckdb.target import DuckDbTarget
 from connector.targets.signal_table import SignalTable
 from connector.targets.types import fraction, parse
@@ -87,7 +87,7 @@ class DuckDbPlace:
         self.run(f"DROP TRIGGER by_user ON {name}")
 
     def signals(self) -> SignalTable:
-        return SignalTable(DuckDbSession(self.path))
+        return SignalTable(DuckDbSignalSession(self.path))
 
     def staging(self) -> int:
         found = self.query(

@@ -442,6 +442,18 @@ class TestSourceDefinitions:
         assert place.read(wide(after)) == [(1, "ann", None, 4, *metadata(1))]
 
 
+@pytest.mark.parametrize(
+    ("charset", "characters"), [("latin1", 3072), ("utf8mb3", 1024), ("utf8mb4", 768), ("binary", 3072)]
+)
+def test_longest_key_of_the_schemas_character_set_fits_a_plain_table(
+    place: MySqlPlace, applier: Applier, charset: str, characters: int
+) -> None:
+    """An index has 3,072 bytes, and a character has up to 4 in utf8mb4."""
+    applier.sql(f"CREATE TABLE t (k VARCHAR({characters}) PRIMARY KEY)", **{replay.SCHEMA_CHARSET: charset})
+    found = "SELECT character_maximum_length, character_set_name FROM information_schema.columns WHERE table_name = 't'"
+    assert place.query(found) == [(characters, None if charset == "binary" else charset)]
+
+
 def test_row_larger_than_the_servers_packets_is_refused(place: MySqlPlace, applier: Applier) -> None:
     applier.target._db.max_packet = 20_000  # type: ignore[attr-defined]
     large = layout("shop.large", ["id int", "v longtext"], ["id"])

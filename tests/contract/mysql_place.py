@@ -17,7 +17,7 @@ from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.mysql.bookkeeping import ensure_bookkeeping
 from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.signal_table import MySqlSession
+from connector.targets.mysql.signal_table import MySqlSignalSession
 from connector.targets.mysql.target import MySqlTarget
 from connector.targets.signal_table import SignalTable
 from connector.targets.types import BYTES, parse
@@ -177,7 +177,7 @@ class MySqlPlace:
         self.run("DROP TRIGGER by_user")
 
     def signals(self) -> SignalTable:
-        return SignalTable(MySqlSession(self.url))
+        return SignalTable(MySqlSignalSession(self.url))
 
     def staging(self) -> int:
         system = ", ".join(f"'{name}'" for name in (*SYSTEM, "thl"))

@@ -6,6 +6,7 @@ The `test_target_*_rows` files run it on both servers.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pymysql
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableName
-from connector.targets.mysql.rows.net_changes import FEW
+from connector.targets.mysql.rows.row_writer import FEW
 from connector.targets.mysql.server.catalog_checks import takes_upserts
 from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.table_facts import facts_of
@@ -22,6 +23,7 @@ from tests.contract.target_load import begin, end
 from tests.contract.target_suite import CREATE_LOOSE, CREATE_USERS, USERS, Applier
 from tests.support.net import Row, layout, net
 
+PAIRS = layout("shop.pairs", ["a varchar(40)", "b varchar(60)", "v int"], ["a", "b"])
 MANY = range(5000)  # more than a statement has
 ITEMS = layout("shop.items", ["id int", "v varchar(20)", "f double", "e enum('a','b')"], ["id"])
 CREATE_ITEMS = "CREATE TABLE items (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(20), f DOUBLE, e ENUM('a','b'))"
@@ -67,6 +69,26 @@ def test_value_that_is_no_label_is_kept_where_the_log_has_a_part_of_the_row(
         (9001, "old 2", 0.0, ""),
         (3, "old 3", 1.5, ""),
     ]
+
+
+@pytest.mark.parametrize("definitions", ["plain", "source"])
+@pytest.mark.parametrize("charset", ["latin1", "utf8mb4", "gbk", "ucs2"])
+def test_rows_are_found_by_a_key_of_two_texts(place: MySqlPlace, definitions: Literal["plain"], charset: str) -> None:
+    place.definitions = definitions
+    applier = Applier(place.open())
+    table = f"CREATE TABLE pairs (a VARCHAR(40), b VARCHAR(60), v INT, PRIMARY KEY (a, b)) CHARACTER SET {charset}"
+    applier.sql("CREATE DATABASE shop", table)
+    keys = [("é", "x"), ("x", "é"), ("üéx", "ü, é"), ("x", "x"), ("", "é;"), ("é", ""), ("'é", "é\\")]
+    if definitions == "plain":
+        keys += [("x", "X"), ("X", "é")]
+    applier.rows(net(PAIRS, inserts=[(*key, 1) for key in keys]))
+    applier.rows(net(PAIRS, updates=[(*key, 2) for key in keys[1:]]))
+    applier.rows(net(PAIRS, changed=[({"v": 3}, key) for key in keys[2:]]))
+    applier.rows(net(PAIRS, moved=[({"b": "ü"}, keys[0])]))
+    assert set(place.read(PAIRS) or []) == {("é", "ü", 1), (*keys[1], 2), *((*key, 3) for key in keys[2:])}
+    applier.rows(net(PAIRS, deletes=[(*key, 3) for key in keys[2:5]]))
+    applier.rows(net(PAIRS, deletes=[("é", "ü", 1), (*keys[1], 2), *((*key, 3) for key in keys[5:])]))
+    assert place.read(PAIRS) == []
 
 
 class TestManyUpdates:
@@ -278,6 +300,39 @@ class TestComputedColumns:
 
 
 class TestManyRowsOfALoad:
+    @pytest.mark.parametrize("charset", ["latin1", "utf8mb4"])
+    def test_row_that_holds_a_unique_pair_of_texts_is_deleted(self, place: MySqlPlace, charset: str) -> None:
+        place.definitions = "source"
+        applier = Applier(place.open())
+        create = (
+            "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(50), mail VARCHAR(50), UNIQUE (name, mail)) "
+            f"CHARACTER SET {charset}"
+        )
+        applier.sql("CREATE DATABASE shop", create)
+        applier.rows(net(USERS, inserts=[(1, "é", "ü"), (2, "x", "ü"), (3, "é", None)]))
+        begin(applier, create)
+        applier.rows(net(USERS, updates=[(11, "É", "ü"), (12, "é", None)]))
+        assert place.read(USERS) == [(2, "x", "ü"), (3, "é", None), (11, "É", "ü"), (12, "é", None)]
+        end(applier)
+        assert place.read(USERS) == [(11, "É", "ü"), (12, "é", None)]
+
+    def test_many_rows_with_a_key_of_two_texts_are_deleted(self, place: MySqlPlace) -> None:
+        place.definitions = "source"
+        applier = Applier(place.open())
+        applier.sql(
+            "CREATE DATABASE shop",
+            "CREATE TABLE pairs (a VARCHAR(40), b VARCHAR(60), v INT, PRIMARY KEY (a, b)) CHARACTER SET latin1",
+        )
+        rows = [(f"é{number}", "ü", number) for number in range(1000)]
+        applier.rows(net(PAIRS, inserts=rows))
+        place.run("DELETE FROM shop.pairs WHERE v = 650")
+        with pytest.raises(TargetDiffers) as stopped:
+            applier.rows(net(PAIRS, deletes=rows[1:]))
+        assert stopped.value.where["rows"] == "a='é650', b='ü'"
+        applier.target.discard()
+        applier.rows(net(PAIRS, deletes=rows[1:650] + rows[651:]))
+        assert place.read(PAIRS) == rows[:1]
+
     def test_unique_values_rotate_in_a_table_whose_load_makes_it(self, place: MySqlPlace) -> None:
         place.definitions = "source"
         applier = Applier(place.open())

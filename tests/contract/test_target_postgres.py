@@ -34,7 +34,7 @@ from connector.log.transaction.layout import Column, TableLayout
 from connector.log.transaction.load import Part
 from connector.log.transaction.position import TargetPosition
 from connector.targets.postgres.errors import translated
-from connector.targets.postgres.signal_table import PostgresSession
+from connector.targets.postgres.signal_table import PostgresSignalSession
 from connector.targets.postgres.target import PostgresTarget
 from connector.targets.signal_table import SignalTable
 from connector.targets.target_schema import Excluded
@@ -137,7 +137,7 @@ class PostgresPlace:
         self.run(f"DROP TRIGGER by_user ON {name}")
 
     def signals(self) -> SignalTable:
-        return SignalTable(PostgresSession(self.url))
+        return SignalTable(PostgresSignalSession(self.url))
 
     def staging(self) -> int:
         sql = (

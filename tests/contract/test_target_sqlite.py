@@ -16,7 +16,7 @@ from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import TableLayout
 from connector.targets.signal_table import SignalTable
-from connector.targets.sqlite.signal_table import SqliteSession
+from connector.targets.sqlite.signal_table import SqliteSignalSession
 from connector.targets.sqlite.target import SqliteTarget
 from tests.contract.target_again import *  # noqa: F403
 from tests.contract.target_ddl import *  # noqa: F403
@@ -104,7 +104,7 @@ class SqlitePlace:
         self.run("DROP TRIGGER by_user")
 
     def signals(self) -> SignalTable:
-        return SignalTable(SqliteSession(self.path))
+        return SignalTable(SqliteSignalSession(self.path))
 
     def staging(self) -> int:
         known = "SELECT target_name FROM thl_tables"

@@ -71,7 +71,7 @@ def differences(source: SqlServer, target: SqlServer, database: str, *, definiti
         return [f"{database}: tables {tables} are {tables_of(target, database)}"]
     found = [*_definitions(source, target, database)] if definitions else []
     for table in tables:
-        found += _values(source, target, database, table, stored=definitions)
+        found += value_differences(source, target, database, table, stored=definitions)
         if definitions and _engine(source, database, table) == "InnoDB":  # others sum up other bytes
             there, here = (query(one, f"CHECKSUM TABLE `{database}`.`{table}`")[0][1] for one in (source, target))
             found += [f"{database}.{table}: checksum {there} is {here}"] * (there is None or there != here)
@@ -102,7 +102,10 @@ def _definitions(source: SqlServer, target: SqlServer, database: str) -> Iterato
             yield f"{database}: {what}: only the target has {one}"
 
 
-def _values(source: SqlServer, target: SqlServer, database: str, table: str, *, stored: bool) -> Iterator[str]:
+def value_differences(
+    source: SqlServer, target: SqlServer, database: str, table: str, *, stored: bool
+) -> Iterator[str]:
+    """What rows differ; `stored`: texts are compared by the bytes that are stored, and not by their characters."""
     columns = _columns(source, database, table)
     listed = ", ".join(_text(name, kind, stored=stored) for name, kind in columns)
     there, here = (Counter(query(one, f"SELECT {listed} FROM `{database}`.`{table}`")) for one in (source, target))

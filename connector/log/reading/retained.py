@@ -1,4 +1,4 @@
-"""What is left of a partition whose first messages retention has deleted: where to read it, and what it lacks.
+"""The rest of a partition whose first messages retention has deleted: where to read it, and what it lacks.
 
 Retention deletes messages, so also a part of an event: of a finished one, of one that was given up and published again,
 or of one that no producer has finished yet. Only the first is lost.
@@ -17,7 +17,7 @@ from connector.log.transaction.position import PositionRecord
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """What is left of a partition.
+    """The rest of a partition.
 
     Args:
         offset: the first one from which it can be read.

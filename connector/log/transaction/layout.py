@@ -37,6 +37,11 @@ class Column:
     labels: tuple[str, ...] = ()
     nullable: bool = True
 
+    @property
+    def base(self) -> str:
+        """The type without its arguments: `varchar`."""
+        return self.type.partition("(")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:

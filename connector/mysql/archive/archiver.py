@@ -67,7 +67,7 @@ class Archiver:
         """
         with self._archive.locked():
             with closing(ArchiveWriter(self._archive)) as writer, suppress(Stopped):
-                end = None if self._follow else self._retry(self._end)
+                end = None if self._follow else self._retry(lambda: source_state.log_end(self._source))
                 while not self._stop.is_set():
                     dump = self._retry(lambda: self._open(writer))
                     try:
@@ -106,10 +106,6 @@ class Archiver:
                 return
             if dump.frames.receive(dump.source, READ) is None:
                 writer.sync()
-
-    def _end(self) -> SourcePosition:
-        with session(self._source) as connection:
-            return source_state.end_position(connection)
 
     def _retry(self, call: Callable[[], T]) -> T:
         retries = self._source.retries

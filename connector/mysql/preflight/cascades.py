@@ -13,7 +13,7 @@ import pymysql
 
 from connector.ddl.affected_tables import affected_tables
 from connector.ddl.foreign_keys import CascadingReference, cascading_references
-from connector.ddl.syntax.tokens import Lexeme, readings
+from connector.ddl.syntax.tokens import Lexeme, quoted, readings
 from connector.errors import PreflightError, Unsupported
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Redefined
@@ -23,7 +23,7 @@ from connector.mysql.binlog.events.column_names import ColumnNameResolver
 from connector.mysql.binlog.events.query import UNFINISHED, Query
 from connector.mysql.binlog.events.table_map import TableMap
 from connector.mysql.schema_history.table_history import DefinitionsBefore
-from connector.mysql.server.connection import Connection, Row, query, quoted
+from connector.mysql.server.connection import Connection, Row, query
 from connector.mysql.server.source_facts import SourceFacts
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS, Filter
 from connector.mysql.values.columns import Spec

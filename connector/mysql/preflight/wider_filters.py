@@ -17,10 +17,11 @@ from pydantic import SecretStr, ValidationError
 from connector.config.filters import Filters, TableRule, finds_column
 from connector.config.source import Source
 from connector.ddl.nullable_columns import DATES
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import PreflightError
 from connector.log.rules import NEW_LOG
 from connector.log.transaction.layout import TableName
-from connector.mysql.server.connection import Connection, query, quoted, source_errors
+from connector.mysql.server.connection import Connection, query, source_errors
 from connector.mysql.server.privileges import read_privileges, unreadable
 from connector.mysql.snapshot.loadable import SEQUENCE, LoadCandidate, Purpose, candidates, unloadable
 from connector.mysql.transforms.filters import CASCADES, Filter, capture_of

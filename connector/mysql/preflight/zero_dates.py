@@ -13,9 +13,10 @@ from typing import Final
 from connector.clock import Clock
 from connector.config.source import Source
 from connector.ddl.nullable_columns import DATES
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import ConnectorError
 from connector.log.transaction.layout import TableName
-from connector.mysql.server.connection import Connection, query, quoted, source_errors
+from connector.mysql.server.connection import Connection, query, source_errors
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, TABLES_WITH_ROWS, Filter
 from connector.mysql.transforms.table_rules import RuledColumns
 

@@ -223,11 +223,6 @@ def account(user: str) -> str:
     return "'{}'@'%'".format(user.replace("\\", "\\\\").replace("'", "''"))
 
 
-def quoted(name: str) -> str:
-    """Quotes an identifier for SQL."""
-    return "`{}`".format(name.replace("`", "``"))
-
-
 def _code_and_text(error: pymysql.MySQLError) -> tuple[int, str]:
     match error.args:
         case (int(code), text, *_):

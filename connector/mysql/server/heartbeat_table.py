@@ -12,9 +12,10 @@ import pymysql
 from pymysql.constants import ER
 
 from connector.config.source import Source
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import ConfigError
 from connector.log.transaction.layout import TableName
-from connector.mysql.server.connection import Connection, query, quoted, session
+from connector.mysql.server.connection import Connection, query, session
 from connector.mysql.server.source_state import gtid_executed
 from connector.mysql.transforms.filters import Filter
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from connector.config.source import Source
 from connector.errors import ConfigError, HistoriesDiffer, PreflightError, Purged
 from connector.log.gtid.source_gtids import of_mariadb
 from connector.log.rules import NEW_LOG
 from connector.log.transaction.position import AfterGtids, SourcePosition, StreamStart
 from connector.log.transaction.source_position import file_number
 from connector.mysql.server import mariadb_state
-from connector.mysql.server.connection import Connection, Row, query, query_one, release
+from connector.mysql.server.connection import Connection, Row, query, query_one, release, session
 from connector.mysql.server.source_facts import SHOW_REPLICAS
 
 FIRST_EVENT = 4  # after the four magic bytes of a file
@@ -48,6 +49,12 @@ class StartPosition:
         if self.position is None:
             raise ValueError("a start is a position or a GTID set")
         return self.position
+
+
+def log_end(source: Source) -> SourcePosition:
+    """Position after the last event that a source has written, asked for in a session of its own."""
+    with session(source) as connection:
+        return end_position(connection)
 
 
 def end_position(connection: Connection) -> SourcePosition:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from connector.clock import Clock
 from connector.config.filters import Filters
 from connector.config.source import Source
+from connector.ddl.syntax.tokens import quoted
 from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import SourceChanged
 from connector.log.transaction.definition import Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
-from connector.mysql.server.connection import Connection, Row, query, quoted, release
+from connector.mysql.server.connection import Connection, Row, query, release
 from connector.mysql.server.snapshot_point import SnapshotPoint, fix_snapshot_point, prepare_session
 from connector.mysql.snapshot.key_ranges import KeyColumn, Keys, key_column
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, Filter

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import PreflightError
 from connector.log.transaction.layout import TableName
-from connector.mysql.server.connection import Connection, query, quoted
+from connector.mysql.server.connection import Connection, query
 from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, Filter
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import pymysql
 
 from connector.ddl.rename_tables import rename_tables
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import PreflightError, SourceChanged
 from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import TableName
-from connector.mysql.server.connection import Connection, query, quoted
+from connector.mysql.server.connection import Connection, query
 from connector.mysql.server.snapshot_point import LOCK_WAIT_TIMEOUT
 from connector.mysql.snapshot.information_schema import SourceTable
 from connector.mysql.snapshot.key_ranges import is_key

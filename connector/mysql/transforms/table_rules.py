@@ -163,7 +163,7 @@ def _part(layout: TableLayout, index: int, rule: TableRule) -> Part:
     for pattern, mask in rule.mask.items():
         if finds_column((pattern,), column.name):
             return _mask(layout.name, column, mask, key=key)
-    if not key and _base(column) in DATES and finds_column(rule.zero_dates, column.name):
+    if not key and column.base in DATES and finds_column(rule.zero_dates, column.name):
         return Does.ZERO_TO_NULL, 0, b""
     return KEPT
 
@@ -175,7 +175,7 @@ def _mask(table: TableName, column: Column, mask: Mask, *, key: bool) -> Part:
         )
     if mask.hash is None and mask.truncate is None:
         return Does.FIX, 0, _fixed(table, column, mask.fixed)
-    if _base(column) not in TEXTS:
+    if column.base not in TEXTS:
         _stop(table, column, f"hashes or truncates a column that is {column.type}, no text")
     if mask.hash is None:
         return Does.CUT, mask.truncate or 0, b""
@@ -185,7 +185,7 @@ def _mask(table: TableName, column: Column, mask: Mask, *, key: bool) -> Part:
 
 
 def _fixed(table: TableName, column: Column, value: str | int | float | None) -> bytes:
-    base = _base(column)
+    base = column.base
     match value:
         case None:
             return avro.union(None)
@@ -207,10 +207,6 @@ def _room(column: Column) -> int:
     """The number of characters that always fit."""
     size = re.fullmatch(r"(?:var)?char\((\d+)\)", column.type)
     return int(size[1]) if size else 255 // 4 if column.type == "tinytext" else 65535 // 4
-
-
-def _base(column: Column) -> str:
-    return column.type.partition("(")[0]
 
 
 def _stop(table: TableName, column: Column, what: str) -> NoReturn:

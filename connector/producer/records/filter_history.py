@@ -104,7 +104,7 @@ def _is_before(epoch: EpochRecord, gtid: str) -> bool:
 
 
 class _Capture:
-    """What the filters of an epoch make of tables."""
+    """The treatment of tables by the filters of an epoch."""
 
     def __init__(self, filters: Filters, capture: Mapping[str, Any]) -> None:
         self._rules = SourceRules(filters)
@@ -112,7 +112,7 @@ class _Capture:
         self._unseen = capture.get("ignore_server_ids"), capture.get(CASCADES)
 
     def seen(self, table: Table) -> Treatment:
-        """Which changes of a table are seen, of its definition, too."""
+        """The treatment of its changes, and of those of its definition: whether they are seen."""
         return self._unseen, [(one.folded, one.name, one.actions) for one in self._rules.of(table.name)]
 
     def columns(self, table: Table) -> Treatment:
@@ -133,7 +133,7 @@ class _Capture:
         mask = columns.mask(source)
         if mask is not None:
             return source, (mask.model_dump_json(), self._hash_key if mask.hash is not None else None)
-        return source, "zero dates" if columns.nulls(source, column.type.partition("(")[0]) else None
+        return source, "zero dates" if columns.nulls(source, column.base) else None
 
 
 def _agree(

@@ -75,7 +75,7 @@ class PublishedDefaults:
         return {name: value for name, value in first.items() if all(one.get(name) == value for one in others)}
 
     def _ruled(self, table: Table, plain: Defaults, ruled: SourceRule) -> Defaults:
-        """What a rule makes of the defaults: a row of them is transformed as each row of the source is."""
+        """The defaults as a rule publishes them: a row of them is transformed as each row of the source is."""
         if ruled.rule is None:
             return plain
         rules = RuledColumns(ruled.rule)

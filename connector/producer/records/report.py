@@ -42,7 +42,7 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What a store has.
+    """The contents of a store.
 
     Args:
         state: its position.

@@ -15,7 +15,7 @@ from connector.targets.table import Table, from_json, to_json
 
 
 class Unknown(IntEnum):
-    """What becomes of the partial image of a row that the store does not know.
+    """The treatment of the partial image of a row that the store does not know.
 
     While a load for all targets goes on, a change of such a row is of no matter: the load brings the row. But a row
     that changes its key may get one that the load has passed. It becomes a delete, and the load reads the table again.

@@ -43,7 +43,7 @@ SWEEP_KEYS: Final = 1000  # rows that are deleted at once at the end of a load
 
 @dataclass(slots=True)
 class TableCache:
-    """What is derived from the entries; made again when the store goes back."""
+    """Objects that are derived from the entries; made again when the store goes back."""
 
     entries: dict[TableName, TableEntry] = field(default_factory=dict)
     schema: TargetSchema = field(default_factory=TargetSchema)
@@ -108,7 +108,7 @@ class PublishedTables:
         return self._known.entries[name]
 
     def cached(self, layout: TableLayout) -> RowCompleter | None:
-        """What completes rows of a layout that has come before, while the table's definition is the same."""
+        """The completer of rows of a layout that has come before, while the table's definition is the same."""
         found = self._known.completers.get(layout.name)
         return found if found is not None and found.layout is layout else None
 
@@ -136,7 +136,7 @@ class PublishedTables:
         return self._put(replace(begun, keyed=layout.key), seqno)
 
     def completer_of(self, layout: TableLayout, entry: TableEntry) -> RowCompleter:
-        """What completes rows of a layout."""
+        """The completer of rows of a layout."""
         found = self._known.completers.get(layout.name)
         if found is None or found.layout is not layout or found.definition != entry.definition:
             known = self._defaults.of(entry.table)

@@ -51,7 +51,7 @@ class OpenedTable(Protocol):
 
     @property
     def load_identity(self) -> tuple[str, ...]:
-        """What must stay as it is while the table is loaded: its creation, and how its key is divided."""
+        """The facts that must stay as they are while the table is loaded: its creation, the division of its key."""
 
     def is_key(self, after: tuple[str, ...]) -> bool:
         """True if `after` has the form of the literals of one of its keys, by which it is divided."""

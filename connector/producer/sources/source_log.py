@@ -87,8 +87,7 @@ class SourceLog:
 
     def end(self) -> SourcePosition:
         """Return the current end of the server's log."""
-        with session(self._source) as connection:
-            return source_state.end_position(connection)
+        return source_state.log_end(self._source)
 
     def keeps_file(self, position: PositionRecord) -> bool:
         """Return True while the server or the archive has the file of a position of this server.

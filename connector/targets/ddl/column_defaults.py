@@ -83,8 +83,11 @@ def default(spec: ColumnSpec, session: Session) -> KnownValue | None:
 
 
 def declares(spec: ColumnSpec, session: Session) -> bool:
-    """True if a definition has a default that a target's column can have: a constant whose value is certain, or, for a
-    TIMESTAMP, the current time with all its digits. A DATETIME's is that of a session's time zone."""
+    """True if a definition has a default that a target's column can have.
+
+    It is a constant whose value is certain, or, for a TIMESTAMP, the current time with all its digits. A DATETIME's is
+    that of a session's time zone.
+    """
     match spec.default:
         case Literal(text="", computed=False) if _ignored(spec.column, session):
             return False
@@ -96,8 +99,12 @@ def declares(spec: ColumnSpec, session: Session) -> bool:
 
 
 def respecified(column: Column, said: Default | None, session: Session) -> ColumnSpec | None:
-    """The definition of a column with the default that ALTER COLUMN sets; None if the value depends on what is not
-    known of the column: FLOAT(7,2), and MariaDB's types that are stored as bytes."""
+    """The definition of a column with the default that ALTER COLUMN sets.
+
+    Returns:
+        None if the value depends on what is not known of the column: FLOAT(7,2), and MariaDB's types that are stored
+        as bytes.
+    """
     base = parse(column.type).base
     if said is None or base in FLOATS or (session.mariadb and base == "binary"):
         return None

@@ -105,8 +105,11 @@ def located(error: ConnectorError, seqno: int, statement: Statement, target_sche
 
 
 def _dispensable(statement: Statement, target_schema: TargetSchema) -> tuple[TableName, ...]:
-    """The tables without which a statement would not stop, besides those that the applier goes on without; none where
-    it stops all the same."""
+    """The tables without which a statement would not stop, besides those that the applier goes on without.
+
+    Returns:
+        None of them where it stops all the same.
+    """
     try:
         about = affected_tables(statement)
         names = about.tables[::2] if about.verb == "RENAME" else about.tables

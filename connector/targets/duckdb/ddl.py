@@ -16,8 +16,9 @@ from connector.targets.duckdb.dictionary import OF_TABLE, column_names_of
 from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.literals import column_literal, literal
 from connector.targets.duckdb.marks import sweep
-from connector.targets.duckdb.names import NAMES, quoted, schema_name
+from connector.targets.duckdb.names import NAMES, schema_name
 from connector.targets.duckdb.types import Form, duckdb_type, form_of, logged, typed
+from connector.targets.names import quoted
 from connector.targets.operations import (
     AllowNull,
     AlterTable,

@@ -7,8 +7,9 @@ from typing import Final
 from connector.log.transaction.layout import TableName
 from connector.targets.ddl.by_hand import RealTable
 from connector.targets.duckdb.file import FileSession
-from connector.targets.duckdb.names import NAMES, quoted
+from connector.targets.duckdb.names import NAMES
 from connector.targets.duckdb.types import duckdb_type
+from connector.targets.names import quoted
 from connector.targets.table import Table
 
 OF_TABLE: Final = "database_name = current_catalog() AND schema_name = ? AND table_name = ?"

@@ -12,7 +12,7 @@ from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import TableName
 from connector.targets.duckdb import progress
 from connector.targets.duckdb.file import opened_to_read
-from connector.targets.duckdb.signal_table import DuckDbSession
+from connector.targets.duckdb.signal_table import DuckDbSignalSession
 from connector.targets.duckdb.target import DuckDbTarget
 from connector.targets.position import TargetRow
 
@@ -28,9 +28,9 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
     )
 
 
-def open_session(url: str) -> DuckDbSession:
+def open_session(url: str) -> DuckDbSignalSession:
     """Open the existing file."""
-    return DuckDbSession(duckdb_file(url))
+    return DuckDbSignalSession(duckdb_file(url))
 
 
 def check(options: Options, databases: Callable[[], Collection[str] | None]) -> str:

@@ -24,7 +24,8 @@ import duckdb
 from connector.clock import Clock
 from connector.log.transaction.layout import TableName
 from connector.targets.duckdb.errors import connector_error, held, is_locked, is_shared
-from connector.targets.duckdb.names import quoted, table_name
+from connector.targets.duckdb.names import table_name
+from connector.targets.names import quoted
 from connector.targets.operations import Value
 
 LOG: Final = logging.getLogger(__name__)

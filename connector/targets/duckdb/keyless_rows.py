@@ -11,9 +11,8 @@ from connector.ddl.syntax.type_names import FLOATS
 from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import NetChanges
 from connector.targets.duckdb.file import FileSession
-from connector.targets.duckdb.names import quoted
 from connector.targets.duckdb.staged_rows import named, staged
-from connector.targets.names import OTHER_COLUMN
+from connector.targets.names import OTHER_COLUMN, quoted
 from connector.targets.table import Table
 
 

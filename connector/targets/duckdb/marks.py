@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from connector.targets.duckdb.catalog_checks import takes_upserts, unique_indexes
 from connector.targets.duckdb.file import FileSession
-from connector.targets.duckdb.names import NAMES, quoted
+from connector.targets.duckdb.names import NAMES
 from connector.targets.duckdb.types import duckdb_type
 from connector.targets.marks import Marks
+from connector.targets.names import quoted
 from connector.targets.table import Table
 
 

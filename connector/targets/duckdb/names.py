@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from connector.errors import ValueNotRepresentable
 from connector.log.transaction.layout import TableName
-from connector.targets.names import OTHER_TABLE
+from connector.targets.names import OTHER_TABLE, quoted
 
 _RESERVED = ("information_schema", "pg_catalog", "thl")
 
@@ -42,11 +42,6 @@ class DuckDbNames:
 NAMES = DuckDbNames()
 
 
-def quoted(name: str) -> str:
-    """A quoted name."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def schema_name(catalog: str, schema: str) -> str:
     """A schema's quoted name, with the catalogue."""
     return f"{quoted(catalog)}.{quoted(NAMES.table(TableName(schema, ''))[0])}"
@@ -57,6 +52,6 @@ def table_name(catalog: str, name: TableName) -> str:
     return ".".join(quoted(part) for part in (catalog, *NAMES.table(name)))
 
 
-def names(columns: Iterable[str]) -> str:
-    """Quoted names, separated by commas."""
+def column_names(columns: Iterable[str]) -> str:
+    """Quoted names of columns, separated by commas."""
     return ", ".join(quoted(name) for name in columns)

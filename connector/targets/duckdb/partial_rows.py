@@ -15,10 +15,10 @@ from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.ddl.loads import NOT_LOADED
 from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.marks import is_marked
-from connector.targets.duckdb.names import quoted
 from connector.targets.duckdb.staged_rows import StagedRows, named
 from connector.targets.duckdb.types import duckdb_type
 from connector.targets.marks import Marks
+from connector.targets.names import quoted
 from connector.targets.operations import Value
 from connector.targets.values import rows as decoded
 

@@ -8,7 +8,7 @@ from connector.clock import SystemClock
 from connector.log.transaction.layout import TableName
 from connector.targets.duckdb.errors import translated
 from connector.targets.duckdb.file import opened_to_read
-from connector.targets.duckdb.names import quoted
+from connector.targets.names import quoted
 from connector.targets.position import COLUMNS, SAME_TABLE, TargetRow, target_row
 
 

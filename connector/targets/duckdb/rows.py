@@ -21,9 +21,10 @@ from connector.log.transaction.layout import TableLayout
 from connector.targets.duckdb import keyless_rows, partial_rows
 from connector.targets.duckdb.file import FileSession
 from connector.targets.duckdb.marks import is_marked
-from connector.targets.duckdb.names import names, quoted
+from connector.targets.duckdb.names import column_names
 from connector.targets.duckdb.staged_rows import StagedRows, named, staged
 from connector.targets.marks import Marks
+from connector.targets.names import quoted
 from connector.targets.table import Table
 
 NAMED: Final = 5  # of the keys that a change does not find
@@ -183,7 +184,7 @@ def _mark(session: FileSession, marked: Marks, new: StagedRows, moved: bool) -> 
 def _insert(session: FileSession, layout: TableLayout, source: str) -> str:
     columns = [column.name for column in layout.columns]
     values = ", ".join(f"c{index}" for index in range(len(columns)))
-    return f"INSERT INTO {session.name(layout.name)} ({names(columns)}) SELECT {values} FROM {source}"
+    return f"INSERT INTO {session.name(layout.name)} ({column_names(columns)}) SELECT {values} FROM {source}"
 
 
 def same_key(layout: TableLayout) -> str:

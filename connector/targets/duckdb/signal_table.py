@@ -20,7 +20,7 @@ Rows = list[tuple[object, ...]]
 Stamp = tuple[tuple[int, int], ...]
 
 
-class DuckDbSession:
+class DuckDbSignalSession:
     """A session with the file (`connector.targets.signal_table.SignalSession`).
 
     Args:

@@ -47,12 +47,12 @@ from connector.targets.duckdb.errors import connector_error, translated
 from connector.targets.duckdb.file import WAIT_SECONDS, DuckDbFile, FileSession
 from connector.targets.duckdb.literals import column_literal
 from connector.targets.duckdb.marks import create_marks, marks_of
-from connector.targets.duckdb.names import NAMES, quoted
+from connector.targets.duckdb.names import NAMES
 from connector.targets.duckdb.rows import write_rows
 from connector.targets.duckdb.types import duckdb_type
 from connector.targets.histories import late_values
 from connector.targets.logged_statements import not_executed
-from connector.targets.names import check_names
+from connector.targets.names import check_names, quoted
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.table import Table, from_json, to_json
 from connector.targets.target_schema import Excluded, TargetSchema, of_table

@@ -9,6 +9,7 @@ from secrets import token_hex
 import pymysql
 from pymysql.constants import ER
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.history import HistoryTables
 from connector.log.transaction.layout import Column
 from connector.log.transaction.position import TargetPosition
@@ -27,7 +28,7 @@ from connector.targets.mysql.fence import take_over, token_of
 from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import code_of
 from connector.targets.mysql.sql.literals import literal
-from connector.targets.mysql.sql.names import MySqlNames, quoted, table_name
+from connector.targets.mysql.sql.names import MySqlNames, table_name
 from connector.targets.mysql.sql.types import mysql_type
 from connector.targets.names import check_names
 from connector.targets.operations import CreateTable

@@ -15,7 +15,7 @@ from connector.targets.mysql.logged_statements import StatementExecutor
 from connector.targets.mysql.progress import read_heartbeat, read_position
 from connector.targets.mysql.server.connection import ServerSession, unverified
 from connector.targets.mysql.server.grants import OWN, lacking
-from connector.targets.mysql.signal_table import MySqlSession
+from connector.targets.mysql.signal_table import MySqlSignalSession
 from connector.targets.mysql.target import MySqlTarget
 
 __all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_position", "unverified"]
@@ -35,13 +35,13 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
         history=history_tables(options.history),
         binary_log=options.binary_log,
         definitions=options.definitions,
-        statements=options.executes_statements,
+        executes_statements=options.executes_statements,
     )
 
 
-def open_session(url: str) -> MySqlSession:
+def open_session(url: str) -> MySqlSignalSession:
     """Open a session for the signal tables."""
-    return MySqlSession(url)
+    return MySqlSignalSession(url)
 
 
 def check(options: Options, databases: Callable[[], Collection[str] | None]) -> str:
@@ -49,7 +49,7 @@ def check(options: Options, databases: Callable[[], Collection[str] | None]) -> 
     url = options.url.get_secret_value()
     address = mysql_address(url)
     try:
-        session = MySqlSession(url, CHECK_PATIENCE)
+        session = MySqlSignalSession(url, CHECK_PATIENCE)
     except TargetUnavailable as error:
         hint = "start the target's server, or correct host and port in target.url"
         where = {**error.where, "server": f"{address.host}:{address.port}"}
@@ -92,7 +92,7 @@ def _ddl(session: ServerSession) -> str:
     return "tables' numbers" if once.reads_table_ids else "tables' definitions (GRANT PROCESS for their numbers)"
 
 
-def _triggers(session: MySqlSession) -> list[str]:
+def _triggers(session: MySqlSignalSession) -> list[str]:
     """The triggers of tables that an applier writes."""
     if not session.has("thl_tables"):
         return []

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.fence import applier_number
-from connector.targets.mysql.signal_table import MySqlSession
-from connector.targets.mysql.sql.names import quoted
+from connector.targets.mysql.signal_table import MySqlSignalSession
 from connector.targets.position import COLUMNS, SAME_TABLE, TargetRow, target_row
 
 
 def read_position(url: str, service: str) -> TargetRow | None:
     """Read the position of a service; None: nothing was applied yet."""
-    session = MySqlSession(url)
+    session = MySqlSignalSession(url)
     try:
         if not session.has("thl_position"):
             return None
@@ -27,7 +27,7 @@ def read_position(url: str, service: str) -> TargetRow | None:
 
 def read_heartbeat(url: str, service: str, table: TableName, name: str) -> str | None:
     """Read the time of the newest heartbeat of a name, as the target's text; None: there is none."""
-    session = MySqlSession(url)
+    session = MySqlSignalSession(url)
     try:
         if not session.has("thl_tables"):
             return None

@@ -12,7 +12,7 @@ from connector.targets.mysql.sql.names import BOOKKEEPING, table_condition
 from connector.targets.operations import Value
 
 
-class MySqlSession:
+class MySqlSignalSession:
     """A session with the server (`connector.targets.signal_table.SignalSession`).
 
     Args:

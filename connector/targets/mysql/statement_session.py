@@ -11,6 +11,7 @@ import base64
 from collections.abc import Iterator
 from typing import Final
 
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import Unsupported
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
@@ -20,7 +21,7 @@ from connector.mysql.values.session_names import sql_mode_names
 from connector.targets.ddl.characters import encoded
 from connector.targets.mysql.ddl.source_ddl import MODES
 from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.sql.names import quoted, text_literal
+from connector.targets.mysql.sql.names import text_literal
 
 _DEFAULTS: Final = {"auto_increment_increment": "1", "auto_increment_offset": "1", "lc_time_names": "0"}
 """The values of options that the log has only where they are others."""

@@ -21,6 +21,7 @@ from pymysql.constants import ER
 
 from connector import failpoints as faults
 from connector.clock import Clock
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import TargetDiffers
 from connector.log.compact.history import HistoryTables
 from connector.log.compact.metadata_columns import MetadataColumns
@@ -51,13 +52,13 @@ from connector.targets.mysql.fence import translated_or_fenced
 from connector.targets.mysql.logged_statements import StatementExecutor
 from connector.targets.mysql.open_transaction import OpenTransaction
 from connector.targets.mysql.rows.marks import marks_of, sweep
-from connector.targets.mysql.rows.net_changes import RowWriter
+from connector.targets.mysql.rows.row_writer import RowWriter
 from connector.targets.mysql.server.catalog_checks import check_deletes
 from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import code_of, translated
 from connector.targets.mysql.server.table_facts import KnownFacts
 from connector.targets.mysql.sql.literals import literal
-from connector.targets.mysql.sql.names import MySqlNames, quoted, table_name
+from connector.targets.mysql.sql.names import MySqlNames, table_name
 from connector.targets.names import check_names
 from connector.targets.operations import CreateTable, Operation, Sweep, Truncate, swept
 from connector.targets.staged_schema import StagedSchema
@@ -77,7 +78,7 @@ class MySqlTarget:
         history: the tables that have a history; None: there are none.
         binary_log: false: the server does not log what the applier does.
         definitions: source: DDL is executed as the source executed it; plain: tables have columns and a key alone.
-        statements: true if changes that were logged as statements are executed; else they are refused.
+        executes_statements: true if changes that were logged as statements are executed; else they are refused.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class MySqlTarget:
         history: HistoryTables | None = None,
         binary_log: bool = True,
         definitions: Literal["source", "plain"] = "source",
-        statements: bool = False,
+        executes_statements: bool = False,
     ) -> None:
         self._url = url
         self._clock = clock
@@ -98,7 +99,7 @@ class MySqlTarget:
         self._columns = columns.columns if columns else ()
         self._binary_log = binary_log
         self._of_source = definitions == "source"
-        self._executes = statements
+        self._executes_statements = executes_statements
         self._service = ""
         self.token = 0
         self.identity = ""
@@ -118,8 +119,8 @@ class MySqlTarget:
         self._db = session
         self._names = MySqlNames(folds=session.folds)
         self._transaction = OpenTransaction(session, self._service)
-        self._statements = StatementExecutor(session) if self._executes else None
-        self._pending = PendingDdl(session, of_source=self._of_source, executes=self._executes)
+        self._statements = StatementExecutor(session) if self._executes_statements else None
+        self._pending = PendingDdl(session, of_source=self._of_source, executes_statements=self._executes_statements)
         self._facts = KnownFacts(session, of_source=self._of_source)
         self._auxiliary = AuxiliaryDdl(session, self._service)
         self._left_out.clear()

@@ -35,10 +35,11 @@ from psycopg.errors import (
 from connector import failpoints as faults
 from connector.errors import TargetUnavailable
 from connector.log.ids import NO_SEQNO, Seqno
+from connector.targets.names import quoted
 from connector.targets.postgres.ddl import ANY_CALLED
 from connector.targets.postgres.errors import connector_error
 from connector.targets.postgres.indexes import NotBuilt, PostgresIndex, planned
-from connector.targets.postgres.names import NAMES, quoted, table_name
+from connector.targets.postgres.names import NAMES, table_name
 from connector.targets.table import Table
 
 LOG: Final = logging.getLogger(__name__)

@@ -6,26 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from psycopg import sql
-
 from connector.log.compact.net_changes import AppliedEvent, LeftOut
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.position import Intent, TargetPosition
 from connector.targets import bookkeeping
 from connector.targets.commit_statements import CommitStatement, CommitStatements, SqlDialect
-from connector.targets.operations import Value
+from connector.targets.postgres.literals import constant
 from connector.targets.postgres.marks import create_marks, marks_name
 from connector.targets.postgres.merge import Step
 from connector.targets.postgres.names import NAMES, table_name
 from connector.targets.staged_schema import StagedSchema
 from connector.targets.target_schema import TargetSchema
 
-
-def _literal(value: Value) -> str:
-    return sql.Literal(value).as_string(None)
-
-
-_DIALECT: Final = SqlDialect(_literal, "thl.", " ON CONFLICT DO NOTHING")
+_DIALECT: Final = SqlDialect(constant, "thl.", " ON CONFLICT DO NOTHING")
 
 
 @dataclass(frozen=True, slots=True)

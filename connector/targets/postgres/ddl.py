@@ -13,12 +13,12 @@ from itertools import count
 from typing import Final
 
 import psycopg
-from psycopg import sql
 from psycopg.errors import DataError, DuplicateTable, NotNullViolation
 
 from connector.errors import TargetDiffers, ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.by_hand import RealTable
+from connector.targets.names import quoted
 from connector.targets.operations import (
     AllowNull,
     AlterTable,
@@ -40,9 +40,9 @@ from connector.targets.operations import (
     values_are_unknown,
 )
 from connector.targets.postgres.errors import connector_error
-from connector.targets.postgres.literals import default_of, literal
+from connector.targets.postgres.literals import constant, default_of, literal
 from connector.targets.postgres.marks import sweep
-from connector.targets.postgres.names import NAMES, column_name, column_names, quoted, table_name
+from connector.targets.postgres.names import NAMES, column_name, column_names, table_name
 from connector.targets.postgres.probes import condition
 from connector.targets.postgres.types import ENTRY_BYTES, by_bytes, entry_bytes, postgres_type
 from connector.targets.table import Table
@@ -189,10 +189,10 @@ class PostgresDictionary:
 def _plain(table: TableName, column: str, generated: str) -> str:
     """The statements that make an ordinary column of one that the server computes."""
     alter = f"ALTER TABLE {table_name(table)}"
-    quoted = sql.Identifier(column).as_string(None)
+    name = quoted(column)
     if generated == "v":  # virtual, since PostgreSQL 18: its expression cannot be dropped
-        return f"{alter} DROP COLUMN {quoted}, and ADD COLUMN it plain; then fill it with the source's values"
-    return f"{alter} ALTER COLUMN {quoted} DROP {'EXPRESSION' if generated else 'IDENTITY'}"
+        return f"{alter} DROP COLUMN {name}, and ADD COLUMN it plain; then fill it with the source's values"
+    return f"{alter} ALTER COLUMN {name} DROP {'EXPRESSION' if generated else 'IDENTITY'}"
 
 
 def _schema(connection: psycopg.Connection, schema: str) -> Iterator[str]:
@@ -317,7 +317,7 @@ def _comments(table: Table, columns: Mapping[str, str], before: str) -> Iterator
 
 def _comment(text: str) -> str:
     """A comment as a literal; PostgreSQL's text has no U+0000."""
-    return sql.Literal(text.replace("\0", "\ufffd")).as_string(None) if text else "NULL"
+    return constant(text.replace("\0", "\ufffd")) if text else "NULL"
 
 
 def _index(connection: psycopg.Connection, table: Table, names: tuple[str, ...]) -> Iterator[str]:

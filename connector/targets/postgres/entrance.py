@@ -11,7 +11,7 @@ from connector.log.compact.history import history_tables
 from connector.log.compact.metadata_columns import MetadataColumns
 from connector.targets.postgres.connection import server_of, unverified
 from connector.targets.postgres.progress import read_heartbeat, read_position
-from connector.targets.postgres.signal_table import PostgresSession
+from connector.targets.postgres.signal_table import PostgresSignalSession
 from connector.targets.postgres.target import PostgresTarget
 
 __all__ = ["check", "open_session", "open_target", "read_heartbeat", "read_position", "unverified"]
@@ -46,7 +46,7 @@ def check(options: Options, databases: Callable[[], Collection[str] | None]) -> 
     del databases  # what is granted covers all of them
     url = options.url.get_secret_value()
     try:
-        session = PostgresSession(url, CHECK_PATIENCE)
+        session = PostgresSignalSession(url, CHECK_PATIENCE)
     except TargetUnavailable as error:
         hint = "start the target's server, or correct host and port in target.url"
         raise TargetUnavailable(error.message, hint=error.hint or hint, **error.where, server=server_of(url)) from error
@@ -66,6 +66,6 @@ def check(options: Options, databases: Callable[[], Collection[str] | None]) -> 
     return f"PostgreSQL {version}, database {database}, user {user}"
 
 
-def open_session(url: str) -> PostgresSession:
+def open_session(url: str) -> PostgresSignalSession:
     """Open a session for the signal tables."""
-    return PostgresSession(url)
+    return PostgresSignalSession(url)

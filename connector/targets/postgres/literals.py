@@ -18,6 +18,11 @@ from connector.targets.types import fraction, parse
 _NOW: Final = {0: "second", 3: "milliseconds", 6: "microseconds"}
 
 
+def constant(value: Value) -> str:
+    """A value as a literal of PostgreSQL, without a type."""
+    return sql.Literal(value).as_string(None)
+
+
 def literal(column: Column, value: Value) -> str:
     """A value of the log as an SQL expression of the column's type."""
     kind = postgres_type(column)
@@ -31,7 +36,7 @@ def literal(column: Column, value: Value) -> str:
     if isinstance(value, str) and "\0" in value:
         raise ValueNotRepresentable(f"column {column.name} gets U+0000, which PostgreSQL's text cannot store")
     text = repr(value) if isinstance(value, float) else str(value)
-    return f"{sql.Literal(text).as_string(None)}::{kind}"
+    return f"{constant(text)}::{kind}"
 
 
 def default_of(table: Table, column: Column) -> str | None:

@@ -8,8 +8,9 @@ import psycopg
 
 from connector.errors import PreflightError
 from connector.targets.marks import Marks
+from connector.targets.names import quoted
 from connector.targets.postgres.catalog_checks import takes_upserts, unique_indexes
-from connector.targets.postgres.names import column_name, quoted, table_name
+from connector.targets.postgres.names import column_name, table_name
 from connector.targets.postgres.types import postgres_type
 from connector.targets.table import Table
 

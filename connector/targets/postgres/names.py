@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from connector.errors import ValueNotRepresentable
 from connector.log.transaction.layout import TableName
-from connector.targets.names import OTHER_TABLE
+from connector.targets.names import OTHER_TABLE, quoted
 
 POSTGRES_NAME_BYTES = 63
 # The system columns of every table.
@@ -50,11 +50,6 @@ class PostgresNames:
 
 
 NAMES = PostgresNames()
-
-
-def quoted(name: str) -> str:
-    """A quoted name."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def column_name(name: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from psycopg import sql
-
 from connector.log.transaction.layout import Column
 from connector.targets.narrowing import (
     Beyond,
@@ -19,6 +17,7 @@ from connector.targets.narrowing import (
     Tail,
     Unfit,
 )
+from connector.targets.postgres.literals import constant
 from connector.targets.postgres.types import postgres_type
 
 
@@ -54,10 +53,6 @@ def condition(name: str, unfit: Unfit, column: Column) -> str:
         case Beyond(last):
             return f"{name} ~ '[\\U{last + 1:08X}-\\U0010FFFF]'"
         case NotOneOf(labels):
-            return f"{name} <> ALL (ARRAY[{', '.join(map(_text, labels))}]::text[])"
+            return f"{name} <> ALL (ARRAY[{', '.join(map(constant, labels))}]::text[])"
         case Has(label):
-            return f"strpos(',' || {name} || ',', {_text(f',{label},')}) > 0"
-
-
-def _text(value: str) -> str:
-    return sql.Literal(value).as_string(None)
+            return f"strpos(',' || {name} || ',', {constant(f',{label},')}) > 0"

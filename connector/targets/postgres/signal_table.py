@@ -9,7 +9,7 @@ from connector.targets.postgres.connection import connect
 from connector.targets.postgres.errors import translated
 
 
-class PostgresSession:
+class PostgresSignalSession:
     """A session with the database (`connector.targets.signal_table.SignalSession`).
 
     Args:

@@ -9,6 +9,7 @@ from typing import Final
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.ddl.by_hand import RealTable
+from connector.targets.names import quoted
 from connector.targets.operations import (
     AllowNull,
     AlterTable,
@@ -31,7 +32,7 @@ from connector.targets.operations import (
     values_are_unknown,
 )
 from connector.targets.sqlite.marks import sweep
-from connector.targets.sqlite.names import SqliteNames, names, quoted, table_name
+from connector.targets.sqlite.names import SqliteNames, column_names, table_name
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
 
@@ -126,7 +127,7 @@ def _create(connection: sqlite3.Connection, table: Table, name: str) -> None:
         for column in table.stored
     ]
     if table.key:
-        parts.append(f"PRIMARY KEY ({names(table.key)})")
+        parts.append(f"PRIMARY KEY ({column_names(table.key)})")
     connection.execute(f"CREATE TABLE {name} ({', '.join(parts)}) STRICT")
 
 
@@ -146,7 +147,7 @@ def _alter(connection: sqlite3.Connection, change: AlterTable) -> None:
     expressions, values = _expressions(change)
     if change.after.stored:
         connection.execute(
-            f"INSERT INTO {_REBUILT} ({names([column.name for column in change.after.stored])}) "
+            f"INSERT INTO {_REBUILT} ({column_names([column.name for column in change.after.stored])}) "
             f"SELECT {expressions} FROM {name}",
             values,
         )
@@ -180,7 +181,7 @@ def _index(connection: sqlite3.Connection, table: TableName, columns: tuple[str,
     # An index keeps its name when its table is renamed; numbers keep the names unique.
     numbers = "SELECT 1 + coalesce(max(CAST(substr(name, ?) AS INTEGER)), 0) FROM sqlite_master WHERE name GLOB ?"
     (number,) = connection.execute(numbers, (len(_INDEX) + 1, f"{_INDEX}[0-9]*")).fetchone()
-    connection.execute(f"CREATE INDEX {_INDEX}{number} ON {table_name(table)} ({names(columns)})")
+    connection.execute(f"CREATE INDEX {_INDEX}{number} ON {table_name(table)} ({column_names(columns)})")
 
 
 def _same_storage(change: AlterTable) -> bool:

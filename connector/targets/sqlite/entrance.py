@@ -12,7 +12,7 @@ from connector.log.compact.metadata_columns import MetadataColumns
 from connector.log.transaction.layout import TableName
 from connector.targets.position import TargetRow
 from connector.targets.sqlite import progress
-from connector.targets.sqlite.signal_table import SqliteSession
+from connector.targets.sqlite.signal_table import SqliteSignalSession
 from connector.targets.sqlite.target import SqliteTarget
 
 
@@ -27,9 +27,9 @@ def open_target(options: Options, clock: Clock, columns: MetadataColumns | None)
     )
 
 
-def open_session(url: str) -> SqliteSession:
+def open_session(url: str) -> SqliteSignalSession:
     """Open the existing file."""
-    return SqliteSession(sqlite_file(url))
+    return SqliteSignalSession(sqlite_file(url))
 
 
 def check(options: Options, databases: Callable[[], Collection[str] | None]) -> str:

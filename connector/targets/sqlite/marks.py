@@ -6,8 +6,9 @@ import sqlite3
 from collections.abc import Iterable
 
 from connector.targets.marks import Marks
+from connector.targets.names import quoted
 from connector.targets.sqlite.catalog_checks import unique_indexes
-from connector.targets.sqlite.names import quoted, table_name
+from connector.targets.sqlite.names import table_name
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from connector.errors import ValueNotRepresentable
 from connector.log.transaction.layout import TableName
-from connector.targets.names import OTHER_TABLE
+from connector.targets.names import OTHER_TABLE, quoted
 
 
 class SqliteNames:
@@ -34,16 +34,11 @@ class SqliteNames:
         return False
 
 
-def quoted(name: str) -> str:
-    """A quoted name."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def table_name(name: TableName) -> str:
     """A table's quoted name."""
     return quoted(*SqliteNames().table(name))
 
 
-def names(columns: Sequence[str]) -> str:
-    """Quoted names, separated by commas."""
+def column_names(columns: Sequence[str]) -> str:
+    """Quoted names of columns, separated by commas."""
     return ", ".join(quoted(name) for name in columns)

@@ -21,10 +21,10 @@ from connector.log.compact.net_changes import Images, NetChanges, Partial
 from connector.log.transaction.layout import TableLayout
 from connector.targets.ddl.loads import NOT_LOADED
 from connector.targets.marks import Marks
-from connector.targets.names import OTHER_COLUMN
+from connector.targets.names import OTHER_COLUMN, quoted
 from connector.targets.operations import Value
 from connector.targets.sqlite.marks import is_marked
-from connector.targets.sqlite.names import SqliteNames, names, quoted, table_name
+from connector.targets.sqlite.names import SqliteNames, column_names, table_name
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.table import Table
 from connector.targets.target_schema import go_on_without
@@ -86,11 +86,11 @@ def write_rows(connection: sqlite3.Connection, table: Table, net: NetChanges, ma
     if net.partial is not None:
         _change(connection, name, matches, net, net.partial)
     if inserts:
-        sql = f"INSERT INTO {name} ({names(columns)}) VALUES ({_marks(len(columns))})"
+        sql = f"INSERT INTO {name} ({column_names(columns)}) VALUES ({_marks(len(columns))})"
         if net.replaces:
             others = [index for index in range(len(columns)) if index not in key]
             assignments = ", ".join(f"{quoted(columns[index])} = excluded.{quoted(columns[index])}" for index in others)
-            conflict = names([columns[index] for index in key])
+            conflict = column_names([columns[index] for index in key])
             sql += f" ON CONFLICT ({conflict}) DO {f'UPDATE SET {assignments}' if others else 'NOTHING'}"
             _many(connection, sql, inserts, net, "inserted")
         else:
@@ -117,7 +117,7 @@ def _delete_holders(
         same = " AND ".join(f"t.{quoted(columns[index])} = ?" for index in unique)
         sql = f"DELETE FROM {name} AS t WHERE {same} AND {older}"
         connection.executemany(sql, [tuple(row[index] for index in unique) for row in inserts])
-        stored = f"SELECT {names([columns[index] for index in unique])} FROM {name} AS t WHERE {key}"
+        stored = f"SELECT {column_names([columns[index] for index in unique])} FROM {name} AS t WHERE {key}"
         for values, absent, base in changed:
             own = None if set(unique) <= set(absent) else connection.execute(stored, base).fetchone()
             if own is not None:
@@ -140,7 +140,7 @@ def _moved(
     for values, absent, base in _partial_rows(partial.moved, net):
         row = list(values)
         if absent:
-            sql = f"SELECT {names([columns[index] for index in absent])} FROM {name} WHERE {where}"
+            sql = f"SELECT {column_names([columns[index] for index in absent])} FROM {name} WHERE {where}"
             stored = connection.execute(sql, base).fetchone()
             if stored is None:
                 raise _missing(net, base)

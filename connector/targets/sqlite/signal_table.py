@@ -14,7 +14,7 @@ from connector.targets.sqlite.errors import translated
 WAIT_SECONDS: Final = 30.0  # for an applier's open transaction, before a write
 
 
-class SqliteSession:
+class SqliteSignalSession:
     """A session with the file (`connector.targets.signal_table.SignalSession`).
 
     Args:

@@ -40,13 +40,13 @@ from connector.targets.ddl.planned import planned
 from connector.targets.default_values import with_whole_inserts
 from connector.targets.histories import late_values
 from connector.targets.logged_statements import not_executed
-from connector.targets.names import check_names
+from connector.targets.names import check_names, quoted
 from connector.targets.sqlite.bookkeeping import DIALECT, STATEMENTS
 from connector.targets.sqlite.catalog_checks import check_deletes
 from connector.targets.sqlite.ddl import SqliteDictionary, column_names_of, run
 from connector.targets.sqlite.errors import translated
 from connector.targets.sqlite.marks import create_marks, marks_of
-from connector.targets.sqlite.names import SqliteNames, quoted, table_name
+from connector.targets.sqlite.names import SqliteNames, table_name
 from connector.targets.sqlite.rows import write_rows
 from connector.targets.sqlite.types import sqlite_type
 from connector.targets.staged_schema import StagedSchema

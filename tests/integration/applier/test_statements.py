@@ -136,7 +136,7 @@ class Log:
                 target,
                 position,
                 EventSequencer[Message, Messages](topic=TOPIC, partitions=1, position=position, history=known),
-                PartitionBuffers(TOPIC, LargeMessages(()), Ranges(), statements=True),
+                PartitionBuffers(TOPIC, LargeMessages(()), Ranges(), executes_statements=True),
                 log_id=known.log_id,
                 gtid_set=known.epochs[0].gtid_set,
                 topic=TOPIC,

@@ -153,7 +153,7 @@ class Rig:
             EventSequencer[Message, Messages | Segment](
                 topic=TOPIC, partitions=partitions, position=position, history=known
             ),
-            PartitionBuffers(TOPIC, LargeMessages(large), self._ranges, target_id, statements=statements),
+            PartitionBuffers(TOPIC, LargeMessages(large), self._ranges, target_id, executes_statements=statements),
             log_id=known.log_id,
             gtid_set=gtid_set,
             topic=TOPIC,

@@ -6,7 +6,7 @@ import pytest
 
 from connector.config.kafka import Kafka
 from connector.errors import ConfigError
-from connector.serve.services import address_of, served_services
+from connector.serve.services import served_services
 from tests.support.serving import config
 
 
@@ -28,17 +28,3 @@ def test_same_service_on_other_brokers_is_refused() -> None:
     other = config("shop", "b").model_copy(update={"kafka": Kafka(bootstrap="elsewhere:9092")})
     with pytest.raises(ConfigError, match="different logs"):
         served_services([(None, config("shop", "a")), (None, other)])
-
-
-@pytest.mark.parametrize(
-    ("url", "address"),
-    [
-        ("postgresql://thl:s3cret@db.example:5432/shop?sslmode=require", "postgres db.example:5432/shop"),
-        ("postgresql://thl:s3cr%40t@a,b:1/shop", "postgres a,b:1/shop"),
-        ("mysql://thl:s3cret@db.example:3306", "mysql db.example:3306"),
-        ("sqlite:////var/lib/shop.db", "sqlite /var/lib/shop.db"),
-        ("duckdb:////var/lib/shop.duckdb", "duckdb /var/lib/shop.duckdb"),
-    ],
-)
-def test_address_of_a_target_has_no_secret(url: str, address: str) -> None:
-    assert address_of(url) == address

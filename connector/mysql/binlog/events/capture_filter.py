@@ -79,7 +79,9 @@ class CaptureFilter(Protocol):
     @property
     def virtual_tables(self) -> Collection[tuple[str, str]] | None:
         """Tables of a MariaDB with a VIRTUAL column, whose images must be whole; those of later definitions not.
-        None: not known, so all images of a MariaDB must be whole."""
+
+        None: not known, so all images of a MariaDB must be whole.
+        """
 
     @property
     def unique_tables(self) -> Collection[tuple[str, str]]:

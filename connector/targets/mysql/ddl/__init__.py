@@ -2,6 +2,7 @@
 
 - `pending_ddl`: the DDL of the next commit that is not executed yet.
 - `once`: executes DDL exactly once.
+- `table_states`: tells by its tables whether a statement was executed.
 - `operations`: DDL operations as statements.
 - `source_ddl`: the statements of the source as it executed them.
 - `statement_text`: what changes of their text.

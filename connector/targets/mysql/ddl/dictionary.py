@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.transaction.layout import TableName
 from connector.targets.ddl.by_hand import RealTable
 from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.sql.names import quoted, table_condition, table_name
+from connector.targets.mysql.sql.names import table_condition, table_name
 from connector.targets.mysql.sql.types import declared
 from connector.targets.table import Table
 from connector.targets.types import family

@@ -31,7 +31,8 @@ import pymysql
 from connector import failpoints as faults
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import TableName
-from connector.targets.mysql.ddl.operations import DdlStep, Effect, exists
+from connector.targets.mysql.ddl.operations import DdlStep, exists
+from connector.targets.mysql.ddl.table_states import TableState, changed, executed_by, shown, state_key
 from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.server.errors import LACKS_PRIVILEGE, NO_SUCH_TABLE, code_of, connector_error, is_lost
 from connector.targets.mysql.sql.literals import literal
@@ -45,9 +46,6 @@ _NAMESPACE: Final = UUID("6f9f5e1c-7d0e-4c5b-9a53-53f1f0f7a1d2")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_]+")  # InnoDB's tables have other names in another form
 _COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
 _IDS: Final = {False: "innodb_tables", True: "innodb_sys_tables"}
-
-TableState = list[str] | None
-"""What identifies a table, and its definition; None: there is no such table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +166,8 @@ class DdlOnce:
                 f"the target has executed a DDL statement of event {begun.seqno}, and event {seqno} comes",
                 hint="undo the statement by hand, so that its tables are as before; then start again",
                 sql=begun.statement,
-                before=_shown(begun.states),
-                now=_shown(now),
+                before=shown(begun.states),
+                now=shown(now),
             )
         self._forget()
 
@@ -179,8 +177,8 @@ class DdlOnce:
         By that, and not by the tables as they are now, the event has the same statements when it comes again.
         """
         begun = self._begun
-        if begun is not None and begun.seqno == seqno and _key(name) in begun.states:
-            return begun.states[_key(name)] is not None
+        if begun is not None and begun.seqno == seqno and state_key(name) in begun.states:
+            return begun.states[state_key(name)] is not None
         return exists(self._session, name)
 
     @property
@@ -201,7 +199,7 @@ class DdlOnce:
         self._number += 1
         if self.gtids:  # a target that was restored from a backup has a smaller number
             self._number = max(self._number, self._newest_gtid() + 1)
-        states = {_key(name): self._state(name) for name in dict.fromkeys(step.tables)}
+        states = {state_key(name): self._state(name) for name in dict.fromkeys(step.tables)}
         gtid = f"{self._uuid}:{self._number}" if self.gtids else ""
         self._record(RecordedStatement(self._number, seqno, index, step.text, states, gtid))
         faults.point("target.before_ddl")
@@ -290,10 +288,10 @@ class DdlOnce:
         if self._has_gtid(begun):
             return True
         if begun.gtid or (begun.gtid is None and self.gtids):
-            if _changed(step, begun.states, now):
+            if changed(step, begun.states, now):
                 raise self._unknown(begun, step, "gtid_executed lacks it, and the tables have changed", now)
             return False
-        found = _executed(step, begun.states, now)
+        found = executed_by(step, begun.states, now)
         if found is None:
             raise self._unknown(begun, step, "the tables do not tell", now)
         return found
@@ -309,8 +307,8 @@ class DdlOnce:
             f"{begun.seqno} --reason …",
             sql=begun.statement,
             planned=None if step.text == begun.statement else step.text,
-            before=_shown(begun.states),
-            now=_shown(now),
+            before=shown(begun.states),
+            now=shown(now),
         )
 
     def _states_of(self, begun: RecordedStatement) -> dict[str, TableState]:
@@ -361,69 +359,3 @@ class DdlOnce:
             LOG.warning("DDL is executed without GTIDs: the user may not set gtid_next", extra={"hint": hint})
             return False
         return True
-
-
-def _key(name: TableName) -> str:
-    """The name of a table in the states, which are stored as JSON."""
-    return json.dumps(list(name), ensure_ascii=False)
-
-
-def _executed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool | None:
-    """Return whether a statement was executed, by the states of the tables; None: they do not tell."""
-    if step.effect is Effect.REPEATABLE:
-        return False
-    if step.effect is Effect.RENAME:
-        return _renamed(step, before, now)
-    if step.effect is Effect.PERMUTE:
-        return True if _definitions(before) != _definitions(now) else None
-    if not _changed(step, before, now):
-        return False
-    (first, *_), there = step.tables, [state is not None for state in now.values()]
-    match step.effect:
-        case Effect.CREATE:
-            return True if before[_key(first)] is None and all(there) else None
-        case Effect.DROP:
-            return True if not any(there) else None
-        case Effect.MOVE:
-            return True if now[_key(first)] is None and any(there) else None
-        case _:
-            return True if all(there) else None
-
-
-def _changed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool:
-    """True if tables differ, in what tells whether a statement was executed.
-
-    An ALTER that leaves the definition may be executed again; that a table has another number may come from a copy of
-    the database, in which the statement was not executed.
-    """
-    if step.effect is Effect.REPEATABLE:
-        return False
-    if step.effect is Effect.ALTER:
-        return _definitions(before) != _definitions(now)
-    return before != now
-
-
-def _definitions(states: dict[str, TableState]) -> dict[str, str | None]:
-    return {name: None if state is None else state[1] for name, state in states.items()}
-
-
-def _renamed(step: DdlStep, before: dict[str, TableState], now: dict[str, TableState]) -> bool | None:
-    """Return whether a RENAME was executed, as `_executed` does, by the tables' identifiers.
-
-    Definitions do not tell: the names of constraints follow their table's.
-    """
-    was, there = ({name: state and state[0] for name, state in states.items()} for states in (before, now))
-    after = dict(was)
-    names = [_key(name) for name in step.tables]
-    for old, new in zip(names[::2], names[1::2], strict=True):
-        after[new], after[old] = after[old], None
-    if after == was:
-        return None
-    return True if there == after else False if there == was else None
-
-
-def _shown(states: dict[str, TableState]) -> str:
-    return "; ".join(
-        f"{'.'.join(json.loads(name))}: {'none' if state is None else ' '.join(state)}"
-        for name, state in states.items()
-    )

@@ -11,13 +11,14 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
+from connector.ddl.syntax.tokens import quoted
 from connector.ddl.syntax.type_names import charset_name
 from connector.errors import TargetDiffers
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.mysql.ddl.unfit import values_of
 from connector.targets.mysql.server.connection import ServerSession
 from connector.targets.mysql.sql.literals import value_literal
-from connector.targets.mysql.sql.names import quoted, table_condition, table_name, text_literal
+from connector.targets.mysql.sql.names import table_condition, table_name, text_literal
 from connector.targets.mysql.sql.types import index_part, mysql_type
 from connector.targets.operations import (
     AllowNull,

@@ -25,13 +25,13 @@ class PendingDdl:
     Args:
         session: the applier's.
         of_source: statements are executed as the source executed them.
-        executes: as of `source_steps`.
+        executes_statements: as of `source_steps`.
     """
 
-    def __init__(self, session: ServerSession, *, of_source: bool, executes: bool = False) -> None:
+    def __init__(self, session: ServerSession, *, of_source: bool, executes_statements: bool = False) -> None:
         self._session = session
         self._of_source = of_source
-        self._executes = executes
+        self._executes_statements = executes_statements
         self._planned: list[PlannedDdl] = []
         self._seqno = 0
 
@@ -74,7 +74,7 @@ class PendingDdl:
 
     def _source_steps(self, planned: PlannedDdl, existed: Callable[[TableName], bool]) -> list[DdlStep]:
         try:
-            return source_steps(planned, self._session, existed, executes=self._executes)
+            return source_steps(planned, self._session, existed, executes_statements=self._executes_statements)
         except ConnectorError as error:
             if planned.statement is None:
                 raise

@@ -16,7 +16,7 @@ from connector.ddl.mariadb import implicit_timestamps
 from connector.ddl.syntax import ast
 from connector.ddl.syntax.ast_table import LikeTable
 from connector.ddl.syntax.parse import parse
-from connector.ddl.syntax.tokens import Token
+from connector.ddl.syntax.tokens import Token, quoted
 from connector.errors import Unsupported
 from connector.log.compact.net_changes import Ddl
 from connector.log.transaction import statement_options as replay
@@ -39,7 +39,7 @@ from connector.targets.mysql.ddl.operations import (
 from connector.targets.mysql.ddl.other_statement import TriggerStatement, temporary_table_of, trigger_of
 from connector.targets.mysql.ddl.statement_text import executed_text
 from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.sql.names import quoted, table_name, text_literal
+from connector.targets.mysql.sql.names import table_name, text_literal
 from connector.targets.mysql.sql.types import mysql_type
 from connector.targets.operations import AlterTable, CreateTable, DropTable, Operation, RenameTable
 from connector.targets.target_schema import TargetSchema
@@ -101,7 +101,7 @@ def source_steps(
     session: ServerSession,
     existed: Callable[[TableName], bool] | None = None,
     *,
-    executes: bool = False,
+    executes_statements: bool = False,
 ) -> list[DdlStep]:
     """The statements to execute for a statement of the source.
 
@@ -109,7 +109,8 @@ def source_steps(
         planned: the statement, and its plan.
         session: the applier's.
         existed: as of `steps_of`.
-        executes: true: the target executes changes that were logged as statements, and so needs the source's triggers.
+        executes_statements: true: the target executes changes that were logged as statements, and so needs the
+            source's triggers.
 
     Raises:
         Unsupported: a temporary table of the source hides a table, so changes of the one cannot be told from those of
@@ -132,7 +133,7 @@ def source_steps(
         case ast.AlterSchemaStatement(schema, ast.SchemaOptions(charset)) if charset:
             altered = statement.schema if schema is None else schema.text
             return [_of_schema(parsed, planned, statement, session, lambda server: has_schema(server, altered))]
-        case ast.OtherStatement() if executes:
+        case ast.OtherStatement() if executes_statements:
             return _other(parsed.tokens, planned, statement, session)
         case _:
             return steps_of(planned.operations, session, existed)

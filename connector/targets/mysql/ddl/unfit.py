@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from connector.ddl.syntax.tokens import quoted
 from connector.ddl.syntax.type_names import INTEGERS
 from connector.log.transaction.layout import Column, TableName
 from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.sql.names import quoted, table_name
+from connector.targets.mysql.sql.names import table_name
 from connector.targets.types import BYTES, parse
 
 

@@ -1,6 +1,6 @@
 """The row changes of a table as statements of MySQL.
 
-- `net_changes`: applies the net changes of a table.
+- `row_writer`: applies the net changes of a table.
 - `table_statements`: runs statements about one table; its errors name rows.
 - `keyed_rows`: whole rows of tables with a key.
 - `load_data`: many new rows by LOAD DATA LOCAL.

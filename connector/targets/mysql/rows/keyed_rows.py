@@ -12,11 +12,12 @@ from typing import Final
 
 import pymysql
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.rows.load_data import load_rows
 from connector.targets.mysql.rows.table_statements import TableStatements
 from connector.targets.mysql.server.errors import TRUNCATED, code_of
-from connector.targets.mysql.sql.names import names, quoted
+from connector.targets.mysql.sql.names import column_names
 from connector.targets.values import rows as decoded
 
 _SAVEPOINT: Final = "thl_replace"
@@ -32,7 +33,7 @@ class KeyedRows:
     def __init__(self, statements: TableStatements) -> None:
         self._statements = statements
         columns = [statements.columns[index] for index in statements.written]
-        self._into = f"INSERT INTO {statements.name} ({names(columns)}) VALUES ".encode()
+        self._into = f"INSERT INTO {statements.name} ({column_names(columns)}) VALUES ".encode()
 
     def delete(self, images: Images, done: str, *, must_exist: bool) -> None:
         """Delete the rows of the images' keys.
@@ -46,9 +47,9 @@ class KeyedRows:
             TargetDiffers: a row is missing, and must exist.
         """
         statements = self._statements
-        head = f"DELETE FROM {statements.name} WHERE {statements.listed(statements.key)} IN (".encode()
-        for text, first, end in statements.value_lists(images, statements.key):
-            count = statements.run(head + text + b")")
+        head = f"DELETE FROM {statements.name} WHERE ".encode()
+        for condition, first, end in statements.conditions(images, statements.key):
+            count = statements.run(head + condition)
             if must_exist and count != end - first:
                 raise statements.missing_rows(images, range(first, end), count, done)
 
@@ -65,7 +66,7 @@ class KeyedRows:
             try:
                 count = statements.run(statement, "inserted")
             except pymysql.MySQLError as error:
-                labels = self._without_label(images, first, end) if code_of(error) == TRUNCATED else 0
+                labels = self._unlabelled(images, first, end) if code_of(error) == TRUNCATED else 0
                 if not labels:
                     raise
                 count = statements.run_without_labels(statement, labels, "inserted")
@@ -113,9 +114,9 @@ class KeyedRows:
         assignments = ", ".join(f"{name} = thl_new.c{index}" for index, name in written.items())
         return f" AS thl_new ({aliases}) ON DUPLICATE KEY UPDATE {assignments}".encode()
 
-    def _without_label(self, images: Images, first: int, end: int) -> int:
-        """The number of values that no label of their ENUM has: '' is what MySQL stores for a value that was none."""
+    def _unlabelled(self, images: Images, first: int, end: int) -> int:
+        """`TableStatements.unlabelled` of some images."""
         statements = self._statements
         enums = [index for index in statements.written if statements.layout.columns[index].type == "enum"]
         rows = decoded(images.data, images.ends, len(statements.columns), enums)[first:end] if enums else []
-        return sum(statements.without_label(dict(zip(enums, row, strict=True))) for row in rows)
+        return sum(statements.unlabelled(dict(zip(enums, row, strict=True))) for row in rows)

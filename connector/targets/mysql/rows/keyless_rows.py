@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.rows.table_statements import TOGETHER, TableStatements
 from connector.targets.mysql.sql.literals import equals
-from connector.targets.mysql.sql.names import quoted
 from connector.targets.values import rows as decoded
 
 

@@ -22,16 +22,17 @@ from typing import Final
 
 import pymysql
 
+from connector.ddl.syntax.tokens import quoted
 from connector.ddl.syntax.type_names import CHARACTERS, INTEGERS
 from connector.errors import TargetUnavailable
 from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import Column
-from connector.targets.mysql.rows.table_statements import TableStatements
+from connector.targets.mysql.rows.table_statements import UNICODE, TableStatements
 from connector.targets.mysql.server.catalog_checks import fires_at_inserts
 from connector.targets.mysql.server.connection import Loaded, ServerSession
 from connector.targets.mysql.server.errors import NO_LOCAL_FILES, code_of, connector_error
 from connector.targets.mysql.server.grants import has
-from connector.targets.mysql.sql.names import quoted, table_condition
+from connector.targets.mysql.sql.names import table_condition
 from connector.targets.mysql.sql.sql_values import LiteralKind, line_rows
 from connector.targets.mysql.sql.types import literal_kind
 from connector.targets.types import parse
@@ -40,7 +41,6 @@ FEWEST: Final = 100  # rows for which it pays
 FILE_BYTES: Final = 4 << 20
 BLOCK_BYTES: Final = 64 << 10  # of a file, written at once
 MOST_TAKEN_BACK: Final = 3  # files of a table, one after the other: what follows is left to INSERT
-_UNICODE: Final = frozenset({"ascii", "utf8", "utf8mb3", "utf8mb4"})  # character sets whose bytes are those of UTF-8
 _SAVEPOINT: Final = "thl_load"
 
 
@@ -149,7 +149,7 @@ def _statement_of(statements: TableStatements) -> tuple[bytes, bytes] | None:
         return None
     charsets = {str(column): charset for column, *_, charset in found}
     raw = all(
-        _kind(column) is not LiteralKind.JSON and charsets.get(column.name) in {None, *_UNICODE} for column in written
+        _kind(column) is not LiteralKind.JSON and charsets.get(column.name) in {None, *UNICODE} for column in written
     )
     # A field with NULL would silently be the current time in a column that is NOT NULL.
     assigned = {column.name for column in written if column.name in not_null and parse(column.type).base == "timestamp"}

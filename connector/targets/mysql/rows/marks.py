@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from connector.ddl.syntax.tokens import quoted
 from connector.targets.marks import Marks
 from connector.targets.mysql.server.catalog_checks import unique_indexes
 from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.sql.names import own, quoted, table_name
+from connector.targets.mysql.sql.names import own, table_name
 from connector.targets.mysql.sql.types import index_part, mysql_type
 from connector.targets.table import Table
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.net_changes import Images
 from connector.targets.marks import Marks
 from connector.targets.mysql.rows.marks import marked_columns, same_key
 from connector.targets.mysql.rows.partial_rows import PartialRows
 from connector.targets.mysql.rows.table_statements import TableStatements
-from connector.targets.mysql.sql.names import own, quoted
+from connector.targets.mysql.sql.names import own
 
 
 class OlderRows:
@@ -47,10 +48,10 @@ class OlderRows:
             key = [statements.columns[index] for index in marks.key]
             joined, older = f" LEFT JOIN {own(marks.name)} AS k ON {same_key(key)}", " AND k.k0 IS NULL"
         for unique in marks.unique_keys:
-            head = f"DELETE t FROM {statements.name} AS t{joined} WHERE {statements.listed(unique, 't.')} IN ("
+            head = f"DELETE t FROM {statements.name} AS t{joined} WHERE "
             for some in images:
-                for text, _, _ in statements.value_lists(some, unique):
-                    statements.run(head.encode() + text + b")" + older.encode())
+                for condition, _, _ in statements.conditions(some, unique, "t."):
+                    statements.run(head.encode() + condition + older.encode())
             same = " AND ".join(
                 f"t.{name} = s.{name}" for name in (quoted(statements.columns[index]) for index in unique)
             )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.net_changes import Images
 from connector.targets.marks import Marks
 from connector.targets.mysql.rows.marks import marked_columns, same_key
 from connector.targets.mysql.rows.table_statements import TableStatements
-from connector.targets.mysql.sql.names import names, own, quoted
+from connector.targets.mysql.sql.names import column_names, own
 
 
 class PartialRows:
@@ -24,7 +25,7 @@ class PartialRows:
         self.name = own(name)
         self._rows = list(statements.partial_rows(images))
         self._marks = marks if marks is not None and marks.name else None
-        self._listed = names(statements.columns[index] for index in statements.written)
+        self._listed = column_names(statements.columns[index] for index in statements.written)
 
     def move_out(self, *, must_exist: bool) -> None:
         """Move the rows out of the table, and set what the log has of them.
@@ -57,7 +58,7 @@ class PartialRows:
             kept = [quoted(statements.columns[index]) for index in statements.kept(given)]
             changes = ", ".join([*assignments, *(f"{name} = {name}" for name in kept), "thl_done = 1"])
             update = f"UPDATE {self.name} SET {changes} WHERE {statements.matches(base)} AND thl_done = 0"
-            if labels := statements.without_label({index: values[index] for index in given}):
+            if labels := statements.unlabelled({index: values[index] for index in given}):
                 statements.run_without_labels(update, labels, "updated")
             else:
                 statements.run(update, "updated")
@@ -78,6 +79,6 @@ class PartialRows:
     def mark(self) -> None:
         """Mark the keys of the rows, if the table has marks."""
         if self._marks is not None:
-            keys = names(self._statements.columns[index] for index in self._marks.key)
+            keys = column_names(self._statements.columns[index] for index in self._marks.key)
             into = f"{own(self._marks.name)} ({marked_columns(self._marks)})"
             self._statements.run(f"INSERT IGNORE INTO {into} SELECT {keys} FROM {self.name}")

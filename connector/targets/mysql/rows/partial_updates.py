@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from connector.ddl.syntax.tokens import quoted
 from connector.log.compact.net_changes import Images
 from connector.targets.mysql.rows.table_statements import TOGETHER, TableStatements
-from connector.targets.mysql.sql.names import quoted
 from connector.targets.operations import Value
 
 
@@ -29,7 +29,7 @@ def change_in_place(statements: TableStatements, images: Images) -> None:
         pairs += [(name, name) for name in (quoted(statements.columns[index]) for index in statements.kept(assigned))]
         assignments = ", ".join(f"{name} = {value}" for name, value in pairs)
         update = f"UPDATE {statements.name} SET {assignments} WHERE {statements.matches(base)}"
-        if labels := statements.without_label({index: values[index] for index in assigned}):
+        if labels := statements.unlabelled({index: values[index] for index in assigned}):
             _check(statements, statements.run_without_labels(update, labels, "updated"), base)
             continue
         updates.append(update)

@@ -7,6 +7,8 @@ from typing import Final
 
 import pymysql
 
+from connector.ddl.syntax.tokens import quoted
+from connector.ddl.syntax.type_names import CHARACTERS
 from connector.errors import PreflightError, TargetDiffers, ValueNotRepresentable
 from connector.log.compact.net_changes import Images
 from connector.log.transaction.layout import TableLayout
@@ -15,7 +17,7 @@ from connector.targets.mysql.server.connection import LENIENT_MODE, SQL_MODE, Se
 from connector.targets.mysql.server.errors import DUPLICATES, TRUNCATED, code_of
 from connector.targets.mysql.server.table_facts import TableFacts
 from connector.targets.mysql.sql.literals import shown, value_literal
-from connector.targets.mysql.sql.names import quoted, table_name
+from connector.targets.mysql.sql.names import table_name
 from connector.targets.mysql.sql.sql_values import NotALiteral, value_rows
 from connector.targets.mysql.sql.types import literal_kinds
 from connector.targets.operations import Value
@@ -29,6 +31,9 @@ STATEMENT_ROWS: Final = 2000
 TOGETHER: Final = 200  # small statements in one round trip
 NAMED: Final = 5  # of the keys that a change does not find
 SAVEPOINT: Final = "thl"  # before the first statement about the table: an error names rows by the state there
+
+UNICODE: Final = frozenset({"ascii", "utf8", "utf8mb3", "utf8mb4"})  # character sets whose bytes are those of UTF-8
+_TEXTS: Final = frozenset({*CHARACTERS, "enum", "set"})
 
 
 class TableStatements:
@@ -85,6 +90,45 @@ class TableStatements:
             yield text, done, end
             done = end
 
+    def conditions(self, images: Images, places: Sequence[int], of: str = "") -> Iterator[tuple[bytes, int, int]]:
+        """Yield conditions that a row has the values of one of some images, with the first and the one after the last.
+
+        Args:
+            images: whole images.
+            places: the indexes of the values.
+            of: the prefix of the columns' names.
+
+        Raises:
+            ValueNotRepresentable: a value that its column's type does not have.
+        """
+        if not self._compares_bytes(places):
+            head = f"{self.listed(places, of)} IN (".encode()
+            for text, first, end in self.value_lists(images, places):
+                yield head + text + b")", first, end
+            return
+        first, parts, size = 0, list[str](), 0
+        for end, row in enumerate(decoded(images.data, images.ends, len(self.columns), places), 1):
+            parts.append(self.matches(row, of, places))
+            size += len(parts[-1])
+            if len(parts) == TOGETHER or size > self.limit or end == len(images):
+                yield f"({' OR '.join(parts)})".encode(), first, end
+                first, parts, size = end, [], 0
+
+    def _compares_bytes(self, places: Sequence[int]) -> bool:
+        """True if `(a, b) IN (…)` may miss rows: a MariaDB compares a text's bytes with those of the literal, in UTF-8.
+
+        It converts the literal if columns are compared one by one, which takes twice as long.
+        """
+        columns = [self.table.column(self.columns[index]) for index in places]
+        return (
+            self.session.mariadb
+            and len(places) > 1
+            and any(
+                column is None or (parse(column.type).base in _TEXTS and column.charset not in UNICODE)
+                for column in columns
+            )
+        )
+
     def partial_rows(self, images: Images) -> Iterator[tuple[tuple[Value, ...], frozenset[int], tuple[Value, ...]]]:
         """For each partial image its values, the indexes of absent columns, and the row's current key."""
         width = len(self.columns)
@@ -96,8 +140,10 @@ class TableStatements:
             yield row[:width], absent, row[width + 1 :]
 
     def kept(self, assigned: Collection[int]) -> list[int]:
-        """The other columns that an UPDATE has to assign, or the server would change them. A TIMESTAMP may be one:
-        explicit_defaults_for_timestamp=OFF gives it ON UPDATE."""
+        """The other columns that an UPDATE has to assign, or the server would change them.
+
+        A TIMESTAMP may be one: explicit_defaults_for_timestamp=OFF gives it ON UPDATE.
+        """
         columns = self.layout.columns
         return [
             index
@@ -110,11 +156,11 @@ class TableStatements:
         """A value of a column as a literal."""
         return value_literal(self.layout.columns[index], value, mariadb=self.session.mariadb)
 
-    def matches(self, base: Sequence[Value], of: str = "") -> str:
-        """The condition that a row has this key."""
+    def matches(self, base: Sequence[Value], of: str = "", places: Sequence[int] | None = None) -> str:
+        """The condition that a row has this key, or these values of other columns."""
         return " AND ".join(
             f"{of}{quoted(self.columns[index])} = {self.literal(index, value)}"
-            for index, value in zip(self.key, base, strict=True)
+            for index, value in zip(self.key if places is None else places, base, strict=True)
         )
 
     def listed(self, places: Iterable[int], of: str = "") -> str:
@@ -158,7 +204,7 @@ class TableStatements:
                 table=self.table.name,
             )
 
-    def without_label(self, values: Mapping[int, Value]) -> int:
+    def unlabelled(self, values: Mapping[int, Value]) -> int:
         """The number of values that no label of their ENUM has: '' is what MySQL stores for a value that was none."""
         columns = self.layout.columns
         return sum(

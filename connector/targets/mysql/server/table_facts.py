@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import TargetDiffers, Unsupported
 from connector.log.compact.net_changes import NetChanges
 from connector.log.transaction.layout import TableName
 from connector.targets.mysql.server.connection import ServerSession
-from connector.targets.mysql.sql.names import quoted, table_condition, table_name
+from connector.targets.mysql.sql.names import table_condition, table_name
 from connector.targets.table import Table
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import ValueNotRepresentable
 from connector.log.transaction.layout import Column, TableLayout
 from connector.targets.mysql.sql.json_exact import json_literal
-from connector.targets.mysql.sql.names import quoted, text_literal
+from connector.targets.mysql.sql.names import text_literal
 from connector.targets.mysql.sql.sql_values import LiteralKind
 from connector.targets.mysql.sql.types import literal_kind
 from connector.targets.operations import Value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from connector.ddl.syntax.tokens import quoted
 from connector.errors import ValueNotRepresentable
 from connector.log.transaction.layout import TableName
 from connector.targets.names import OTHER_TABLE
@@ -47,11 +48,6 @@ class MySqlNames:
         return False
 
 
-def quoted(name: str) -> str:
-    """A quoted name."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def table_name(name: TableName) -> str:
     """A table's quoted name, with its database."""
     return f"{quoted(name.schema)}.{quoted(name.table)}"
@@ -67,8 +63,8 @@ def own(name: str) -> str:
     return f"{BOOKKEEPING}.{quoted(name)}"
 
 
-def names(columns: Iterable[str]) -> str:
-    """Quoted names, separated by commas."""
+def column_names(columns: Iterable[str]) -> str:
+    """Quoted names of columns, separated by commas."""
     return ", ".join(quoted(name) for name in columns)
 
 
