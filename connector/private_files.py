@@ -38,7 +38,7 @@ def new_folder(prefix: str, parent: Path | None, option: str) -> Path:
         checked = guarded(parent or Path(tempfile.gettempdir()), option)
         return Path(tempfile.mkdtemp(prefix=prefix, dir=checked))
     except OSError as error:
-        raise _unusable(parent or "TMPDIR", error, option) from error
+        raise unusable(parent or "TMPDIR", error, option) from error
 
 
 def guarded(folder: Path, option: str, *, shared: bool = True) -> Path:
@@ -76,7 +76,7 @@ def guarded(folder: Path, option: str, *, shared: bool = True) -> Path:
                 current = Path("/") if target.is_absolute() else current.parent
                 parts += reversed([part for part in target.parts if part != "/"])
         except OSError as error:
-            raise _unusable(folder, error, option) from error
+            raise unusable(folder, error, option) from error
     if not current.is_dir():
         raise ConfigError(f"{option}: not a folder", folder=folder)
     if not shared and current.stat().st_mode & OTHERS:
@@ -123,6 +123,15 @@ def owned(path: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
+def unusable(folder: object, error: OSError, option: str) -> ConfigError:
+    """The error for a folder that cannot be created or written to; `option` names another one."""
+    return ConfigError(
+        f"{option}: the folder cannot be used: {error.strerror}",
+        hint=f"set {option} to a folder that this user may write to",
+        folder=folder,
+    )
+
+
 def _make(folder: Path) -> None:
     try:
         folder.mkdir(mode=FOLDER)
@@ -158,14 +167,6 @@ def _name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
-
-
-def _unusable(folder: object, error: OSError, option: str) -> ConfigError:
-    return ConfigError(
-        f"{option}: the folder cannot be used: {error.strerror}",
-        hint=f"let {option} name a folder that this user may write to",
-        folder=folder,
-    )
 
 
 def _opened(path: Path, flags: int, mode: Literal["wb", "ab", "r+b"]) -> BinaryIO:

@@ -43,7 +43,7 @@ from connector.mysql.server.connection import Connection, connect, source_errors
 from connector.mysql.server.dump import replica_uuid
 from connector.mysql.snapshot.loadable import LoadCandidate, Purpose, by_reason, candidates, captured, unloadable
 from connector.mysql.transforms.filters import Filter
-from connector.private_files import guarded
+from connector.private_files import guarded, unusable
 from connector.targets.open import check_target
 
 NAMED: Final = 10  # columns that a result names
@@ -194,7 +194,10 @@ def check_histories(patterns: Sequence[str], names: Sequence[TableName]) -> Iter
 
 def _check_dates(config: Config, connection: Connection, filter: Filter) -> Iterator[Check]:
     """Check that the captured columns have no zero dates that the target lacks."""
-    product = WITHOUT_ZERO_DATES.get(target_kind(config.target.url.get_secret_value()))
+    try:
+        product = WITHOUT_ZERO_DATES.get(target_kind(config.target.url.get_secret_value()))
+    except ConfigError:
+        return  # `check_target_server` reports it
     if product is None:
         return
     found = zero_dates(connection, config.source, filter, SystemClock())
@@ -270,7 +273,7 @@ def _check_folder(name: str, option: str, folder: Path | None) -> Iterator[Check
     except ConnectorError as error:
         yield failed(name, error)
     except OSError as error:
-        yield failed(name, ConfigError(f"{option} cannot be written to: {error.strerror}", folder=existing))
+        yield failed(name, unusable(existing, error, option))
 
 
 def check_java(environ: Mapping[str, str]) -> Check:

@@ -229,7 +229,8 @@ def reserved(folder: Path) -> Iterator[None]:
 def _in_use(folder: Path) -> ConfigError:
     return ConfigError(
         f"{OPTION}: another process has the record store open",
-        hint="a producer of this service, or `thl records`: wait for its end, or end it (thl offline --producer)",
+        hint="a producer of this service, or `thl records`: wait for its end, or end it (thl offline --producer); or a "
+        "producer of another service: each needs a folder of its own",
         folder=folder,
     )
 

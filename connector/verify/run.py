@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection
 from contextlib import closing
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from typing import Final
 
@@ -26,6 +27,8 @@ from connector.verify.target import TargetReader, TargetState
 from connector.verify.waiting import PublishedLog, is_ahead, wait
 
 ROUNDS: Final = 5
+NEAR: Final = 0.8  # names of one database have much in common
+SHOWN: Final = 10  # tables that a hint names
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -157,7 +160,14 @@ def _chosen(
 def _refuse_unknown(tables: Collection[str] | None, captured: dict[str, ComparedTable | None]) -> None:
     unknown = sorted(set(tables or ()) - captured.keys())
     if unknown:
-        raise ConfigError("no captured table has this name", hint="--table SCHEMA.TABLE", tables=", ".join(unknown))
+        near = sorted({name for one in unknown for name in get_close_matches(one, captured, cutoff=NEAR)})
+        hint = f"did you mean {' or '.join(near)}?" if near else f"--table SCHEMA.TABLE; captured: {_some(captured)}"
+        raise ConfigError("no captured table has this name", hint=hint, tables=", ".join(unknown))
+
+
+def _some(names: Collection[str]) -> str:
+    more = len(names) - SHOWN
+    return (", ".join(sorted(names)[:SHOWN]) or "none") + (f" and {more} more" if more > 0 else "")
 
 
 def _left_out(ignored: Collection[str], captured: Collection[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.check.checks import check_relay
+from connector.check.checks import check_records, check_relay
 from connector.check.result import CheckState
 from connector.config.loading import load
 from connector.config.model import Config
@@ -41,4 +41,11 @@ def test_folder_that_others_may_write_to_is_refused(mode: int, tmp_path: Path) -
 def test_folder_that_cannot_be_created_is_refused() -> None:
     (found,) = check_relay(configured(Path("/proc/relay")))
     assert found.state is CheckState.FAILED
-    assert "cannot be written to" in found.found
+    assert "relay.dir: the folder cannot be used" in found.found
+    assert found.remedy == "set relay.dir to a folder that this user may write to"
+
+
+def test_record_store_that_cannot_be_created_has_the_same_remedy() -> None:
+    (found,) = check_records(load(None, {"THL_SOURCE__RECORDS__DIR": "/proc/records"}))
+    assert found.state is CheckState.FAILED
+    assert found.remedy == "set source.records.dir to a folder that this user may write to"

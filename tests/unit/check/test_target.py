@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import socket
+from typing import cast
 
 import pytest
 
 from connector import cli
-from connector.check.checks import check_target_server
+from connector.check.checks import _check_dates, check_target_server
 from connector.check.result import CheckState
+from connector.config.filters import Filters
 from connector.config.model import Config
+from connector.mysql.server.connection import Connection
+from connector.mysql.transforms.filters import Filter
 
 
 def test_unreachable_target_is_named_with_a_remedy() -> None:
@@ -55,3 +59,10 @@ def test_target_that_is_the_source_is_warned_of(monkeypatch: pytest.MonkeyPatch)
     for port, states in ((3307, [CheckState.OK, CheckState.WARNING]), (3308, [CheckState.OK])):
         config = Config.model_validate({**source, "target": {"url": f"mysql://u:hidden@db:{port}"}})
         assert [one.state for one in check_target_server(config)] == states
+
+
+def test_unknown_scheme_is_a_finding_of_the_target_alone() -> None:
+    config = Config.model_validate({"target": {"url": "oracle://h"}})
+    assert [one.state for one in check_target_server(config)] == [CheckState.FAILED]
+    nothing_is_asked = cast("Connection", None)
+    assert list(_check_dates(config, nothing_is_asked, Filter(Filters()))) == []

@@ -173,8 +173,9 @@ def test_only_this_user_can_read_the_files(tmp_path: Path) -> None:
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     store = opened(tmp_path / "s")
-    with pytest.raises(ConfigError, match="another process has the record store open"):
+    with pytest.raises(ConfigError, match="another process has the record store open") as refused:
         opened(tmp_path / "s")
+    assert "another service: each needs a folder of its own" in refused.value.hint
     store.close()
 
 
