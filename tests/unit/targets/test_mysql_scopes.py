@@ -93,3 +93,9 @@ def test_of_the_grants_that_match_a_database_the_most_specific_counts_alone() ->
     assert lacking(granted_by_scope(lines), ["SELECT", "TRIGGER"], ["shop", "sales"]) == {"`shop`": ["TRIGGER"]}
     assert not has(granted_by_scope(lines), "TRIGGER", "shop")
     assert has(granted_by_scope(lines), "TRIGGER", "shop2")
+
+
+@pytest.mark.parametrize("names", [("SELECT", "TRIGGER"), ("TRIGGER", "SELECT")])
+def test_lines_for_one_database_add_up(names: tuple[str, str]) -> None:
+    lines = [f"GRANT {name} ON `shop`.* {HERE}" for name in names]
+    assert all(has(granted_by_scope(lines), name, "shop") for name in names)
