@@ -99,3 +99,12 @@ def test_of_the_grants_that_match_a_database_the_most_specific_counts_alone() ->
 def test_lines_for_one_database_add_up(names: tuple[str, str]) -> None:
     lines = [f"GRANT {name} ON `shop`.* {HERE}" for name in names]
     assert all(has(granted_by_scope(lines), name, "shop") for name in names)
+
+
+def test_what_is_granted_everywhere_is_not_lacking_on_a_database() -> None:
+    lines = [f"GRANT SELECT ON *.* {HERE}", f"GRANT INSERT ON `shop`.* {HERE}", f"GRANT INSERT ON `thl`.* {HERE}"]
+    assert lacking(granted_by_scope(lines), ["SELECT", "INSERT"]) == {}
+
+
+def test_a_lacking_database_is_quoted_for_grant() -> None:
+    assert lacking({}, ["SELECT"], ["a`b"]) == {"`thl`": ["SELECT"], "`a``b`": ["SELECT"]}
