@@ -24,6 +24,7 @@
 - `demo/`: the scenario of `thl demo`.
 - `config/`: the configuration.
 - `mysql_tls`: the TLS context for a MySQL or MariaDB, a source or a target.
+- `mysql_grants`: the grants of its user.
 - `errors`: the errors raised on purpose, and exit codes.
 - `schema`: the fragment's Avro schema, and messages decoded by fastavro.
 - `patterns`: patterns of names and tables.

@@ -27,7 +27,7 @@ VALUES = "mysql.values"
 COMPARISON = ("log.gtid", "log.transaction", "mysql.server.connection", "mysql.server.privileges",
               "mysql.server.snapshot_point", "mysql.server.source_state", "mysql.transforms")  # fmt: skip
 FOUNDATION = ("addresses", "background", "clock", "config", "errors", "failpoints", "health", "logs", "metrics",
-              "mysql_tls", "patterns", "private_files", "redaction", "retrying", "schema")  # fmt: skip
+              "mysql_grants", "mysql_tls", "patterns", "private_files", "redaction", "retrying", "schema")  # fmt: skip
 PURE_FOUNDATION = ("errors", "patterns")
 PURE = frozenset(("__future__", "array", "bisect", "collections", "cpython", "cython", "dataclasses", "datetime",
                   "enum", "functools", "itertools", "libc", "re", "struct", "typing", "zlib"))  # fmt: skip

@@ -6,18 +6,15 @@ load sees every captured table.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from connector.mysql.server.connection import Connection, query
+from connector.mysql_grants import ALL, before, grants_of, matches, prefix, rank
 from connector.patterns import glob
 
-_LINE = re.compile(r"(?P<verb>GRANT|REVOKE) (?P<what>.+?) ON (?P<object>\S.*?) (?:TO|FROM) ", re.DOTALL)
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ROLES = re.compile(r"GRANT (?P<roles>`(?:(?! ON ).)+?) TO ", re.DOTALL)
-_OBJECT = re.compile(r"(?P<schema>\*|`(?:[^`]|``)+`)\.(?P<table>\*|`(?:[^`]|``)+`)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ class Privileges:
 
     def has(self, *any_of: str) -> bool:
         """True if one of these is granted on `*.*`."""
-        return "ALL PRIVILEGES" in self.everywhere or any(name in self.everywhere for name in any_of)
+        return ALL in self.everywhere or any(name in self.everywhere for name in any_of)
 
     def may_select(self, schema: str, table: str = "*") -> bool:
         """True if a table can be read.
@@ -63,40 +60,32 @@ class Privileges:
     def _selects_schema(self, schema: str) -> bool:
         """True if SELECT is granted on a schema, or on every one that a pattern with `*` and `?` matches.
 
-        Of the grants that match a schema the server takes one, that whose first wildcard comes last; what the others
-        give is void there. A pattern is taken for uncovered if a grant without SELECT may be taken for some of it.
+        Of the grants that match a schema the server takes one (`rank`). A pattern is taken for uncovered if a grant
+        without SELECT may be taken for some of it.
         """
         granted: dict[str, frozenset[str]] = {}
         for pattern, names in self.schemas:
             folded = self._fold(pattern)
             granted[folded] = granted.get(folded, frozenset()) | names
-        means = [pattern for pattern in granted if self._covers(pattern, schema)]
+        means = [pattern for pattern in granted if matches(pattern, schema, literal=self.literal)]
         if not means:
             return False
-        taken = max(means, key=self._prefix_length)
+        taken = max(means, key=self._rank)
         return _selects(granted[taken]) and all(
             _selects(names) or not self._may_precede(pattern, taken, schema) for pattern, names in granted.items()
         )
 
-    def _covers(self, pattern: str, schema: str) -> bool:
-        return pattern == schema if self.literal else _like(pattern, schema)
-
     def _may_precede(self, pattern: str, taken: str, schema: str) -> bool:
         """True if the server may take a grant's pattern before another one, for a schema that a third one matches."""
-        if pattern == taken or self._prefix_length(pattern) < self._prefix_length(taken):
+        if pattern == taken or self._rank(pattern) < self._rank(taken):
             return False
         if not _is_glob(schema):
             return False  # `taken` is the first of those that match it
-        ours, theirs = _literal_prefix(schema, "*?"), self._prefix(pattern)
+        ours, theirs = before(schema, "*?"), prefix(pattern, literal=self.literal)
         return ours.startswith(theirs) or theirs.startswith(ours)
 
-    def _prefix_length(self, pattern: str) -> float:
-        prefix = self._prefix(pattern)
-        return len(prefix) if len(prefix) < len(_ESCAPED.sub(r"\1", pattern)) else math.inf
-
-    def _prefix(self, pattern: str) -> str:
-        """The part of a grant's pattern before its first wildcard."""
-        return pattern if self.literal else _ESCAPED.sub(r"\1", _literal_prefix(pattern, "%_"))
+    def _rank(self, pattern: str) -> float:
+        return rank(pattern, literal=self.literal)
 
     def _fold(self, name: str) -> str:
         return name.lower() if self.folds else name
@@ -153,39 +142,21 @@ def parse_grants(lines: Sequence[str], *, literal: bool = False, folds: bool = F
     schemas: list[tuple[str, frozenset[str]]] = []
     tables: dict[tuple[str, str], frozenset[str]] = {}
     without: set[str] = set()
-    for line in lines:
-        grant = _LINE.match(line)
-        scope = _OBJECT.fullmatch(grant["object"]) if grant else None
-        if not grant or not scope:
-            continue
-        names = frozenset(name.strip().upper() for name in grant["what"].split(","))
-        schema, table = _name(scope["schema"]), _name(scope["table"])
-        if grant["verb"] == "REVOKE":
-            without |= {schema} if _selects(names) else set()
-        elif schema == "*":
-            everywhere |= names
-        elif table == "*":
-            schemas.append((schema, names))
+    for one in grants_of(lines):
+        if one.schema is None:
+            everywhere |= one.names
+        elif one.revoked:
+            without |= {one.schema} if _selects(one.names) else set()
+        elif one.table is None:
+            schemas.append((one.schema, one.names))
         else:
-            name = (schema.lower(), table.lower()) if folds else (schema, table)
-            tables[name] = tables.get(name, frozenset()) | names
+            name = (one.schema.lower(), one.table.lower()) if folds else (one.schema, one.table)
+            tables[name] = tables.get(name, frozenset()) | one.names
     return Privileges(frozenset(everywhere), tuple(schemas), tables, frozenset(without), literal, folds)
 
 
 def _selects(names: frozenset[str]) -> bool:
-    return bool(names & {"SELECT", "ALL PRIVILEGES"})
-
-
-def _name(quoted: str) -> str:
-    return quoted if quoted == "*" else quoted[1:-1].replace("``", "`")
-
-
-def _like(pattern: str, name: str) -> bool:
-    """True if a grant's pattern matches a name, or all names that a name with `*` and `?` matches."""
-    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
-    wild = {"%": ".*", "_": "[^*]"}  # no name of a schema that is a file has either character
-    regex = "".join(wild.get(part) or re.escape(part[-1]) for part in parts)
-    return re.fullmatch(regex, name, re.DOTALL) is not None
+    return bool(names & {"SELECT", ALL})
 
 
 def _is_glob(name: str) -> bool:
@@ -199,8 +170,3 @@ def _scope(schema: str, *, literal: bool) -> str:
     if literal or schema == "*":
         return "*"
     return "`" + re.sub(r"([_%])", r"\\\1", schema).replace("*", "%").replace("?", "_") + "`"
-
-
-def _literal_prefix(pattern: str, wild: str) -> str:
-    found = re.match(rf"(?:\\.|[^{wild}\\])*", pattern, re.DOTALL)
-    return found[0] if found else ""

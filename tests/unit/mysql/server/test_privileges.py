@@ -168,3 +168,8 @@ def test_partial_revoke_counts_for_letters_of_another_case() -> None:
     lines = [f"GRANT SELECT ON *.* TO {USER}", f"REVOKE SELECT ON `Secret`.* FROM {USER}"]
     assert not parse_grants(lines, folds=True).may_select("SECRET")
     assert parse_grants(lines).may_select("SECRET")
+
+
+def test_names_of_schemas_are_read_to_their_end_and_a_star_is_a_name_between_backticks() -> None:
+    found = parse_grants([f"GRANT SELECT ON `{name}`.* TO `u`@`%`" for name in ("a TO b", "a ON b", "*")])
+    assert [found.may_select(name) for name in ("a TO b", "a ON b", "other")] == [True, True, False]
