@@ -30,7 +30,7 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, ConfigError, ConnectorError, PreflightError, TargetUnavailable
 from connector.health import ProcessHealth
-from connector.kafka.handshake import handshake, log_exists, newest_event, no_log, tables_loaded_after
+from connector.kafka.handshake import handshake, log_exists, log_missing, newest_event, tables_loaded_after
 from connector.kafka.large_messages import LargeMessages
 from connector.kafka.range_reader import RangeReader
 from connector.kafka.tails import TailWatch
@@ -214,7 +214,7 @@ class Applier:
         if not self._log_found:
             found = read_position(config.target.url.get_secret_value(), config.service)
             if found is None or found.seqno == NO_SEQNO:
-                raise no_log(config)
+                raise log_missing(config)
 
     def _first_position(self, target: TargetDatabase, signals: SignalTable, position: TargetPosition) -> TargetPosition:
         """Do what the first attempt alone does; return the position before the first event to apply."""

@@ -50,6 +50,9 @@ NAMED: Final = 10  # columns that a result names
 WITHOUT_ZERO_DATES: Final = {"postgres": "PostgreSQL", "duckdb": "DuckDB"}
 PATIENCE: Final = 4.0  # seconds for a server to answer; as long as that of the target's `check`
 
+Databases = Future[Collection[str] | None]
+"""The databases of the log as far as tables of them exist, once the source has answered; None: they are not known."""
+
 
 def check(config: Config, environ: Mapping[str, str]) -> list[Check]:
     """Return the `findings`, in the order of their subjects."""
@@ -75,7 +78,7 @@ def findings(config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
         finally:
             found.put(None)
 
-    databases: Future[Collection[str] | None] = Future()
+    databases: Databases = Future()
     with ThreadPoolExecutor(max_workers=6) as pool:  # all of them at once
         kafka = pool.submit(check_kafka, config)
         subjects: list[Callable[[], Iterable[Check]]] = [
@@ -117,29 +120,25 @@ def check_kafka(config: Config) -> tuple[list[Check], bool]:
     return [answered], not found.missing
 
 
-def check_source(
-    config: Config, log_exists: Callable[[], bool], databases: Future[Collection[str] | None] | None = None
-) -> Iterator[Check]:
+def check_source(config: Config, log_exists: Callable[[], bool], databases: Databases) -> Iterator[Check]:
     """Check that the source answers, is set up, and grants the user what the producer needs.
 
     Args:
         config: the configuration.
         log_exists: called when the source has answered. Without a log an initial load may follow, which needs more
             privileges.
-        databases: gets the databases of the log as far as tables of them exist; None where they are not known.
+        databases: gets them.
     """
     try:
-        yield from _check_source(config, log_exists, databases or Future())
+        yield from _check_source(config, log_exists, databases)
     except ConnectorError as error:
         yield failed(SOURCE, error)
     finally:
-        if databases is not None and not databases.done():
+        if not databases.done():
             databases.set_result(None)
 
 
-def _check_source(
-    config: Config, log_exists: Callable[[], bool], databases: Future[Collection[str] | None]
-) -> Iterator[Check]:
+def _check_source(config: Config, log_exists: Callable[[], bool], databases: Databases) -> Iterator[Check]:
     source = config.source
     with closing(connect(source, patience=PATIENCE)) as connection:
         snapshot = source.start == "snapshot" and not log_exists()
@@ -224,17 +223,17 @@ def _named(columns: Sequence[DateColumn]) -> str:
     return ", ".join(map(str, columns[:NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
-def check_target_server(config: Config, databases: Future[Collection[str] | None] | None = None) -> list[Check]:
+def check_target_server(config: Config, databases: Databases) -> list[Check]:
     """Check that the target can be opened and written to, and is not the source.
 
     Args:
         config: the configuration.
-        databases: has the databases of the log once the source has answered; None: they are not known.
+        databases: has those that the target's user writes to.
     """
 
     def known() -> Collection[str] | None:
         try:
-            return None if databases is None else databases.result(PATIENCE)
+            return databases.result(PATIENCE)
         except TimeoutError:
             return None
 

@@ -10,7 +10,7 @@ from connector.consume.decoding import MessageDecoder
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
 from connector.errors import ConfigError, LogDamaged
-from connector.kafka.handshake import handshake, no_log
+from connector.kafka.handshake import handshake, log_missing
 from connector.kafka.log_reader import LogReader
 from connector.kafka.tails import check_tails
 from connector.log.epochs.control import PartitionMap
@@ -109,7 +109,7 @@ class _LogView:
         control = log.control() if log.partitions(config.control_topic) else None
         record = log.position() if control is not None and control.log is not None else None
         if control is None or record is None:
-            raise no_log(config)
+            raise log_missing(config)
         history = History.of(control, record.last_finished)
         count = log.partitions(config.topic)
         chosen = range(count) if shards is None else sorted({0, *(partition_of(shard, count) for shard in shards)})

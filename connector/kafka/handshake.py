@@ -141,7 +141,7 @@ def _control(config: Config, log: LogReader, position: TargetPosition) -> Contro
             epoch=position.epoch,
         )
     if control is None or (control.log is None and position.seqno == NO_SEQNO):
-        raise no_log(config)
+        raise log_missing(config)
     return control
 
 
@@ -211,8 +211,8 @@ def _unreachable(config: Config) -> BrokerUnavailable | None:
     return None
 
 
-def no_log(config: Config) -> LogMissing:
-    """Return the error where no producer has begun the log."""
+def log_missing(config: Config) -> LogMissing:
+    """Return the error of those who wait until a producer has begun the log."""
     hint = f"thl produce begins it (service {config.service})"
     return LogMissing("the log does not exist yet", hint=hint, topic=config.topic)
 
@@ -225,7 +225,7 @@ def log_exists(config: Config) -> bool:
         PreflightError: the brokers refuse access.
     """
     with LogReader(config) as log:
-        return all(map(log.partitions, (config.control_topic, config.topic)))
+        return not _missing_topics(config, log)
 
 
 def warn_of_missing_log(config: Config) -> None:
@@ -237,7 +237,7 @@ def warn_of_missing_log(config: Config) -> None:
     fields = {"service": config.service, "bootstrap": config.kafka.bootstrap}
     try:
         with LogReader(config, patience=QUICK) as log:
-            missing = [topic for topic in (config.control_topic, config.topic) if not log.partitions(topic)]
+            missing = _missing_topics(config, log)
     except BrokerUnavailable as error:
         LOG.warning("waiting for the brokers of kafka.bootstrap", extra={**fields, "why": error.message})
         return
@@ -245,3 +245,7 @@ def warn_of_missing_log(config: Config) -> None:
         LOG.warning(
             "waiting for a log that does not exist yet: thl produce begins it", extra={**fields, "topics": missing}
         )
+
+
+def _missing_topics(config: Config, log: LogReader) -> list[str]:
+    return [topic for topic in (config.control_topic, config.topic) if not log.partitions(topic)]

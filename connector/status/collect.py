@@ -188,7 +188,7 @@ def _incomplete_upto(
     """Return the last event of which messages may be deleted."""
     if position is None:
         return NO_SEQNO
-    with LogReader(config) as reader:
+    with LogReader(config, point_lookup=True) as reader:
         return reader.incomplete_upto(bounds, History.of(control, position.last_finished), position)
 
 

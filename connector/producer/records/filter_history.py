@@ -64,7 +64,7 @@ class FilterHistory:
         found: dict[TableName, ChangedTable] = {}
         tables = list(tables)
         for before, now in pairwise(one for one in self._epochs if after <= one.epoch <= upto):
-            if _is_same(before, now):
+            if before.has_filters(now.filters, now.capture):
                 continue
             old, new = _capture_of(before), _capture_of(now)
             for table in tables:
@@ -85,14 +85,10 @@ class FilterHistory:
             upto: the epoch of its XA COMMIT.
         """
         epochs = [one for one in self._epochs if one.epoch <= upto]
-        if all(_is_same(*pair) for pair in pairwise(epochs)):
+        if all(before.has_filters(now.filters, now.capture) for before, now in pairwise(epochs)):
             return iter(())
         first = next((one for one in reversed(epochs) if _is_before(one, prepared)), epochs[0])
         return self.changed(tables, first.epoch, upto)
-
-
-def _is_same(before: EpochRecord, now: EpochRecord) -> bool:
-    return before.has_filters(now.filters, now.capture)
 
 
 def _is_before(epoch: EpochRecord, gtid: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Final, Self
 from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import HistoriesDiffer, LogDamaged
-from connector.kafka.handshake import handshake, no_log
+from connector.kafka.handshake import handshake, log_missing
 from connector.kafka.log_reader import LogReader
 from connector.log.epochs.history import History
 from connector.log.ids import NO_EPOCH, NO_SEQNO, Seqno
@@ -170,7 +170,7 @@ class Ends:
     def _position(self) -> PositionRecord:
         record = self._log.position() if self._log.partitions(self._config.position_topic) else None
         if record is None:
-            raise no_log(self._config)
+            raise log_missing(self._config)
         return record
 
     def _partitions(self) -> range:

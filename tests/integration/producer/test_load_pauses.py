@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -268,7 +269,7 @@ def test_user_that_may_not_see_the_lag_is_refused_where_loads_depend_on_it(
             checked(limited(source))
         bench = Bench(mariadb_server, kafka_broker, tmp_path)
         config = bench.config.model_copy(update={"source": limited(source)})
-        (failed,) = [one for one in check_source(config, lambda: True) if one.state is CheckState.FAILED]
+        (failed,) = [one for one in check_source(config, lambda: True, Future()) if one.state is CheckState.FAILED]
         assert failed.name == "grants"
         assert "source.snapshot.max_replica_lag" in failed.found
         mariadb_server.run_sql(failed.remedy.partition(";")[0])

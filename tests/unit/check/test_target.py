@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from concurrent.futures import Future
 from typing import cast
 
 import pytest
@@ -22,7 +23,7 @@ def test_unreachable_target_is_named_with_a_remedy() -> None:
         bound.bind(("127.0.0.1", 0))
         port = bound.getsockname()[1]
         url = f"postgresql://u:hidden@127.0.0.1:{port}/d"
-        (found,) = check_target_server(Config.model_validate({"target": {"url": url}}))
+        (found,) = check_target_server(Config.model_validate({"target": {"url": url}}), Future())
     assert (found.state, found.exit_code) == (CheckState.FAILED, 4)
     assert f"server='127.0.0.1:{port}'" in found.found or f"server=127.0.0.1:{port}" in found.found
     assert "target.url" in found.remedy
@@ -33,7 +34,7 @@ def test_mute_target_is_named_with_a_remedy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
         url = f"postgresql://u:hidden@127.0.0.1:{port}/d?connect_timeout=2"
-        (found,) = check_target_server(Config.model_validate({"target": {"url": url}}))
+        (found,) = check_target_server(Config.model_validate({"target": {"url": url}}), Future())
     assert (found.state, found.exit_code) == (CheckState.FAILED, 4)
     assert f"127.0.0.1:{port}" in found.found
     assert "target.url" in found.remedy
@@ -58,11 +59,11 @@ def test_target_that_is_the_source_is_warned_of(monkeypatch: pytest.MonkeyPatch)
     source = {"source": {"host": "db", "port": 3307}}
     for port, states in ((3307, [CheckState.OK, CheckState.WARNING]), (3308, [CheckState.OK])):
         config = Config.model_validate({**source, "target": {"url": f"mysql://u:hidden@db:{port}"}})
-        assert [one.state for one in check_target_server(config)] == states
+        assert [one.state for one in check_target_server(config, Future())] == states
 
 
 def test_unknown_scheme_is_a_finding_of_the_target_alone() -> None:
     config = Config.model_validate({"target": {"url": "oracle://h"}})
-    assert [one.state for one in check_target_server(config)] == [CheckState.FAILED]
+    assert [one.state for one in check_target_server(config, Future())] == [CheckState.FAILED]
     nothing_is_asked = cast("Connection", None)
     assert list(_check_dates(config, nothing_is_asked, Filter(Filters()))) == []

@@ -190,9 +190,9 @@ def _create(parsed: ast.ParsedStatement, planned: PlannedDdl, session: ServerSes
         settings=_settings(planned.statement, planned.commit_time, session),
         database=planned.statement.schema,
     )
-    found = [schema_step(name.schema, charset), step]
-    if planned.statement.schema not in ("", name.schema):
-        found.insert(0, schema_step(planned.statement.schema))
+    schemas = dict.fromkeys(filter(None, (planned.statement.schema, name.schema)))
+    found = [schema_step(one, charset if one == name.schema else "") for one in schemas]
+    found.append(step)
     if table.transaction and not isinstance(parsed.command.body, LikeTable):
         added = ", ".join(
             f"ADD COLUMN {quoted(column.name)} {mysql_type(column, mariadb=session.mariadb)} NULL"
