@@ -9,10 +9,13 @@ from typing import cast
 import pytest
 
 from connector.clock import SystemClock
+from connector.log.transaction.position import PositionRecord
 from connector.log.transaction.source_position import SourcePosition
 from connector.verify.source import SourceReader, SourceState
 from connector.verify.target import TargetReader, TargetState
 from connector.verify.waiting import is_ahead, wait
+from tests.support.clock import Slept
+from tests.support.log_objects import finished
 
 
 class Source:
@@ -52,3 +55,34 @@ def test_files_are_ordered_by_their_numbers_also_the_millionth(event_id: str, ha
     missing = wait(source, reader, seen, service="shop", patience=0.0, clock=SystemClock())
     assert (missing == "") is has
     assert is_ahead(source, seen, target.state) is ahead
+
+
+class Log:
+    """A log that stands at one position, and passes transactions that are not captured within three seconds."""
+
+    idle_seconds = 3.0
+
+    def __init__(self, offset: int, last: int) -> None:
+        resume = SourcePosition("binlog.1000000", offset)
+        self._position = PositionRecord(finished=finished(last), resume=resume, gtid_set=None, open=None, tails={})
+
+    def position(self) -> PositionRecord | None:
+        return self._position
+
+
+@pytest.mark.parametrize(
+    ("offset", "last", "has", "seconds"),
+    [
+        (100, 7, True, 0.0),  # the log has passed the view, and the target has the log's last event
+        (99, 7, False, 4.0),  # it may still pass it
+        (100, 8, False, 1.0),
+    ],
+)
+def test_a_target_has_a_view_that_the_log_has_passed_if_it_has_the_last_event(
+    offset: int, last: int, has: bool, seconds: float
+) -> None:
+    seen, target = SourceState(SourcePosition("binlog.1000000", 100), None, exact=True), Target("binlog.1000000:50;3")
+    source, reader, clock = cast(SourceReader, Source()), cast(TargetReader, target), Slept()
+    missing = wait(source, reader, seen, service="shop", patience=1.0, clock=clock, log=Log(offset, last))
+    assert (missing == "") is has
+    assert seconds <= clock.seconds < seconds + 1
