@@ -88,20 +88,21 @@ def table_spec(body: TableBody | LikeTable | NotUnderstood, dialect: ServerDiale
     return TableSpec(tuple(specs), key, charset, indexes.after(str, key), comments[-1] if comments else "")
 
 
-def inherits_charset(statement: Statement) -> str:
-    """Return the schema whose default character set a CREATE TABLE gives its table; "" if it names one, or is none."""
+def creations(statement: Statement) -> tuple[ast.CreateTableStatement, ...]:
+    """Return the readings of a CREATE TABLE; none of other statements, and of what is not understood."""
     try:
         commands = [parsed.command for parsed in parse(statement)]
-        found = {
-            command.table.name.schema
-            for command in commands
-            if isinstance(command, ast.CreateTableStatement)
-            and isinstance(command.body, TableBody)
-            and not _charset(command.body.options)
-        }
     except Unsupported:
-        return ""  # no table is planned of it either
-    return found.pop() if len(found) == 1 else ""
+        return ()
+    return tuple(command for command in commands if isinstance(command, ast.CreateTableStatement))
+
+
+def inherits_charset(command: ast.CreateTableStatement) -> bool:
+    """Return True if a CREATE TABLE gives its table the default character set of the schema: it names none."""
+    try:
+        return isinstance(command.body, TableBody) and not _charset(command.body.options)
+    except Unsupported:
+        return False  # no table is planned of it either
 
 
 def _charset(options: tuple[TableOption, ...]) -> str:

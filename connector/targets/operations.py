@@ -29,9 +29,15 @@ class DropSchema:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """Creates an empty table."""
+    """Creates an empty table.
+
+    Args:
+        assumed: the source may have had the table, with other columns and rows: CREATE TABLE IF NOT EXISTS, and the log
+            does not tell.
+    """
 
     table: Table
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ _PLAIN: Final = frozenset(
 _NOT_SET: Final = frozenset(
     {
         *("autocommit", "catalog", "invoker", "suppress_use"),
-        *(replay.CHARSET_ID, replay.SCHEMA_CHARSET, replay.TEXT, replay.DIALECT, replay.SYSTEM_ZONE),
+        *(replay.CHARSET_ID, replay.SCHEMA_CHARSET, replay.TABLE_EXISTED),
+        *(replay.TEXT, replay.DIALECT, replay.SYSTEM_ZONE),
     }
 )
 # What a statement that does not name it had by default.

@@ -11,6 +11,8 @@ To replay a statement, set its options in their order, then execute its text.
   `\\xe9`; the statement to execute is `text_base64`.
 - `##schema_character_set` is no value of the session either. CREATE TABLE has it if its text names no character set for
   the table, which then has the default of its schema: no log of a server has that default.
+- `##table_existed` is none either: whether CREATE TABLE IF NOT EXISTS found a table ("1") and did nothing, or made one
+  ("0"). A server logs both alike. The option is missing where the producer did not know.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ RAND_SEED2: Final = "rand_seed2"
 CHARSET: Final = "character_set_client"  # of the text, by its name
 CHARSET_ID: Final = "##character_set_client"
 SCHEMA_CHARSET: Final = "##schema_character_set"  # the default of the schema in which CREATE TABLE makes its table
+TABLE_EXISTED: Final = "##table_existed"  # "1": CREATE TABLE IF NOT EXISTS had no effect; "0": it made the table
 PSEUDO_THREAD_ID: Final = "pseudo_thread_id"
 VARIABLE: Final = "@"
 LOAD_FILE: Final = "load_data_file"  # the file of a block, and of the statement that reads it

@@ -15,7 +15,7 @@ from connector.mysql.memory cimport Cursor, damaged, left, little, little4, take
 from connector.ddl.mariadb import brings_unique, brings_virtual, check_renames, passes_on
 from connector.errors import Unsupported
 from connector.log.ids import Outcome
-from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT, SCHEMA_CHARSET, SYSTEM_ZONE
+from connector.log.transaction.statement_options import DIALECT, MARIADB_DIALECT, SYSTEM_ZONE
 from connector.mysql.binlog.events.query import may_capture, query as read_query, with_shown_bytes
 from connector.mysql.binlog.events.statements import way_out
 
@@ -65,9 +65,7 @@ cdef int query_event(Decoder decoder, Event* event, Cursor* body) except -1:
         ) and may_capture(query, decoder.filters):
             decoder.unique_defined = True
     if not query.control:
-        schema_charset = decoder.resolver.schema_charset(query.statement)
-        if schema_charset:
-            query.statement.options[SCHEMA_CHARSET] = schema_charset
+        query.statement.options.update(decoder.resolver.unlogged(query.statement))
     if not query.control and decoder.resolver.follow(query, decoder.buffer.gtid, decoder._event_end()):
         decoder.tables.renamed()
         decoder.redefined = True

@@ -6,6 +6,7 @@ MySQL before 9.6 and MariaDB execute ON DELETE and ON UPDATE CASCADE, SET NULL a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -144,9 +145,9 @@ class CascadeGuard:
         """See `ColumnNameResolver`."""
         return self._resolver.known(name)
 
-    def schema_charset(self, statement: Statement) -> str:
+    def unlogged(self, statement: Statement) -> Mapping[str, str]:
         """See `ColumnNameResolver`."""
-        return self._resolver.schema_charset(statement)
+        return self._resolver.unlogged(statement)
 
     def follow(self, query: Query, gtid: str | None, position: SourcePosition) -> bool:
         """See `ColumnNameResolver`.

@@ -13,7 +13,7 @@ from typing import Final
 
 from connector.ddl.schema_changes import schema_changes
 from connector.ddl.schema_draft import Rules
-from connector.ddl.table_spec import inherits_charset
+from connector.ddl.table_spec import creations, inherits_charset
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.rules import NEW_LOG
@@ -21,6 +21,7 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
+from connector.log.transaction.statement_options import SCHEMA_CHARSET, TABLE_EXISTED
 from connector.mysql.binlog.events.column_names import ColumnNameResolver, RefusingResolver
 from connector.mysql.binlog.events.query import UNFINISHED, Query
 from connector.mysql.binlog.events.table_map import TableMap, table_layout
@@ -115,13 +116,27 @@ class TableHistory:
 
     def known(self, name: TableName) -> TableLayout | None:
         """A table after the last definition; None: it is not known."""
-        found = self._known.tables.get(TableName(self._filter.fold(name.schema), self._filter.fold(name.table)))
+        found = self._known.tables.get(self._folded(name))
         return None if found is None or found.unknown else found.layout
 
-    def schema_charset(self, statement: Statement) -> str:
-        """The character set that CREATE TABLE gives a table without naming one; "": it names one, or none is known."""
-        schema = inherits_charset(statement)
-        return self._known.schemas.get(self._filter.fold(schema), "") if schema else ""
+    def unlogged(self, statement: Statement) -> dict[str, str]:
+        """The options of CREATE TABLE that only the tables before it tell."""
+        readings = creations(statement)
+        options = {}
+        inherited = {one.table.name.schema for one in readings if inherits_charset(one)}
+        if len(inherited) == 1 and (charset := self._known.schemas.get(self._filter.fold(inherited.pop()))):
+            options[SCHEMA_CHARSET] = charset
+        optional = {one.table.name if one.optional else None for one in readings}
+        if len(optional) == 1 and (name := optional.pop()) is not None:
+            known = self._known.tables.get(self._folded(name))
+            if known is not None and not known.unknown:
+                options[TABLE_EXISTED] = "1"
+            elif known is None and self._filter.fold(name.schema) in self._known.schemas:
+                options[TABLE_EXISTED] = "0"
+        return options
+
+    def _folded(self, name: TableName) -> TableName:
+        return TableName(self._filter.fold(name.schema), self._filter.fold(name.table))
 
     def layout(self, table: TableMap) -> tuple[TableLayout, list[Spec]]:
         """The table with the names of its columns.
@@ -130,9 +145,7 @@ class TableHistory:
             Unsupported: the table is not known.
             CorruptBinlog: the TABLE_MAP contradicts the history.
         """
-        known = self._known.tables.get(
-            TableName(self._filter.fold(table.name.schema), self._filter.fold(table.name.table))
-        )
+        known = self._known.tables.get(self._folded(table.name))
         if known is None:
             raise Unsupported(
                 "the binary log does not name the columns of a table, and the history of tables does not know it",

@@ -38,6 +38,7 @@ DEFINITION: Final = b"e"
 NUMBERS: Final = b"c"
 NO_DEFINITION: Final = 0  # of what is no row
 LOST: Final = "a partial image changed the key of a row that was not known, or brought a row whose defaults were not"
+ASSUMED: Final = "CREATE TABLE IF NOT EXISTS may have found it, with other defaults and rows"
 SWEEP_KEYS: Final = 1000  # rows that are deleted at once at the end of a load
 
 
@@ -286,8 +287,9 @@ class PublishedTables:
 
     def _operate(self, operation: Operation, seqno: Seqno) -> None:
         match operation:
-            case CreateTable(table):
-                self._begin(table, seqno, "")
+            case CreateTable(table, assumed):
+                bare = make_table(table.name, table.columns, table.key)
+                self._begin(bare if assumed else table, seqno, ASSUMED if assumed else "")
             case DropTable(table):
                 self._forget(table.name, seqno)
             case RenameTable(table, name):

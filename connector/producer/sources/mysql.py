@@ -97,8 +97,7 @@ class MySqlSource:
             files = dict(source_state.binary_logs(connection))
             start, gtid_set = source_state.end_position(connection), source_state.gtid_executed(connection)
             tables = None
-            if new and not load and facts.binlog_row_metadata != "FULL":
-                _check_start(facts, self._source.start)
+            if new and not load and self._needs_tables(facts):
                 self.check(load=True)  # the same prerequisites as for a snapshot point
                 point, tables = definitions_at_position(connection, self._source, self._capture(), self._clock)
                 start, gtid_set = point.position, point.gtid_set
@@ -123,6 +122,14 @@ class MySqlSource:
             filters=fingerprint(self._source),
             capture=capture_of(self._source),
         )
+
+    def _needs_tables(self, facts: SourceFacts) -> bool:
+        """Return True if a log that begins without a load has to know the tables there."""
+        if facts.binlog_row_metadata != "FULL":
+            _check_start(facts, self._source.start)
+            return True
+        # So that the record store gives no defaults of a CREATE TABLE IF NOT EXISTS that finds its table.
+        return self._source.start == NOW and self._source.records.dir is not None
 
     def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> Mapping[TableName, TableName]:
         """Compare the current tables with the earlier filters; return those that join."""

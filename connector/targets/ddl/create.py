@@ -37,7 +37,7 @@ def create_table(
     """
     name, body = command.table.name, command.body
     existing = target_schema.find(name)
-    if name in target_schema.excluded:
+    if name in target_schema.excluded or (command.optional and (existing is not None or session.table_existed)):
         return [], target_schema
     check_source_table(target_schema, name)
     if isinstance(body, LikeTable):
@@ -48,13 +48,11 @@ def create_table(
         table = target_schema.get(other).renamed(name)
     else:
         table = _definition(body, name, dialect, session, target_schema.transaction)
-    if existing is not None:
-        if command.optional:
-            return [], target_schema
-        if not command.replace:
-            raise TargetDiffers(f"table {name} is to be created and is there")
+    if existing is not None and not command.replace:
+        raise TargetDiffers(f"table {name} is to be created and is there")
     before: list[Operation] = [DropTable(existing)] if existing is not None else []
-    return [*before, CreateTable(table)], target_schema.with_table(table)
+    created = CreateTable(table, assumed=command.optional and session.table_existed is None)
+    return [*before, created], target_schema.with_table(table)
 
 
 def _definition(

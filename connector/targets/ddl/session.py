@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
 from re import fullmatch
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from connector.ddl.mariadb import implicit_timestamps, of_mariadb
@@ -13,6 +14,8 @@ from connector.errors import Unsupported
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.mysql.values.collations import charset_of
+
+_EXISTED: Final = {"1": True, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class Session:
         implicit: true if a TIMESTAMP has an implicit default: explicit_defaults_for_timestamp=OFF.
         schema_charset: the character set of a created table whose definition names none; "" if the log does not have
             it: it names one, or an earlier version of the producer, or one that does not know the schema, wrote it.
+        table_existed: whether CREATE TABLE IF NOT EXISTS found a table; None if the log does not tell, as above.
     """
 
     micros: int
@@ -39,6 +43,7 @@ class Session:
     mariadb: bool = False
     implicit: bool = False
     schema_charset: str = ""
+    table_existed: bool | None = None
 
 
 def session_of(statement: Statement, commit_time: int) -> Session:
@@ -62,6 +67,7 @@ def session_of(statement: Statement, commit_time: int) -> Session:
         mariadb=of_mariadb(statement),
         implicit=implicit_timestamps(statement),
         schema_charset=options.get(replay.SCHEMA_CHARSET, ""),
+        table_existed=_EXISTED.get(options.get(replay.TABLE_EXISTED, "")),
     )
 
 

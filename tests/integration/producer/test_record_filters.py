@@ -53,14 +53,14 @@ def publish(bench: Bench, producing: Producing, sql: str) -> None:
     until(has_it)
 
 
-def changes_of(bench: Bench, after: int) -> list[tuple[Action, Any, Any]]:
-    """The rows of the table in later events: the columns that are there."""
+def changes_of(bench: Bench, after: int, table: str = "t") -> list[tuple[Action, Any, Any]]:
+    """The rows of a table in later events: the columns that are there."""
     return [
         (change.action, row.before, row.after)
         for event in events(bench)
         if event.seqno > after
         for change in event.changes
-        if getattr(change, "table", "") == "t"
+        if getattr(change, "table", "") == table
         for row in change.rows
     ]
 

@@ -258,3 +258,21 @@ def test_a_load_that_is_asked_for_does_not_stop_because_of_the_store(bench: Benc
         assert "the load of a table has stopped" not in producing.text
         assert producing.stop() == 0, producing.text
     assert verify_store(bench.config)[0] > ROWS
+
+
+def test_create_if_not_exists_of_a_table_that_the_store_does_not_know_gives_no_defaults(bench: Bench) -> None:
+    bench.settings["THL_SOURCE__START"] = "now"
+    again = "CREATE TABLE IF NOT EXISTS {} (id INT PRIMARY KEY, a INT DEFAULT 9, v VARCHAR(20) NOT NULL DEFAULT 'new')"
+    with bench.start() as producing:
+        producing.online()
+        publish(bench, producing, f"{again.format('fresh')}; INSERT INTO fresh (id) VALUES (1)")
+        assert [row for *_, row in changes_of(bench, -1, "fresh")] == [{"id": 1, "a": 9, "v": "new"}]
+        before = last_seqno(bench)
+        partial(bench, f"{again.format('t')}; INSERT INTO t (id) VALUES (7)")
+        assert producing.ended() != 0
+    assert "no value for column a, and its default is not known" in producing.text
+    assert asked(bench, f"{bench.service}.t") == 0
+    with bench.start() as producing:
+        assert producing.loaded().stop() == 0
+    rows = [row for *_, row in changes_of(bench, before) if row is not None and row["id"] == 7]
+    assert rows == [{"id": 7}, {"id": 7, "a": None, "v": "clear"}]

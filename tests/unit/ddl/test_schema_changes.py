@@ -10,6 +10,7 @@ import pytest
 from connector.config.filters import Filters
 from connector.ddl.schema_changes import schema_changes
 from connector.ddl.schema_draft import Rules
+from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
@@ -170,7 +171,31 @@ def test_a_schema_whose_character_set_only_the_source_knows_is_not_what_it_was(
 )
 def test_a_created_table_without_a_character_set_has_that_of_its_schema(sql: str, charset: str) -> None:
     history = TableHistory(KNOWN, Filter(Filters(), lower_case_table_names=1))
-    assert history.schema_charset(Statement("s", sql, {})) == charset
+    assert history.unlogged(Statement("s", sql, {})).get(replay.SCHEMA_CHARSET, "") == charset
+
+
+@pytest.mark.parametrize(
+    ("sql", "existed"),
+    [
+        ("CREATE TABLE IF NOT EXISTS t (v TEXT)", "1"),
+        ("CREATE TABLE IF NOT EXISTS OTHER.T LIKE x", "1"),
+        ("CREATE TABLE IF NOT EXISTS t SELECT 1 FROBNICATE", "1"),
+        ("CREATE TABLE IF NOT EXISTS x (v TEXT)", "0"),
+        ("CREATE TABLE IF NOT EXISTS x LIKE t", "0"),
+        ("CREATE TABLE /*! IF NOT EXISTS */ x (v TEXT)", "0"),
+        ("CREATE TABLE /*!90000 IF NOT EXISTS */ x (v TEXT)", None),  # of one reading
+        ("CREATE TABLE IF NOT EXISTS not_known.x (v TEXT)", None),
+        ("CREATE TABLE IF NOT EXISTS lost (v TEXT)", None),
+        ("CREATE TABLE x (v TEXT)", None),
+        ("CREATE OR REPLACE TABLE t (v TEXT)", None),
+        ("CREATE DATABASE IF NOT EXISTS s", None),
+        ("FROBNICATE t", None),
+    ],
+)
+def test_the_history_tells_whether_a_table_existed(sql: str, existed: str | None) -> None:
+    known = after("CREATE TABLE lost FROBNICATE")
+    history = TableHistory(known, Filter(Filters(), lower_case_table_names=1))
+    assert history.unlogged(Statement("s", sql, {})).get(replay.TABLE_EXISTED) == existed
 
 
 def test_a_dropped_schema_takes_its_tables_along() -> None:

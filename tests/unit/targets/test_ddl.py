@@ -345,6 +345,26 @@ def test_columns_without_a_charset_have_that_of_the_schema_which_the_log_notes()
     assert [column.type for column in made("CREATE TABLE x (a TEXT) CHARSET utf8mb4", **noted).columns] == ["text"]
 
 
+@pytest.mark.parametrize(
+    "sql", ["CREATE TABLE IF NOT EXISTS x (a INT)", "CREATE TABLE IF NOT EXISTS x LIKE t"], ids=["columns", "like"]
+)
+def test_create_if_not_exists_makes_what_the_log_says_it_made(sql: str) -> None:
+    made_one, unsure = (planned(sql, CATALOG, **noted).operations[0] for noted in ({replay.TABLE_EXISTED: "0"}, {}))
+    assert isinstance(made_one, CreateTable)
+    assert not made_one.assumed
+    assert unsure == CreateTable(made_one.table, assumed=True)
+    found = planned(sql, CATALOG, **{replay.TABLE_EXISTED: "1"})
+    assert found.operations == ()
+    assert list(found.target_schema) == list(CATALOG)
+
+
+def test_create_if_not_exists_of_a_table_that_existed_needs_nothing_else_to_be_known() -> None:
+    sql = "CREATE TABLE IF NOT EXISTS x LIKE never_seen"
+    assert planned(sql, CATALOG, **{replay.TABLE_EXISTED: "1"}).operations == ()
+    with pytest.raises(TargetDiffers, match="never_seen"):
+        planned(sql, CATALOG, **{replay.TABLE_EXISTED: "0"})
+
+
 def test_sql_mode_decides_what_is_a_name_and_what_a_string() -> None:
     assert made('CREATE TABLE "x" ("a" INT)', sql_mode="ANSI_QUOTES,STRICT_ALL_TABLES").columns[0].name == "a"
     with pytest.raises(Unsupported):

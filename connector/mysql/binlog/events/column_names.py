@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -47,17 +48,21 @@ class ColumnNameResolver(Protocol):
     def known(self, name: TableName) -> TableLayout | None:
         """A table after the last definition; None: it is not known."""
 
-    def schema_charset(self, statement: Statement) -> str:
-        """The character set that CREATE TABLE gives a table without naming one; "": it names one, or none is known."""
+    def unlogged(self, statement: Statement) -> Mapping[str, str]:
+        """The options of a definition that only the tables before it tell: no server logs them.
+
+        Args:
+            statement: the definition; `follow` is called for it afterwards.
+        """
 
 
 class _StaticResolver:
     """A resolver that ignores definitions."""
 
-    def schema_charset(self, statement: Statement) -> str:
+    def unlogged(self, statement: Statement) -> Mapping[str, str]:
         """Nothing."""
         del statement
-        return ""
+        return {}
 
     def known(self, name: TableName) -> TableLayout | None:
         """Nothing."""

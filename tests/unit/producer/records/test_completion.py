@@ -23,6 +23,7 @@ from connector.log.transaction.batch import Rows, Statement, TransactionBatch, T
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.log.transaction.position import SourcePosition
+from connector.log.transaction.statement_options import TABLE_EXISTED
 from connector.mysql.transforms.filters import capture_of
 from connector.producer.encode.encoder import Encoder
 from connector.producer.encode.numbering import Limits, Numbering
@@ -76,8 +77,8 @@ class Log:
     def close(self) -> None:
         self.completion.close()
 
-    def ddl(self, sql: str) -> None:
-        self.event(Statement("shop", sql, {}), kind=Kind.DDL)
+    def ddl(self, sql: str, **options: str) -> None:
+        self.event(Statement("shop", sql, options), kind=Kind.DDL)
 
     def load(self, part: Part, *changes: Rows | Statement, load: str = "l1") -> list[Any]:
         return self.event(*changes, kind=Kind.LOAD, **LoadEvent(load, part, NAME).metadata())
@@ -222,6 +223,26 @@ def test_an_insert_without_a_known_default_stops(tmp_path: Path) -> None:
     log = Log(tmp_path / "s")
     with pytest.raises(Unsupported, match="no value for column a, and its default is not known"):
         log.event(insert({0: 1}))
+    log.completion.close()
+
+
+@pytest.mark.parametrize(
+    ("existed", "why"),
+    [({}, "may have found it"), ({TABLE_EXISTED: "1"}, "the log begins without its rows"), ({TABLE_EXISTED: "0"}, "")],
+    ids=["unsure", "existed", "made"],
+)
+def test_create_if_not_exists_gives_defaults_only_to_a_table_that_it_made(
+    tmp_path: Path, existed: dict[str, str], why: str
+) -> None:
+    log = Log(tmp_path / "s")
+    log.ddl(CREATE.replace("TABLE", "TABLE IF NOT EXISTS"), **existed)
+    if why:
+        with pytest.raises(Unsupported, match="no value for column a, and its default is not known"):
+            log.event(insert({0: 1}))
+        with pytest.raises(Unsupported, match=f"does not know the row: .*{why}"):
+            log.event(update(({0: 1}, {1: 2})))
+    else:
+        assert values(log.event(insert({0: 1}))[0]) == [(None, [1, 5, "d"])]
     log.completion.close()
 
 
