@@ -305,4 +305,5 @@ def test_damaged_files_with_right_checksums_are_read_or_an_error() -> None:
     seeds = relay_seeds()
     errors = [error for _ in range(60) for error in read_relay(changed_files(draw.choice(seeds), draw))]
     assert len(errors) > 60
-    assert {type(error) for error in errors} <= {LogDamaged, ConfigError}
+    found = {type(error) for error in errors}
+    assert {LogDamaged} <= found <= {LogDamaged, ConfigError}  # a damaged ID is that of another log
