@@ -120,7 +120,7 @@ def _row_settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError
     required = {
         "binlog_format": (facts.binlog_format, "ROW", "the log must have changed rows, not statements"),
     }
-    if facts.binlog_row_image == "MINIMAL":
+    if facts.binlog_row_image == "MINIMAL" and source.records.dir is None:
         required["binlog_row_value_options"] = (
             facts.binlog_row_value_options,
             "",
@@ -388,7 +388,7 @@ def _content_warnings(facts: SourceFacts, *, completes: bool) -> Iterator[str]:
             "whose before image is partial; nothing can be applied again from an earlier position: "
             f"{facts.set_variable} binlog_row_image = 'FULL';"
         )
-    if facts.binlog_row_value_options:
+    if facts.binlog_row_value_options and not completes:
         yield (
             "binlog_row_value_options is PARTIAL_JSON: reading stops at a document whose old value a session with "
             "binlog_row_image=MINIMAL did not log: SET PERSIST binlog_row_value_options = '';"

@@ -22,7 +22,7 @@ from connector.mysql.server.snapshot_point import SnapshotPoint, fix_snapshot_po
 from connector.mysql.snapshot.key_ranges import KeyColumn, Keys, key_column
 from connector.mysql.transforms.filters import SYSTEM_SCHEMAS, Filter
 from connector.mysql.values.charsets import BINARY
-from connector.mysql.values.columns import Spec, keeping_invalid, text_spec
+from connector.mysql.values.columns import Spec, keeping_bytes, text_spec
 
 ATTEMPTS = 5
 SPATIAL = frozenset(
@@ -328,7 +328,7 @@ def _text(table: TableName, column: Column, filter: Filter) -> Spec | None:
         return None
     else:
         spec = text_spec(column.charset)
-    return keeping_invalid(spec) if filter.keeps_invalid_text(*table, column.name) else spec
+    return keeping_bytes(spec) if filter.keeps_invalid_text(*table, column.name) else spec
 
 
 def _kind(row: Row) -> str:

@@ -160,6 +160,11 @@ class Filter:
         )
 
     @property
+    def keeps_differences(self) -> bool:
+        """True if a record store has the documents that before images lack."""
+        return self._records
+
+    @property
     def needs_rows(self) -> str:
         """The setting for which changes have to be logged as rows; "": none."""
         if self._rules:

@@ -11,6 +11,7 @@
 - `session_names`: the modes of `sql_mode` and collations by name.
 - `jsontext`: binary JSON as text; compiled.
 - `json_diff`: partial updates of JSON documents.
+- `json_parts`: the parts of a JSON document's text; compiled.
 - `row_transform`: rows without dropped columns, with masked values; compiled.
 - `text_rows`: rows of a SELECT (the initial load) to Avro rows; compiled.
 """

@@ -75,8 +75,8 @@ def compile_column(raw: Raw, table: TableName) -> tuple[Column, Spec]:
         raise
 
 
-def keeping_invalid(spec: Spec) -> Spec:
-    """A copy whose invalid text is published as bytes."""
+def keeping_bytes(spec: Spec) -> Spec:
+    """A copy that keeps as bytes what cannot be decoded: invalid text, differences from an absent JSON document."""
     kind, size, scale, _, charset, labels = spec
     return kind, size, scale, True, charset, labels
 

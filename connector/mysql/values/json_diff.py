@@ -1,9 +1,8 @@
 """Applies differences to JSON documents (binlog_row_value_options=PARTIAL_JSON).
 
 The differences are those of MySQL's `sql-common/json_diff.cc`: one after the other an operation, a path and, unless
-something is removed, a value in binary JSON. They are applied to the binary document
-(`sql-common/json_binary.h`), of which only the paths are opened; `jsontext` prints the rest, so that numbers, times and
-decimals stay unchanged.
+something is removed, a value in binary JSON. They are applied to the document's text as MySQL prints it, of which only
+the paths are opened, so that numbers, times and decimals stay unchanged.
 """
 
 from __future__ import annotations
@@ -15,13 +14,10 @@ from typing import Final
 
 from connector.errors import CorruptBinlog, Unsupported
 from connector.mysql.fields import Fields
+from connector.mysql.values.json_parts import parts
 from connector.mysql.values.jsontext import text_of
 
-SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY, LITERAL, STRING, OPAQUE = 0, 1, 2, 3, 4, 12, 15
-SIZES: Final = {LITERAL: 1, 5: 2, 6: 2, 7: 4, 8: 4, 9: 8, 10: 8, 11: 8}  # of types with a fixed size
-MAX_GROWTH: Final = (
-    16  # as in `jsontext`: entries may share an offset, so the text of a small document could have gigabytes
-)
+STRING: Final = 12  # the type of a string in binary JSON
 
 _LEG = re.compile(r'\.(?P<quoted>"(?:[^"\\]|\\.)*")|\.(?P<name>[^.\[\]"*\s]+)|\[(?P<last>last-?)?(?P<cell>\d*)\]')
 
@@ -35,88 +31,47 @@ class Operation(IntEnum):
 
 
 class _Value:
-    """A value: closed (a type and bytes that begin with it), or opened (its members or elements)."""
+    """A value: closed (its text), or opened (its members by their keys in quotes, or its elements)."""
 
-    __slots__ = ("data", "elements", "members", "type")
+    __slots__ = ("elements", "members", "text")
 
-    def __init__(self, type_: int, data: memoryview) -> None:
-        self.type = type_
-        self.data = data
+    def __init__(self, text: bytes) -> None:
+        self.text = text
         self.members: dict[bytes, _Value] | None = None
         self.elements: list[_Value] | None = None
 
     def open(self) -> None:
         """Opens a container; does nothing for other values."""
-        if self.type > LARGE_ARRAY or self.members is not None or self.elements is not None:
+        if self.text[:1] not in (b"{", b"[") or self.members is not None or self.elements is not None:
             return
-        wide = 4 if self.type in (LARGE_OBJECT, LARGE_ARRAY) else 2
-        count, size = (_number(self.data, at * wide, wide) for at in (0, 1))
-        if size > len(self.data):
-            raise CorruptBinlog("a JSON container is longer than its document")
-        inside = self.data[:size]
-        keyed = self.type in (SMALL_OBJECT, LARGE_OBJECT)
-        entries = 2 * wide + count * (wide + 2 if keyed else 0)
-        found = []
-        for nth in range(count):
-            at = entries + nth * (wide + 1)
-            kind = _number(inside, at, 1)
-            if kind in (LITERAL, 5, 6) or (wide == 4 and kind in (7, 8)):
-                found.append(_Value(kind, inside[at + 1 : at + 1 + wide]))
-            else:
-                found.append(_Value(kind, inside[_number(inside, at + 1, wide) :]))
-        if not keyed:
-            self.elements = found
-            return
-        self.members = {}
-        for nth, value in enumerate(found):
-            at = 2 * wide + nth * (wide + 2)
-            start, length = _number(inside, at, wide), _number(inside, at + wide, 2)
-            if start + length > size:
-                raise CorruptBinlog("a key in JSON is outside of its container")
-            self.members[bytes(inside[start : start + length])] = value
-
-    def printed(self, out: bytearray, room: int) -> None:
-        """Appends its text as MySQL prints it; `room` limits the length of `out`."""
-        if len(out) > room:
-            raise CorruptBinlog("the text of a JSON document is longer than its size allows")
-        if self.members is not None:
-            out += b"{"
-            # MySQL's order: shorter keys first, then by their bytes.
-            for nth, key in enumerate(sorted(self.members, key=lambda key: (len(key), key))):
-                out += (b", " if nth else b"") + _key(key) + b": "
-                self.members[key].printed(out, room)
-            out += b"}"
-        elif self.elements is not None:
-            out += b"["
-            for nth, element in enumerate(self.elements):
-                out += b", " if nth else b""
-                element.printed(out, room)
-            out += b"]"
+        try:
+            found = parts(self.text)
+        except ValueError as error:
+            raise CorruptBinlog("a JSON document is not as MySQL prints it", why=str(error)) from error
+        if self.text[:1] == b"[":
+            self.elements = [_Value(one) for one in found]
         else:
-            out += text_of(bytes([self.type]) + bytes(self.data[: self._size()]))
+            self.members = {key: _Value(one) for key, one in zip(found[::2], found[1::2], strict=True)}
 
-    def _size(self) -> int:
-        """The bytes of a closed value."""
-        if self.type in SIZES:
-            return SIZES[self.type]
-        if self.type <= LARGE_ARRAY:
-            wide = 4 if self.type in (LARGE_OBJECT, LARGE_ARRAY) else 2
-            return _number(self.data, wide, wide)
-        at = 1 if self.type == OPAQUE else 0
-        size = 0
-        for nth in range(5):
-            byte = _number(self.data, at + nth, 1)
-            size |= (byte & 0x7F) << 7 * nth
-            if byte < 0x80:
-                return at + nth + 1 + size
-        raise CorruptBinlog("a JSON length is longer than 32 bits")
+    def insert(self, key: bytes, value: _Value) -> None:
+        """Adds a member, where MySQL has it: shorter keys first, then by their bytes."""
+        members = {**(self.members or {}), key: value}
+        self.members = dict(sorted(members.items(), key=lambda member: _order(member[0])))
+
+    def printed(self) -> bytes:
+        """Its text."""
+        if self.members is not None:
+            return b"{" + b", ".join(key + b": " + one.printed() for key, one in self.members.items()) + b"}"
+        if self.elements is not None:
+            return b"[" + b", ".join(one.printed() for one in self.elements) + b"]"
+        return self.text
 
 
 def patched(document: bytes, diffs: bytes) -> bytes:
     """Applies differences to a document.
 
     Args:
-        document: the old document, in binary JSON.
+        document: the old document's text, as MySQL prints it.
         diffs: the differences, after the column's length.
 
     Returns:
@@ -126,7 +81,7 @@ def patched(document: bytes, diffs: bytes) -> bytes:
         CorruptBinlog: the bytes contradict the format, or do not fit the document.
         Unsupported: an operation or a path that is not known.
     """
-    root = _value(document)
+    root = _Value(document)
     event = Fields(diffs)
     while event.left:
         code = event.number(1)
@@ -136,17 +91,9 @@ def patched(document: bytes, diffs: bytes) -> bytes:
             path = event.packed_text().decode()
         except UnicodeDecodeError as error:
             raise CorruptBinlog("a path of a JSON document is not UTF-8") from error
-        value = None if code == Operation.REMOVE else _value(event.packed_text())
+        value = None if code == Operation.REMOVE else _Value(text_of(event.packed_text()))
         root = _done(root, Operation(code), path, value)
-    text = bytearray()
-    root.printed(text, MAX_GROWTH * (len(document) + len(diffs)) + 256)
-    return bytes(text)
-
-
-def _value(document: bytes) -> _Value:
-    """A document as a value; an empty document, which `INSERT IGNORE` makes of NULL, is JSON's null."""
-    whole = memoryview(document or b"\x04\x00")
-    return _Value(whole[0], whole[1:])
+    return root.printed()
 
 
 def _done(root: _Value, operation: Operation, path: str, value: _Value | None) -> _Value:
@@ -166,6 +113,8 @@ def _done(root: _Value, operation: Operation, path: str, value: _Value | None) -
             raise _unfit(path)
         if value is None:
             del parent.members[last]
+        elif operation is Operation.INSERT:
+            parent.insert(last, value)
         else:
             parent.members[last] = value
     elif isinstance(last, tuple) and parent.elements is not None:
@@ -201,17 +150,18 @@ def _cell(leg: tuple[int, bool], size: int) -> int:
 
 
 def _legs(path: str) -> list[bytes | tuple[int, bool]]:
-    """The legs of a path: a member's key, or a cell's number and whether it counts from the end."""
+    """The legs of a path: a member's key in quotes, or a cell's number and whether it counts from the end."""
     found: list[bytes | tuple[int, bool]] = []
     at = 1
     while path.startswith("$") and at < len(path):
         leg = _LEG.match(path, at)
         if leg is None or (leg["last"] is None and leg["cell"] == "" and not (leg["name"] or leg["quoted"])):
             break
-        if leg["quoted"]:
-            found.append(str(json.loads(leg["quoted"])).encode())
-        elif leg["name"]:
-            found.append(leg["name"].encode())
+        if name := leg["quoted"] or leg["name"]:
+            try:
+                found.append(_key(str(json.loads(name) if leg["quoted"] else name).encode()))
+            except ValueError:
+                break
         else:
             found.append((int(leg["cell"] or 0), leg["last"] is not None))
         at = leg.end()
@@ -235,7 +185,7 @@ def _key(key: bytes) -> bytes:
     return text_of(bytes([STRING]) + length + bytes([size]) + key)
 
 
-def _number(data: memoryview, at: int, size: int) -> int:
-    if at + size > len(data):
-        raise CorruptBinlog("a JSON document ends inside a value")
-    return int.from_bytes(data[at : at + size], "little")
+def _order(key: bytes) -> tuple[int, bytes]:
+    """The order of a key that is printed in quotes."""
+    plain = str(json.loads(key)).encode() if b"\\" in key else key[1:-1]
+    return len(plain), plain

@@ -9,7 +9,7 @@ cdef struct Codec:
     int kind  # rows.ValueKind
     int size  # bytes of the value or of its length prefix; digits of a fraction; precision
     int scale  # of decimals; bytes to pad to; of a multi-byte set, the most bytes of a character
-    bint flag  # integers: unsigned; texts: keep invalid text as bytes
+    bint flag  # integers: unsigned; texts: keep invalid text as bytes; JSON: differences from an absent document
     const uint32_t* alphabet  # of single-byte character sets
     const uint16_t* codes  # of multi-byte character sets
     const uint8_t* labels  # of enum and set, all of them

@@ -44,6 +44,7 @@ from connector.mysql.values.values cimport (
 from sys import byteorder
 
 from connector.mysql.values.json_diff import patched
+from connector.mysql.values.jsontext import text_of
 from connector.mysql.compression import column_value
 from connector.mysql.values.text import check_codes
 from connector.errors import Unsupported
@@ -228,12 +229,14 @@ cdef class RowCodec:
         for i in range(self.width):
             document += self.codecs[i].kind == JSON
             if kept:
-                self.documents[i].data = NULL
+                self.documents[i].data = self.documents[i].end = NULL
             if present != NULL and not present[i >> 3] >> (i & 7) & 1:
                 continue
             self.column = i
             if nulls[nth >> 3] >> (nth & 7) & 1:
                 put_byte(out, 0)
+                if kept:
+                    self.documents[i].end = event.data
             elif parted != NULL and self.codecs[i].kind == JSON and parted[document >> 3] >> (document & 7) & 1:
                 self.patch(&self.codecs[i], i, event, out)
             else:
@@ -265,13 +268,15 @@ cdef class RowCodec:
         cdef Py_ssize_t size = <Py_ssize_t>little(take(row, codec.size), codec.size)
         cdef const uint8_t* diffs = take(row, size)
         cdef Cursor* before = &self.documents[i]
+        if before.end == NULL and codec.flag:
+            return put_block(out, BYTES_TAG, diffs, size)
         with gil:
             if before.data == NULL:
                 raise Unsupported(
                     "a JSON document is logged as differences from a document that the before image lacks",
                     hint="SET GLOBAL binlog_row_image = FULL, or binlog_row_value_options = ''",
                 ).with_file_hint("--ignore leaves the table out")
-            text = patched(before.data[: before.end - before.data], diffs[:size])
+            text = patched(text_of(before.data[: before.end - before.data]), diffs[:size])
             put_block(out, STRING_TAG, <const uint8_t*>(<bytes>text), len(text))
         return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -38,6 +39,7 @@ class KnownLoads:
         self._trapped: tuple[Range, ...] = ()
         self._outstanding: list[OutstandingLoad] | None = None  # None: it has changed
         self._awaited: frozenset[TableName | str] = frozenset()
+        self._awaited_everywhere = self._awaited
 
     def restore(self, control: ControlState) -> None:
         """Take what the control topic has."""
@@ -66,18 +68,23 @@ class KnownLoads:
         """The loads that are not ended. Asked for whenever the stream is read, so only what has changed is sorted."""
         if self._outstanding is None:
             self._outstanding = outstanding(self.requests.values(), self.states, self._trapped)
-            whole = [request for request, _ in self._outstanding if not request.keys]
-            self._awaited = frozenset([*(one.in_log for one in whole), *(one.load for one in whole)])
+            whole = [one for one in self._outstanding if not one.request.keys]
+            self._awaited = _named(whole)
+            self._awaited_everywhere = _named([one for one in whole if one.for_all])
         return self._outstanding
 
-    def awaits(self, table: TableName, load: str) -> bool:
+    def awaits(self, table: TableName, load: str, *, everywhere: bool = False) -> bool:
         """True if a load of a whole table is asked for, or under way.
 
         Args:
             table: the table, by its name in the log.
             load: the ID of the load that has begun; "": none has.
+            everywhere: only if it is for all targets.
         """
-        return bool(self.outstanding()) and (table in self._awaited or load in self._awaited)
+        if not self.outstanding():
+            return False
+        awaited = self._awaited_everywhere if everywhere else self._awaited
+        return table in awaited or load in awaited
 
     def published_together(self, table: TableName, load: str) -> list[TableLoad]:
         """The loads of other tables that are published under the same name: they have one ID, and one end."""
@@ -94,3 +101,9 @@ class KnownLoads:
     def fields(self, table: TableName, **more: object) -> dict[str, object]:
         """Fields of a log line about a table's load."""
         return {"service": self._service, "table": table, **more}
+
+
+def _named(loads: Iterable[OutstandingLoad]) -> frozenset[TableName | str]:
+    """The tables and the IDs of loads."""
+    requests = [one.request for one in loads]
+    return frozenset([*(one.in_log for one in requests), *(one.load for one in requests)])

@@ -33,6 +33,8 @@ from connector.targets.operations import Value
 SHOWN: Final = 100  # characters of a key in an error
 OTHER_FILTERS: Final = "an XA transaction was prepared under other source.filters than it was committed"
 PARTIAL: Final = "source.records.partial"
+UNTIL: Final = f"until the load has ended, as where {PARTIAL} names the table"
+DIFFERS: Final = "has a JSON document as differences (binlog_row_value_options)"
 FLUSH_SECONDS: Final = 10.0  # for which versions are only in memory at most, while the service is quiet
 
 Changes = list[Rows | Statement]
@@ -41,12 +43,13 @@ Changes = list[Rows | Statement]
 class AwaitedLoads(Protocol):
     """The loads that a producer has still to end."""
 
-    def awaits(self, table: TableName, load: str) -> bool:
+    def awaits(self, table: TableName, load: str, *, everywhere: bool = False) -> bool:
         """True if a load of a whole table is asked for, or under way.
 
         Args:
             table: the table, by its name in the log.
             load: the ID of the load that has begun; "": none has.
+            everywhere: only if it is for all targets.
         """
 
 
@@ -245,9 +248,10 @@ class EventCompleter:
                 versions.known,
                 lambda version: self.tables.current(version, completer.definition),
                 self._unknown(entry),
+                self._is_brought(entry),
             )
         except UnknownRow as error:
-            raise self._unknown_row(entry, completer, error.key, seqno) from error
+            raise self._unknown_row(entry, completer, error, seqno) from error
         except UnknownDefault as error:
             column = layout.columns[error.column].name
             raise Unsupported(
@@ -296,6 +300,12 @@ class EventCompleter:
             return entry.loading
         return self.loads.awaits(entry.table.name, entry.load)
 
+    def _is_brought(self, entry: TableEntry) -> bool:
+        """True if a load for all targets brings the rows of a table that are not known."""
+        if self._lenient or self.loads is None:
+            return entry.loading and entry.everywhere
+        return self.loads.awaits(entry.table.name, entry.load, everywhere=True)
+
     def _allows(self, name: TableName) -> bool:
         if self._lenient:
             return True
@@ -304,18 +314,24 @@ class EventCompleter:
             found = self._allowed[name] = any(one.finds(*name) for one in self._patterns)
         return found
 
-    def _unknown_row(self, entry: TableEntry, completer: RowCompleter, key: bytes, seqno: Seqno) -> Unsupported:
+    def _unknown_row(self, entry: TableEntry, completer: RowCompleter, error: UnknownRow, seqno: Seqno) -> Unsupported:
         layout = completer.layout
-        values = split(key, len(layout.key))
+        values = split(error.key, len(layout.key))
         shown = ", ".join(
             f"{layout.columns[at].name}={_shown(value_of(one))}" for at, one in zip(layout.key, values, strict=True)
         )
         reason = "its load was cancelled, or has stopped" if entry.loading else entry.reason
         why = f": {reason}" if reason else ""
+        lacks, until, option = "lacks columns", f"images of such rows stay partial {UNTIL}", "binlog_row_image = FULL"
+        if error.differs:
+            lacks, until, option = (
+                DIFFERS,
+                "such rows are deleted until it brings them",
+                "binlog_row_value_options = ''",
+            )
         return Unsupported(
-            f"an image of {layout.name} lacks columns, and the record store does not know the row{why}",
-            hint=f"thl load {layout.name}, and start the producer again: images of such rows stay partial until the "
-            f"load has ended, as where {PARTIAL} names the table; or SET GLOBAL binlog_row_image = FULL on the source",
+            f"an image of {layout.name} {lacks}, and the record store does not know the row{why}",
+            hint=f"thl load {layout.name}, and start the producer again: {until}; or SET GLOBAL {option} on the source",
             seqno=seqno,
             table=layout.name,
             key=shown[:SHOWN],

@@ -5,7 +5,8 @@ from connector.log.transaction.layout import TableLayout
 
 class UnknownRow(LookupError):
     key: bytes
-    def __init__(self, key: bytes) -> None: ...
+    differs: bool
+    def __init__(self, key: bytes, differs: bool = False) -> None: ...
 
 class UnknownDefault(LookupError):
     column: int
@@ -29,4 +30,5 @@ class RowCompleter:
         known: dict[bytes, bytes | None],
         convert: Callable[[bytes], bytes | None],
         unknown: int,
+        brought: bool,
     ) -> tuple[list[Rows], int]: ...

@@ -32,7 +32,10 @@ from connector.mysql.memory cimport (
 )
 from connector.records.stored cimport HEADER, read_definition, write_header
 
+from connector.errors import CorruptBinlog
+from connector.log.format.avro import block
 from connector.log.ids import Action
+from connector.mysql.values.json_diff import patched
 
 cdef object INSERT = Action.INSERT
 cdef object READ = Action.READ
@@ -61,11 +64,13 @@ class UnknownRow(LookupError):
 
     Args:
         key: the values of its key, in Avro.
+        differs: a JSON document is logged as differences, so the image cannot stay as it is.
     """
 
-    def __init__(self, key):
+    def __init__(self, key, differs=False):
         super().__init__("the row has no version")
         self.key = key
+        self.differs = differs
 
 
 class UnknownDefault(LookupError):
@@ -105,6 +110,8 @@ cdef class RowCompleter:
     cdef public bint lost
     cdef int width
     cdef list key
+    cdef list documents  # the JSON columns
+    cdef list patched  # documents that `new` points into
     cdef Span* old
     cdef Span* new
     cdef Span* base
@@ -116,6 +123,7 @@ cdef class RowCompleter:
         self.definition = definition
         self.defaults = defaults
         self.key = list(layout.key)
+        self.documents = [at for at, column in enumerate(layout.columns) if column.type == "json"]
         self.width = len(layout.columns)
         if not all(0 <= column < self.width for column in self.key) or len(defaults) != self.width or not self.width:
             raise ValueError("a key of other columns, or not a default or none for each column")
@@ -147,7 +155,9 @@ cdef class RowCompleter:
                 found.append(self.key_of(self.new))
         return found
 
-    def complete(self, Rows rows not None, int64_t seqno, dict open not None, dict known not None, convert, int unknown):
+    def complete(
+        self, Rows rows not None, int64_t seqno, dict open not None, dict known not None, convert, int unknown, bint brought
+    ):
         """Complete rows, and give each its version.
 
         Args:
@@ -158,6 +168,7 @@ cdef class RowCompleter:
             convert: returns the content of a version of another definition as of this one; None: its values are not
                 known.
             unknown: what becomes of partial images of rows without a version.
+            brought: a load for all targets brings such rows.
 
         Returns:
             The rows with all columns, in order, those that stay partial apart; and the bytes of their versions.
@@ -173,7 +184,7 @@ cdef class RowCompleter:
         cdef Py_ssize_t grown = 0
         cdef uint64_t end
         cdef bytes version, old_key, new_key
-        cdef bint had, has, whole, moved
+        cdef bint had, has, whole, moved, differs
         cdef list pieces = []
         memset(&out, 0, sizeof(Out))
         memset(&ends, 0, sizeof(Out))
@@ -197,13 +208,15 @@ cdef class RowCompleter:
                         version = self.current(version, convert)
                         if version is None:
                             if unknown == REFUSED:
-                                raise UnknownRow(old_key[len(self.prefix):])
+                                raise UnknownRow(old_key[len(self.prefix):], differs=has and self.differs())
                             whole = False
                         else:
                             self.split(version)
                             fill(self.old, self.base, self.width)
                     if has and whole:
                         fill(self.new, self.old, self.width)
+                        if self.differs():
+                            self.patch()
                 elif has and rows.after:
                     whole = self.fill_defaults(unknown)
                 if not whole and not had:
@@ -211,15 +224,18 @@ cdef class RowCompleter:
                     pieces.append(self.unfilled(rows, bytes(r.data[middle : r.at]), unknown, open))
                     continue
                 if not whole:
+                    differs = has and self.differs()
+                    if differs and not brought:
+                        raise UnknownRow(old_key[len(self.prefix):], differs=True)
                     self.flush(rows, &out, &ends, pieces)
                     open[old_key] = None
                     moved = has and not self.covers(self.new) and self.moves()
-                    self.lost = self.lost or moved or (unknown == FOLLOWED and not has)
-                    if moved and unknown == DELETED:
+                    self.lost = self.lost or moved or differs or (unknown == FOLLOWED and not has)
+                    if differs or (moved and unknown == DELETED):
                         pieces.append(self.alone(rows, DELETE, bytes(r.data[start:middle]) + b"\0", rows.before, b""))
                     else:
                         pieces.append(self.alone(rows, rows.action, bytes(r.data[start : r.at]), rows.before, rows.after))
-                    if has and self.covers(self.new):
+                    if has and self.covers(self.new) and not differs:
                         grown += self.record(self.new, seqno, open, old_key)
                     continue
                 if lacks:
@@ -306,6 +322,33 @@ cdef class RowCompleter:
             ):
                 return True
         return False
+
+    cdef bint differs(self):
+        """True if the new image has differences of a JSON document in place of the document."""
+        cdef int column
+        for column in self.documents:
+            if self.new[column].data != NULL and self.new[column].data[0] == BYTES_TAG:
+                return True
+        return False
+
+    cdef int patch(self) except -1:
+        """Apply differences to the documents of the old image."""
+        cdef int column
+        cdef bytes text
+        self.patched = []
+        for column in self.documents:
+            if self.new[column].data[0] != BYTES_TAG:
+                continue
+            if self.old[column].data[0] != STRING_TAG:
+                raise ValueError("differences of a JSON document that is NULL")
+            try:
+                text = bytes([STRING_TAG]) + block(patched(content(&self.old[column]), content(&self.new[column])))
+            except CorruptBinlog as error:
+                raise ValueError(error.message) from error
+            self.patched.append(text)
+            self.new[column].data = <const uint8_t*>PyBytes_AsString(text)
+            self.new[column].size = len(text)
+        return 0
 
     cdef bytes current(self, bytes version, convert):
         """The version with this definition; None if there is none."""
@@ -426,6 +469,13 @@ cdef int pass_value(Cursor* at) except -1:
     if tag != LONG_TAG:
         take(at, <Py_ssize_t>number)
     return 0
+
+
+cdef bytes content(const Span* value):
+    """The bytes of a text or of bytes."""
+    cdef long long size = 0
+    cdef int used = read_varint(value.data + 1, value.size - 1, &size)
+    return value.data[1 + used : value.size]
 
 
 cdef int fill(Span* spans, const Span* rest, int width) noexcept:

@@ -149,6 +149,18 @@ def test_partial_json_is_a_warning_and_with_minimal_images_refused(mysql_server:
     assert raised.value.hint.startswith("SET PERSIST binlog_row_value_options = '';")
 
 
+def test_partial_json_with_minimal_images_is_completed_by_a_record_store(
+    mysql_server: SqlServer, tmp_path: Path
+) -> None:
+    source = as_source(mysql_server)
+    source = source.model_copy(update={"records": source.records.model_copy(update={"dir": tmp_path / "records"})})
+    with (
+        a_setting(mysql_server, "binlog_row_value_options", "PARTIAL_JSON"),
+        a_setting(mysql_server, "binlog_row_image", "MINIMAL"),
+    ):
+        assert not [one for one in checked(source).warnings if "PARTIAL_JSON" in one or "row_image" in one]
+
+
 def test_least_grants_suffice_to_read_the_log(mysql_server: SqlServer) -> None:
     with a_user(mysql_server, *LEAST) as source:
         checked(source)

@@ -61,6 +61,10 @@ class CaptureFilter(Protocol):
         """True if text of the column that is not valid in its character set is published as bytes."""
 
     @property
+    def keeps_differences(self) -> bool:
+        """True if differences from a JSON document that the before image lacks are kept, as bytes; else refused."""
+
+    @property
     def keeps_statements(self) -> bool:
         """True if changes logged as statements are published as statements."""
 

@@ -8,7 +8,7 @@ from connector.mysql.memory cimport Cursor, damaged, left, little, packed, take
 from connector.mysql.values.row_transform cimport RowTransform
 from connector.mysql.values.rows cimport RowCodec
 
-from connector.mysql.values.columns import keeping_invalid
+from connector.mysql.values.columns import keeping_bytes
 from connector.mysql.binlog.events.table_map import table_layout, table_map, table_name
 
 cdef enum:
@@ -141,7 +141,9 @@ cdef class Tables:
         layout, specs = table_layout(table) if table.named else self.resolver.layout(table)
         for i, column in enumerate(layout.columns):
             if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
-                specs[i] = keeping_invalid(specs[i])
+                specs[i] = keeping_bytes(specs[i])
+            elif column.type == "json" and self.filters.keeps_differences:
+                specs[i] = keeping_bytes(specs[i])
         codec = RowCodec(specs, self.filters.largest_event)
         transform = self.filters.row_transform(layout)
         return CapturedTable(definition, layout, codec, table.named, captured, transform, hidden)

@@ -12,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connector.config.filters import Filters
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.transaction.batch import Rows
+from connector.mysql.transforms.filters import Filter
 from connector.mysql.values.json_diff import patched
-from tests.support.binlog import changes, images, row_changes
+from connector.mysql.values.jsontext import text_of
+from tests.support.binlog import changes, images, row_changes, whole_file
 from tests.support.binlog_writer import ColumnDef, LogWriter, image, packed, read_back
 
 INT = ColumnDef(3, unsigned=False)
@@ -126,7 +129,7 @@ def diffs(*each: bytes) -> bytes:
     ],
 )
 def test_json_differences_are_applied(made: list[bytes], text: str) -> None:
-    assert patched(DOCUMENT, diffs(*made)).decode() == text
+    assert patched(text_of(DOCUMENT), diffs(*made)).decode() == text
 
 
 @pytest.mark.parametrize(
@@ -148,16 +151,16 @@ def test_json_differences_are_applied(made: list[bytes], text: str) -> None:
 )
 def test_json_differences_that_do_not_fit_are_refused(made: bytes, error: type[Exception]) -> None:
     with pytest.raises(error):
-        patched(DOCUMENT, made)
+        patched(text_of(DOCUMENT), made)
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60))
 def test_damaged_json_documents_and_differences_are_refused(document: bytes, made: bytes) -> None:
     for before, after in ((document, diffs(diff(2, b"$.a"))), (b"\0" + document, diffs(diff(1, b"$.x", document)))):
         with suppress(CorruptBinlog, Unsupported):
-            patched(before, after).decode()
+            patched(text_of(before), after).decode()
     with pytest.raises((CorruptBinlog, Unsupported)):
-        patched(DOCUMENT, made + b"\1")
+        patched(text_of(DOCUMENT), made + b"\1")
 
 
 BEFORE = b"\x00" + struct.pack("<I", len(DOCUMENT)) + DOCUMENT
@@ -190,6 +193,25 @@ def test_differences_from_an_absent_document_are_refused(tmp_path: Path) -> None
     assert (caught.value.where["column"], str(caught.value.where["table"])) == ("c0", "s.t")
     with pytest.raises(CorruptBinlog):
         read_back(partial(b"\x02", b""), tmp_path)
+
+
+def test_differences_from_an_absent_document_are_kept_for_a_record_store(tmp_path: Path) -> None:
+    made = diffs(diff(2, b"$.bb"))
+    store = Filter(Filters(), records=True)
+    after = b"\x01\x01\x00" + struct.pack("<I", len(made)) + made + struct.pack("<I", 2) + b"\x04\x01"
+    path = tmp_path / "log.000001"
+    path.write_bytes(partial(b"", after, before=b"\x00").data)
+    assert row_changes(whole_file(path, filters=store), "t") == [("UPDATE", ["true"], [made, "true"])]
+    path.write_bytes(partial(b"", after).data)
+    assert row_changes(whole_file(path, filters=store), "t")[0][2] == ['{"a": 1}', "true"]
+    log = LogWriter()
+    log.begin()
+    log.table_map([JSON, JSON])
+    log.rows(39, 2, b"\x01" + struct.pack("<I", 2) + b"\x04\x01" + after, present=b"\x03", after=b"\x03")
+    log.commit()
+    path.write_bytes(log.data)  # NULL is no absent document
+    with pytest.raises(Unsupported, match="that the before image lacks"):
+        whole_file(path, filters=store)
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["a row of the same event", "a row of an event before it"])

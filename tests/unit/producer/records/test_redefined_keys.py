@@ -123,7 +123,8 @@ def test_a_load_that_is_awaited_under_another_name_leaves_images_partial(log: Lo
     """A table that is renamed within its load is known by the load's ID."""
 
     class Loads:
-        def awaits(self, table: TableName, load: str) -> bool:
+        def awaits(self, table: TableName, load: str, *, everywhere: bool = False) -> bool:
+            del everywhere
             return (table, load) == (TableName("shop", "renamed"), "l1")
 
     log.load(Part.BEGIN, Statement("shop", CREATE, {}))
