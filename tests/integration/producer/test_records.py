@@ -266,7 +266,7 @@ def test_logs_of_partial_images_equal_that_of_whole_images(trio: Trio, kafka_bro
     assert partial_rows(expected) == 0
     logged = rows_of(trio.first)
     assert min(partial_in(logged), partial_in(rows_of(trio.noblob))) > 500
-    assert differences_in(logged) > 100
+    assert differences_in(logged) > 30
     for bench in (minimal, noblob):
         found = events_of(bench)
         assert partial_rows(found) == 0
