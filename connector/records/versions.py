@@ -269,7 +269,7 @@ class Versions:
         self._undo(seqno)
 
     def rows(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The keys that begin so, with their newest versions. No event is open."""
+        """The keys that begin so, with their newest versions, without what an open event has changed."""
         self._write()
         yield from self._database.items(prefix, _after(prefix))
 

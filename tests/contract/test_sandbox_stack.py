@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from connector.cli import thl
 from connector.commands.sandbox import sandbox
 from connector.config.loading import load
 from connector.sandbox import first_steps, state
+from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.process import Process
 from connector.sandbox.stack import Stack
 
@@ -105,6 +107,13 @@ def test_a_mysql_target_is_a_second_server_that_the_configuration_reaches(folder
     assert re.search(r"^OK +target +MySQL", said, re.MULTILINE), said
 
 
+def test_no_server_of_a_stack_has_the_server_id_of_another(tmp_path: Path) -> None:
+    """A target with the source's would ignore what the source logs."""
+    made = [Stack(tmp_path)._make(name, 7)[0] for name in ("mysql", "mysql-target", "mariadb")]
+    ids = [server.settings["server_id"] for server in made if isinstance(server, Mysqld)]
+    assert len(ids) == len({*ids}) == 3
+
+
 @pytest.mark.parametrize(
     ("target", "url"),
     [
@@ -127,6 +136,7 @@ def test_configuration_has_the_url_of_its_target(tmp_path: Path, target: str, ur
             (tmp_path / name).mkdir()
             (tmp_path / name / "password").write_text(f"of-{name}")
     first_steps.write(tmp_path, servers, target)
+    assert stat.S_IMODE((tmp_path / "thl.yaml").stat().st_mode) == 0o600  # it has passwords
     assert load(tmp_path / "thl.yaml").target.url.get_secret_value() == url.replace("/f/", f"{tmp_path}/")
 
 

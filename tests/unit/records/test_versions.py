@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -125,10 +126,10 @@ def test_versions_below_the_horizon_are_dropped_and_a_store_cannot_go_back_there
 
 
 def test_a_flipped_byte_is_noticed_when_it_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / "s"
+    folder, noise = tmp_path / "s", Random(1)
     store = opened(folder, cache_bytes=1)
     for seqno in range(2000):
-        write(store, seqno, {b"r%06d" % seqno: b"x" * 300})
+        write(store, seqno, {b"r%06d" % seqno: noise.randbytes(300)})  # what cannot be compressed has a sum alone
     store.close()
     database = Database(folder, cache_bytes=1 << 20)
     database._db.flush()
@@ -157,6 +158,7 @@ def test_the_state_knows_which_epoch_wrote_an_event() -> None:
     state = StoreState(LOG).after(Seqno(0), Epoch(1)).after(Seqno(1), Epoch(1)).after(Seqno(2), Epoch(4))
     assert [state.epoch_of(Seqno(seqno)) for seqno in (0, 1, 2, 3)] == [1, 1, 4, 4]
     assert state.back_to(Seqno(1)).epochs == ((0, 1),)
+    assert state.back_to(Seqno(2)).epochs == ((0, 1), (2, 4))
     assert StoreState.from_json(state.to_json()) == state
     assert StoreState(LOG).epoch_of(NO_SEQNO) == 0
 
@@ -308,6 +310,49 @@ def test_a_store_that_begins_within_a_log_cannot_go_back_before_it(tmp_path: Pat
     assert content(store) == {}
     with pytest.raises(RecordsDamaged, match="beyond its horizon"):
         store.go_back(Seqno(3))
+    store.close()
+
+
+def test_a_store_is_safe_from_a_power_failure_when_it_is_closed(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s")
+    database, writes = store._database, []
+    options = database._write_options
+
+    def noted() -> object:
+        writes.append(options())
+        return writes[-1]
+
+    database._write_options = noted
+    write(store, 0, {KEYS[0]: b"x"})
+    store.flush()
+    store.close()
+    assert [one.sync for one in writes] == [False, True]
+
+
+def test_what_an_event_replaces_is_kept_when_rows_are_listed_within_it(tmp_path: Path) -> None:
+    """As at the end of a load, which deletes the rows that it has not brought."""
+    store = opened(tmp_path / "s", cache_bytes=1)
+    write(store, 0, {KEYS[0]: b"old"})
+    store.flush()
+    store.fetch((KEYS[0],))
+    store.put(KEYS[0], version(1, b"new"))
+    assert [found[12:] for _, found in store.rows(b"r")] == [b"old"]
+    store.finish(Seqno(1), Epoch(1))
+    assert content(store) == {KEYS[0]: b"new"}
+    store.go_back(Seqno(0))
+    assert content(store) == {KEYS[0]: b"old"}
+    store.close()
+
+
+def test_new_rows_count_as_memory_and_are_forgotten_once_they_are_written(tmp_path: Path) -> None:
+    store = opened(tmp_path / "s", cache_bytes=1000)
+    write(store, 0, {KEYS[0]: bytes(900)})
+    store.flush()
+    assert store.known
+    write(store, 1, {KEYS[1]: bytes(100)})
+    store.flush()
+    assert (store.known, store.forgot) == ({}, 1)
+    assert content(store) == {KEYS[0]: bytes(900), KEYS[1]: bytes(100)}
     store.close()
 
 

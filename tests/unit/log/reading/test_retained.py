@@ -34,6 +34,7 @@ def message(
         ([message(10, 4, 1)], Retained(10, Seqno(4))),
         ([message(10, 5, 1, epoch=1), message(12, 5, kind=Kind.EPOCH)], Retained(12, Seqno(4))),
         ([message(10, 5, 1)], Retained(10, Seqno(5))),
+        ([message(10, 8, 1)], Retained(10, Seqno(8))),  # the last finished event
         ([message(10, 9, 1)], Retained(10, Seqno(8), unfinished=True)),
         ([], Retained(20, Seqno(8))),
     ],
@@ -48,5 +49,6 @@ def test_without_messages_the_event_that_is_not_finished_counts_in_its_partition
     within = replace(POSITION, open=Open(Seqno(9), 3, 0))
     assert retained([], 0, 20, HISTORY, within) == Retained(20, Seqno(8), unfinished=True)
     assert retained([], 1, 20, HISTORY, within) == Retained(20, NO_SEQNO)
+    assert retained([], 2, 20, HISTORY, within) == Retained(20, NO_SEQNO)  # of which the position says nothing
     assert retained([], 0, 20, HISTORY, None) == Retained(20, Seqno(8))
     assert retained([], 0, 20, replace(HISTORY, last_finished=NO_SEQNO), None) == Retained(20, Seqno(0))
