@@ -33,7 +33,8 @@ from connector.log.epochs.loads import LoadRequest
 from connector.log.format.shard_rule import ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
-from connector.log.transaction.layout import TableName
+from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
+from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.online import OnlinePlan, SourceFound, TailFound, decide
 from connector.producer.compared_stream import ComparedStream
@@ -255,7 +256,11 @@ class GoingOnline:
             fields = {"service": config.service, "rule": rule, "since": plan.partitions.since}
             LOG.warning("the rule of shards has changed: consumers of single shards stop there", extra=fields)
         requests = {**plan.control.load_requests, **{request.table: request for request in joined}}
-        return replace(plan, loads=joined, control=replace(plan.control, load_requests=requests))
+        plan = replace(plan, loads=joined, control=replace(plan.control, load_requests=requests))
+        if joined and plan.control.tables is not None:
+            tables = _with_joined(plan.control.tables, joined)
+            plan = replace(plan, tables=tables, control=replace(plan.control, tables=tables))
+        return plan
 
     def _joined(self, log: _LogFound, last: EpochRecord, facts: SourceFound) -> list[LoadRequest]:
         """Ask for the loads of the tables that the current filters capture and those of the log's last epoch did not.
@@ -382,6 +387,14 @@ class GoingOnline:
                 "snapshot": plan.position.snapshot,
             },
         )
+
+
+def _with_joined(tables: Definitions, joined: Sequence[LoadRequest]) -> Definitions:
+    """Return the source's tables with those that join: they are there; what they are at the position is not known."""
+    why = "it was not captured before"
+    unknown = {one.table: TableDefinition(TableLayout(one.table, ()), "", why) for one in joined}
+    schemas = {name.schema: "" for name in unknown if name.schema not in tables.schemas}
+    return tables.after(Redefined({name: one for name, one in unknown.items() if name not in tables.tables}, schemas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,7 @@ class OnlinePlan:
         markers: partition → header of its EPOCH marker; every partition has one.
         position: to the position topic.
         control: the control topic after the plan is written.
-        tables: to the control topic, when the log is new and they are known, or when they become unknown.
+        tables: to the control topic, when the log is new and they are known, or when some are or become unknown.
         loads: to the control topic: the loads of tables that are captured from this epoch on.
     """
 

@@ -19,8 +19,8 @@ class Unknown(IntEnum):
 
     While a load for all targets goes on, a change of such a row is of no matter: the load brings the row. But a row
     that changes its key may get one that the load has passed. It becomes a delete, and the load reads the table again.
-    So does a row with differences of a JSON document, which nobody else could apply; where no load for all targets brings
-    it, it is refused.
+    So does a row with differences of a JSON document, which nobody else could apply; where no load for all targets
+    brings it, it is refused.
     """
 
     REFUSED = 0

@@ -15,7 +15,8 @@ from connector.config.model import Config
 from connector.errors import PreflightError
 from connector.kafka.prepared_records import PreparedState
 from connector.log.ids import Epoch, Seqno
-from connector.log.transaction.layout import TableName
+from connector.log.transaction.definition import Definitions, TableDefinition
+from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.pending import Pending, PendingSet
 from connector.log.transaction.position import SourcePosition
 from connector.log.writing.online import OnlinePlan, SourceFound, TailFound
@@ -96,6 +97,26 @@ def test_tables_that_join_are_loaded_as_they_are_published() -> None:
     (load,) = plan.loads
     assert (load.table, load.published, load.asked_at, load.asked_by) == (JOINS, IN_LOG, 77, "source.filters")
     assert plan.control.load_requests == {JOINS: load}
+
+
+def test_tables_that_join_are_there_for_the_history_of_tables() -> None:
+    """CREATE TABLE IF NOT EXISTS finds them, and CREATE DATABASE IF NOT EXISTS their schema."""
+    log, others = found(PreparedState(), OLD), TableName("others", "t")
+    kept = TableDefinition(TableLayout(TableName("shop", "t"), (Column("a", "int"),)), "latin1")
+    before = Definitions({kept.name: kept}, {"shop": "latin1"})
+    log = replace(log, control=replace(log.control, tables=before))
+    plan = decided(log, NEW, Source({JOINS: JOINS, kept.name: kept.name, others: others}))
+    assert plan.tables is not None
+    assert plan.control.tables == plan.tables
+    assert {name: bool(one.unknown) for name, one in plan.tables.tables.items()} == {
+        kept.name: False,  # of a schema that was captured: its definitions were followed
+        JOINS: True,
+        others: True,
+    }
+    assert plan.tables.schemas == {"shop": "latin1", "others": ""}
+    assert decided(log, OLD, Source()).tables is None
+    log = replace(log, control=replace(log.control, tables=None))
+    assert decided(log, NEW, Source()).tables is None  # there is no history
 
 
 @pytest.mark.parametrize("snapshot", [False, True])
