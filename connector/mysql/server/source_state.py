@@ -25,7 +25,7 @@ SECONDS_SINCE = (8, 0)  # before, binary logs expire in days
 _UUID = r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}"
 _GTID_SET = re.compile(rf"\s*{_UUID}\s*:.*", re.DOTALL)
 _OWNER = re.compile(r"#\d+")  # in gtid_owned: the thread that commits
-_FILE_POSITION = re.compile(r"(?P<file>[^:\s]+\.\d+):(?P<offset>\d+)")
+_FILE_POSITION = re.compile(r"(?P<file>[^:\s]+\.\d+):(?P<offset>\d{1,18})")  # what fits in 64 bits
 
 
 @dataclass(frozen=True, slots=True)

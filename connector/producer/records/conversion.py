@@ -27,16 +27,24 @@ class DefinitionStep:
         columns: for each column the index of the column before and the text to append; or its value in Avro; or None:
             only the source knows it.
         column_count: of the definition before.
+        filled: the columns before that become NOT NULL: only the source knows what a NULL in them has become.
     """
 
     before: int
     columns: tuple[tuple[int, str] | bytes | None, ...]
     column_count: int
+    filled: tuple[int, ...] = ()
+
+    @property
+    def keeps_values(self) -> bool:
+        """True if each row has the values that it had."""
+        return not self.filled and self.columns == tuple((at, "") for at in range(self.column_count))
 
     def to_json(self) -> bytes:
         """The step as it is stored."""
         columns = [one.hex() if isinstance(one, bytes) else one for one in self.columns]
-        return json.dumps({"before": self.before, "columns": columns, "numbers": self.column_count}).encode()
+        stored = {"before": self.before, "columns": columns, "numbers": self.column_count, "filled": self.filled}
+        return json.dumps(stored).encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> DefinitionStep:
@@ -50,8 +58,10 @@ class DefinitionStep:
             bytes.fromhex(one) if isinstance(one, str) else None if one is None else (int(one[0]), str(one[1]))
             for one in stored["columns"]
         )
-        step = cls(int(stored["before"]), columns, int(stored["numbers"]))
-        if not all(0 <= one[0] < step.column_count for one in columns if isinstance(one, tuple)):
+        filled = tuple(map(int, stored.get("filled", ())))  # earlier versions took each NULL for kept
+        step = cls(int(stored["before"]), columns, int(stored["numbers"]), filled)
+        indexes = [*filled, *(one[0] for one in columns if isinstance(one, tuple))]
+        if not all(0 <= at < step.column_count for at in indexes):
             raise ValueError("a column of the definition before that it did not have")
         return step
 
@@ -76,7 +86,8 @@ def step_of(
                 columns.append((index[name.casefold()], pad))
             case _:
                 columns.append(None)
-    return DefinitionStep(before, tuple(columns), len(names))
+    filled = (index[one.name.casefold()] for one in origins if isinstance(one, ExistingColumn) and one.filled)
+    return DefinitionStep(before, tuple(columns), len(names), tuple(filled))
 
 
 def converted(content: bytes, step: DefinitionStep) -> bytes | None:
@@ -87,6 +98,8 @@ def converted(content: bytes, step: DefinitionStep) -> bytes | None:
         step: the step.
     """
     values = split(content, step.column_count)
+    if any(values[at][0] == NULL for at in step.filled):
+        return None
     made: list[bytes] = []
     for column in step.columns:
         if column is None:

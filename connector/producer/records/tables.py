@@ -311,10 +311,11 @@ class PublishedTables:
             self.drop_rows(before.name, "the columns of its key have changed", seqno, after)
             return
         definition = entry.definition
-        if before.columns != after.columns:
+        origins = self._defaults.published(after, operation.origins)
+        step = step_of(entry.definition, [column.name for column in before.columns], origins)
+        # Equal columns can have other values: one is dropped and added again, or is computed in another way.
+        if before.columns != after.columns or not step.keeps_values:
             definition = self._number(1, seqno)
-            origins = self._defaults.published(after, operation.origins)
-            step = step_of(entry.definition, [column.name for column in before.columns], origins)
             self._known.steps[definition] = step
             self._versions.put(_definition_key(definition), make_version(seqno, NO_DEFINITION, step.to_json()))
         self._put(replace(entry, definition=definition, table=after, keyed=keyed), seqno)

@@ -61,9 +61,10 @@ def test_a_start_after_the_position_is_refused_with_the_position(start: str) -> 
     assert "leave out --start" in refused.value.hint
 
 
-def test_a_start_that_is_none_is_refused_although_the_log_exists() -> None:
+@pytest.mark.parametrize("start", ["yesterday", "binlog.000009:18446744073709551616"])
+def test_a_start_that_is_none_is_refused_although_the_log_exists(start: str) -> None:
     with pytest.raises(ConfigError, match=r"source\.start"):
-        check_start("yesterday", POSITION, BEFORE, "a")
+        check_start(start, POSITION, BEFORE, "a")
 
 
 @pytest.mark.parametrize(("position", "server"), [("b", "b"), ("a", "b"), ("b", "a")])
