@@ -31,7 +31,6 @@ from connector.targets.mysql.rows.table_statements import UNICODE, TableStatemen
 from connector.targets.mysql.server.catalog_checks import fires_at_inserts
 from connector.targets.mysql.server.connection import Loaded, ServerSession
 from connector.targets.mysql.server.errors import NO_LOCAL_FILES, code_of, connector_error
-from connector.targets.mysql.server.grants import has
 from connector.targets.mysql.sql.names import table_condition
 from connector.targets.mysql.sql.sql_values import LiteralKind, line_rows
 from connector.targets.mysql.sql.types import literal_kind
@@ -127,7 +126,7 @@ def _statement_of(statements: TableStatements) -> tuple[bytes, bytes] | None:
     column of another type than the log's, which others have given it, stores a text otherwise than a number.
     """
     session, name = statements.session, statements.table.name
-    if not has(session.granted, "TRIGGER", name.schema) or fires_at_inserts(session, name):
+    if not session.granted.has("TRIGGER", name.schema) or fires_at_inserts(session, name):
         return None
     found = session.rows(
         "SELECT column_name, data_type, is_nullable = 'NO', column_default IS NULL, extra, character_set_name "

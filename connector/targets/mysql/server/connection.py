@@ -19,7 +19,7 @@ from connector.config.target_url import mysql_address, tls_attempts
 from connector.errors import PreflightError, TargetDiffers, Unsupported
 from connector.targets.mysql.server.errors import NOT_ROLLED_BACK, code_of, translated
 from connector.targets.mysql.server.file_connection import File, FileConnection
-from connector.targets.mysql.server.grants import granted_by_scope
+from connector.targets.mysql.server.grants import Granted, granted_to
 from connector.targets.mysql.sql.names import BOOKKEEPING
 
 OLDEST: Final = (8, 0, 19)  # atomic DDL, and aliases of inserted rows
@@ -313,9 +313,10 @@ class ServerSession:
         self.restore()
 
     @cached_property
-    def granted(self) -> dict[str, set[str]]:
-        """The user's privileges (`grants`), as they were when they were asked for first."""
-        return granted_by_scope([str(line) for (line,) in self.rows("SHOW GRANTS")])
+    def granted(self) -> Granted:
+        """The user's privileges, as they were when they were asked for first."""
+        literal = bool(self.rows("SHOW GLOBAL VARIABLES WHERE variable_name = 'partial_revokes' AND value = 'ON'"))
+        return granted_to([str(line) for (line,) in self.rows("SHOW GRANTS")], literal=literal, folds=self.folds)
 
     def is_alive(self) -> bool:
         """False if the session has ended: a newer applier may have ended it."""
