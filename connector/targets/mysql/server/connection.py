@@ -97,6 +97,7 @@ class ServerSession:
 
     Attributes:
         loads: true if the server takes rows by LOAD DATA LOCAL from the session (`load_data`).
+        loaded: table → the definition by which its rows were loaded last, and the statement (`load_data`).
         taken_back: how often in a row it has not stored those of a table as they were (`load_data`).
 
     Raises:
@@ -108,6 +109,7 @@ class ServerSession:
         self, url: str, name: str, patience: int = 10, *, binary_log: bool = True, files: bool = False
     ) -> None:
         self._address = mysql_address(url)
+        self.loaded: dict[str, tuple[object, tuple[bytes, bytes] | None]] = {}
         self.taken_back: Counter[str] = Counter()
         self._flags = CLIENT.MULTI_STATEMENTS | (CLIENT.LOCAL_FILES if files else 0)
         with translated():
