@@ -1,7 +1,8 @@
-"""The grants of a MySQL or MariaDB user, on a source or a target: the lines of SHOW GRANTS, and which of them count.
+r"""The grants of a MySQL or MariaDB user, on a source or a target: the lines of SHOW GRANTS, and which of them count.
 
 The name of a schema in a grant is a pattern of LIKE. Of the grants whose patterns match a schema the server takes one,
-that of the highest `rank`; what the others give is void there (asked of MySQL 9.7 and MariaDB 11.4).
+that of the highest `rank`; what the others give is void there. With partial_revokes=ON nothing is wild in a name, and
+`\` is an ordinary character (asked of MySQL 9.7 and MariaDB 11.4).
 """
 
 from __future__ import annotations
@@ -38,11 +39,17 @@ class Grant:
     table: str | None
 
 
-def grants_of(lines: Iterable[str]) -> Iterator[Grant]:
-    """Read the lines of SHOW GRANTS; those of roles, proxies and routines are left out."""
+def grants_of(lines: Iterable[str], *, folds: bool = False) -> Iterator[Grant]:
+    """Read the lines of SHOW GRANTS; those of roles, proxies and routines are left out.
+
+    Args:
+        lines: the lines.
+        folds: true if the case of names does not matter: they are returned in lower case.
+    """
     for found in filter(None, map(_LINE.match, lines)):
         names = frozenset(name.strip().upper() for name in found["names"].split(","))
-        schema, table = (part and part.replace("``", "`") for part in (found["schema"], found["table"]))
+        parts = (part and part.replace("``", "`") for part in (found["schema"], found["table"]))
+        schema, table = (part and (part.lower() if folds else part) for part in parts)
         yield Grant(found["verb"] == "REVOKE", names, schema, table)
 
 

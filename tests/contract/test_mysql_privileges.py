@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pymysql
@@ -11,10 +12,14 @@ from pydantic import SecretStr
 
 from connector.config.apply import Target
 from connector.errors import MissingPrivilege
+from connector.sandbox.mariadb import MariaDbServer
+from connector.sandbox.mysql import MySqlServer
+from connector.sandbox.settings import MYSQL_FAST
 from connector.targets.mysql.entrance import NEEDED
 from connector.targets.open import check_target
 from tests.contract.mysql_place import MySqlPlace
 from tests.support.grants import granted, statements
+from tests.support.servers.environment import SqlServer
 
 pytestmark = pytest.mark.servers
 CHILD = "CREATE TABLE shop.child (a INT, FOREIGN KEY (a) REFERENCES shop.parent (a))"
@@ -104,3 +109,78 @@ def test_check_takes_grants_on_databases_and_names_what_is_missing_on_each(place
         place.run(grant.rstrip(";"))
     assert check_target(options)
     place.run("DROP USER of_shop")
+
+
+@pytest.mark.parametrize("made", [MySqlServer, MariaDbServer])
+def test_check_counts_grants_on_names_of_another_case_where_the_server_has_none(
+    made: type[MySqlServer | MariaDbServer], tmp_path: Path
+) -> None:
+    settings = {**MYSQL_FAST, "innodb_buffer_pool_size": "32M", "lower_case_table_names": "1"}
+    with made(tmp_path / "folding", settings=settings, die_with_parent=True) as server:
+        place = MySqlPlace(server)
+        place.run("CREATE USER of_shop IDENTIFIED BY 'secret'")
+        for scope in ("thl", "Shop"):
+            place.run(f"GRANT {', '.join(NEEDED)} ON `{scope}`.* TO of_shop")
+        options = Target(url=url_of(place, "of_shop"), definitions="plain")
+        assert check_target(options, lambda: ["Shop", "SHOP"])
+        with pytest.raises(MissingPrivilege):
+            check_target(options, lambda: ["Sales"])
+        place.close()
+
+
+@pytest.fixture
+def revoking(mysql_server: SqlServer) -> Iterator[MySqlPlace]:
+    """A MySQL with partial_revokes=ON, whose user `restricted` has what is needed."""
+    place = MySqlPlace(mysql_server)
+    place.run("SET GLOBAL partial_revokes = ON")
+    place.run("CREATE USER restricted IDENTIFIED BY 'secret'")
+    place.run(f"GRANT {', '.join(NEEDED)} ON *.* TO restricted")
+    yield place
+    place.run("DROP USER restricted")
+    place.run("SET GLOBAL partial_revokes = OFF")  # an error as long as a user has such a revoke
+    place.close()
+
+
+@pytest.mark.parametrize("schema", ["shop", "thl"])
+def test_check_names_what_a_partial_revoke_takes_from_a_database(revoking: MySqlPlace, schema: str) -> None:
+    options = Target(url=url_of(revoking, "restricted"), definitions="plain")
+    assert check_target(options, lambda: ["shop"])
+    revoking.run(f"REVOKE INSERT, DROP ON `{schema}`.* FROM restricted")
+    with pytest.raises(MissingPrivilege, match="privileges on the target: DROP, INSERT") as refused:
+        check_target(options, lambda: ["shop", "sales"])
+    assert refused.value.hint == f"GRANT DROP, INSERT ON `{schema}`.* TO 'restricted'@'%';"
+    revoking.run(refused.value.hint.rstrip(";"))
+    assert check_target(options, lambda: ["shop", "sales"])
+
+
+def test_nothing_is_wild_in_a_grant_with_partial_revokes(revoking: MySqlPlace) -> None:
+    revoking.run("REVOKE ALL ON *.* FROM restricted")
+    for scope in ("thl", "shop_1", "shop\\_2", "sh%"):
+        revoking.run(f"GRANT {', '.join(NEEDED)} ON `{scope}`.* TO restricted")
+    options = Target(url=url_of(revoking, "restricted"), definitions="plain")
+    given = []
+    for schema in ("shop_1", "shopx1", "shop_2", "shop\\_2", "shoe"):
+        revoking.query(f"CREATE DATABASE `{schema}`")
+        revoking.query(f"CREATE TABLE `{schema}`.t (a INT)")
+        if inserts(revoking, schema):
+            given.append(schema)
+            assert check_target(options, lambda schema=schema: [schema])
+        else:
+            with pytest.raises(MissingPrivilege):
+                check_target(options, lambda schema=schema: [schema])
+    assert given == ["shop_1", "shop\\_2"]
+
+
+def inserts(place: MySqlPlace, schema: str) -> bool:
+    """True if the user `restricted` may write to a database."""
+    session: Any = pymysql.connect(
+        host=place.server.host, port=place.server.port, user="restricted", password="secret", autocommit=True
+    )
+    try:
+        session.query(f"INSERT INTO `{schema}`.t VALUES (1)")
+    except pymysql.MySQLError as error:
+        assert error.args[0] in (1044, 1142), error
+        return False
+    finally:
+        session.close()
+    return True

@@ -16,11 +16,11 @@ from connector.config.apply import Target
 from connector.errors import ConnectorError, TargetDiffers, TargetUnavailable, ValueNotRepresentable
 from connector.log.transaction.layout import TableLayout
 from connector.targets.mysql.rows.keyed_rows import KeyedRows
-from connector.targets.mysql.rows.load_data import FEWEST, FILE_BYTES, MOST_TAKEN_BACK
+from connector.targets.mysql.rows.load_data import FEWEST, FILE_BYTES, MOST_TAKEN_BACK, load_rows
 from connector.targets.mysql.rows.table_statements import SAVEPOINT, TableStatements
 from connector.targets.mysql.server.connection import Loaded, ServerSession
 from connector.targets.mysql.server.errors import connector_error
-from connector.targets.mysql.server.table_facts import facts_of
+from connector.targets.mysql.server.table_facts import NO_FACTS, facts_of
 from connector.targets.open import check_target
 from connector.targets.table import Table
 from tests.contract.mysql_place import MySqlPlace, taking_files
@@ -458,6 +458,43 @@ class TestTriggers:
             place.run(statement)
         with pytest.raises(TargetDiffers, match=told):
             applier.rows(net(USERS, inserts=map(user, range(MANY, 2 * MANY))))
+
+    def test_character_set_that_others_have_given_a_column_since_the_last_commit_gets_the_same_texts(
+        self, place: MySqlPlace, applier: Applier
+    ) -> None:
+        """Before and after it the rows are loaded, by a file of bytes and by one of texts."""
+        table = layout("shop.words", ["id int", "v varchar(9)"], ["id"])
+        applier.sql("CREATE TABLE words (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET utf8mb4)")
+        start = counts(place)
+        for first in (0, MANY):
+            applier.rows(net(table, inserts=[(number, "ü€") for number in range(first, first + MANY)]))
+            place.run("ALTER TABLE shop.words MODIFY v VARCHAR(9) CHARACTER SET latin1")
+        assert counts(place) - start == Counts(2, 0)
+        assert place.read(table) == [(number, "ü€") for number in range(2 * MANY)]
+
+    @pytest.mark.parametrize("kind", ["TABLE", "VIEW"])
+    def test_columns_are_asked_for_once_as_long_as_a_table_is_defined_as_it_was(
+        self, place: MySqlPlace, monkeypatch: pytest.MonkeyPatch, kind: str
+    ) -> None:
+        place.run("CREATE TABLE shop.t (id INT PRIMARY KEY, v INT, n INT NOT NULL AUTO_INCREMENT UNIQUE)")
+        if kind == "VIEW":
+            place.run("RENAME TABLE shop.t TO shop.under")
+            place.run("CREATE VIEW shop.t AS SELECT * FROM shop.under")
+        session = ServerSession(place.url, "test", files=True)
+        asked, read = list[str](), session.rows
+
+        def rows(sql: str) -> list[Any]:
+            asked.append(sql)
+            return read(sql)
+
+        monkeypatch.setattr(session, "rows", rows)
+        for first in (0, MANY, 2 * MANY):
+            new = images([(number, number, number + 1) for number in range(first, first + MANY)])
+            load_rows(TableStatements(session, Table(of("int")), of("int"), NO_FACTS, again=False), new)
+        session.close()
+        assert sum("information_schema.columns" in sql for sql in asked) == (1 if kind == "TABLE" else 3)
+        assert sum("information_schema.triggers" in sql for sql in asked) == 3
+        assert place.query("SELECT count(*) FROM shop.t") == [(3 * MANY,)]
 
     @pytest.mark.parametrize(("right", "loads"), [("TRIGGER", 1), ("REFERENCES", 0)])
     def test_user_who_would_see_no_trigger_inserts(self, place: MySqlPlace, right: str, loads: int) -> None:

@@ -25,9 +25,9 @@ class Privileges:
         everywhere: granted on `*.*`, static and dynamic ones, in upper case.
         schemas: `(pattern, privileges)` granted on a schema; `_` and `%` are wild in the pattern.
         tables: `(schema, table)` → privileges granted on the whole table.
-        without: schemas whose SELECT is partially revoked.
+        without: schemas whose SELECT is taken from that on `*.*`: partial_revokes=ON.
         literal: true if `_` and `%` are not wild: partial_revokes=ON.
-        folds: true if the case of names does not matter: lower_case_table_names.
+        folds: true if the case of names does not matter: lower_case_table_names. Those here are in lower case then.
         inactive: roles that the user has, as in SET DEFAULT ROLE, and that are not active.
     """
 
@@ -50,10 +50,10 @@ class Privileges:
             schema: its schema; with `*` and `?`: every schema that matches.
             table: its name; `*`: every table of the schema.
         """
-        schema, table = self._fold(schema), self._fold(table)
-        if any(glob(schema).fullmatch(self._fold(name)) for name in self.without):
-            return False
-        if self.has("SELECT") or self._selects_schema(schema):
+        if self.folds:
+            schema, table = schema.lower(), table.lower()
+        everywhere = self.has("SELECT") and not any(map(glob(schema).fullmatch, self.without))
+        if everywhere or self._selects_schema(schema):
             return True
         return table != "*" and _selects(self.tables.get((schema, table), frozenset()))
 
@@ -65,8 +65,7 @@ class Privileges:
         """
         granted: dict[str, frozenset[str]] = {}
         for pattern, names in self.schemas:
-            folded = self._fold(pattern)
-            granted[folded] = granted.get(folded, frozenset()) | names
+            granted[pattern] = granted.get(pattern, frozenset()) | names
         means = [pattern for pattern in granted if matches(pattern, schema, literal=self.literal)]
         if not means:
             return False
@@ -86,9 +85,6 @@ class Privileges:
 
     def _rank(self, pattern: str) -> float:
         return rank(pattern, literal=self.literal)
-
-    def _fold(self, name: str) -> str:
-        return name.lower() if self.folds else name
 
 
 def unreadable(privileges: Privileges, patterns: Sequence[str]) -> Iterator[str]:
@@ -142,7 +138,7 @@ def parse_grants(lines: Sequence[str], *, literal: bool = False, folds: bool = F
     schemas: list[tuple[str, frozenset[str]]] = []
     tables: dict[tuple[str, str], frozenset[str]] = {}
     without: set[str] = set()
-    for one in grants_of(lines):
+    for one in grants_of(lines, folds=folds):
         if one.schema is None:
             everywhere |= one.names
         elif one.revoked:
@@ -150,7 +146,7 @@ def parse_grants(lines: Sequence[str], *, literal: bool = False, folds: bool = F
         elif one.table is None:
             schemas.append((one.schema, one.names))
         else:
-            name = (one.schema.lower(), one.table.lower()) if folds else (one.schema, one.table)
+            name = (one.schema, one.table)
             tables[name] = tables.get(name, frozenset()) | one.names
     return Privileges(frozenset(everywhere), tuple(schemas), tables, frozenset(without), literal, folds)
 

@@ -14,7 +14,7 @@ from connector.targets.mysql.ddl.once import DdlOnce
 from connector.targets.mysql.logged_statements import StatementExecutor
 from connector.targets.mysql.progress import read_heartbeat, read_position
 from connector.targets.mysql.server.connection import ServerSession, unverified
-from connector.targets.mysql.server.grants import OWN, lacking
+from connector.targets.mysql.server.grants import OWN
 from connector.targets.mysql.signal_table import MySqlSignalSession
 from connector.targets.mysql.target import MySqlTarget
 
@@ -67,14 +67,14 @@ def check(options: Options, databases: Callable[[], Collection[str] | None]) -> 
     foreign_keys = options.definitions == "source" and not mariadb
     needed = (*NEEDED, REFERENCES) if foreign_keys else NEEDED
     schemas = databases()
-    if found := lacking(granted, needed, schemas):
+    if found := granted.lacking(needed, schemas):
         raise MissingPrivilege(
             f"the user {address.user} lacks privileges on the target: "
             + ", ".join(dict.fromkeys(name for names in found.values() for name in names)),
             hint=_grants(found, address.user),
         )
     fired = f"; triggers that act on what is applied: {', '.join(triggers)}" if triggers else ""
-    if unseen := {scope: names for scope, names in lacking(granted, ("TRIGGER",), schemas).items() if scope != OWN}:
+    if unseen := {scope: names for scope, names in granted.lacking(("TRIGGER",), schemas).items() if scope != OWN}:
         fired += f"; it sees no triggers that may act on what is applied: {_grants(unseen, address.user)}"
     return f"{product}, {address.host}:{address.port}, user {address.user}, DDL once by {ddl}{fired}"
 

@@ -19,7 +19,7 @@ from connector.config.target_url import mysql_address, tls_attempts
 from connector.errors import PreflightError, TargetDiffers, Unsupported
 from connector.targets.mysql.server.errors import NOT_ROLLED_BACK, code_of, translated
 from connector.targets.mysql.server.file_connection import File, FileConnection
-from connector.targets.mysql.server.grants import granted_by_scope
+from connector.targets.mysql.server.grants import Granted, granted_to
 from connector.targets.mysql.sql.names import BOOKKEEPING
 
 OLDEST: Final = (8, 0, 19)  # atomic DDL, and aliases of inserted rows
@@ -97,6 +97,7 @@ class ServerSession:
 
     Attributes:
         loads: true if the server takes rows by LOAD DATA LOCAL from the session (`load_data`).
+        loaded: table → the definition by which its rows were loaded last, and the statement (`load_data`).
         taken_back: how often in a row it has not stored those of a table as they were (`load_data`).
 
     Raises:
@@ -108,6 +109,7 @@ class ServerSession:
         self, url: str, name: str, patience: int = 10, *, binary_log: bool = True, files: bool = False
     ) -> None:
         self._address = mysql_address(url)
+        self.loaded: dict[str, tuple[object, tuple[bytes, bytes] | None]] = {}
         self.taken_back: Counter[str] = Counter()
         self._flags = CLIENT.MULTI_STATEMENTS | (CLIENT.LOCAL_FILES if files else 0)
         with translated():
@@ -313,9 +315,10 @@ class ServerSession:
         self.restore()
 
     @cached_property
-    def granted(self) -> dict[str, set[str]]:
-        """The user's privileges (`grants`), as they were when they were asked for first."""
-        return granted_by_scope([str(line) for (line,) in self.rows("SHOW GRANTS")])
+    def granted(self) -> Granted:
+        """The user's privileges, as they were when they were asked for first."""
+        literal = bool(self.rows("SHOW GLOBAL VARIABLES WHERE variable_name = 'partial_revokes' AND value = 'ON'"))
+        return granted_to([str(line) for (line,) in self.rows("SHOW GRANTS")], literal=literal, folds=self.folds)
 
     def is_alive(self) -> bool:
         """False if the session has ended: a newer applier may have ended it."""

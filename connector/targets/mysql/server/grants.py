@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from connector.ddl.syntax.tokens import quoted
@@ -11,52 +12,72 @@ from connector.mysql_grants import ALL, grants_of, matches, rank
 EVERYWHERE: Final = "*"
 OWN: Final = "`thl`"
 
-Granted = Mapping[str, set[str]]
-"""The privileges of a user and its active roles: `*`, or the quoted name of a database → their names."""
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The privileges of a user and its active roles on everything and on databases.
+
+    Args:
+        everywhere: the names of those on `*.*`.
+        databases: pattern of a database → the names of those on it.
+        revoked: database → the names of those that `*.*` does not give there: partial_revokes=ON.
+        literal: true if no pattern has wildcards: partial_revokes=ON.
+        folds: true if the case of names does not matter: lower_case_table_names. Those here are in lower case then.
+    """
+
+    everywhere: set[str] = field(default_factory=set)
+    databases: Mapping[str, set[str]] = field(default_factory=dict)
+    revoked: Mapping[str, set[str]] = field(default_factory=dict)
+    literal: bool = False
+    folds: bool = False
+
+    def has(self, privilege: str, schema: str) -> bool:
+        """True if the user has a privilege on all of a database: of its grants the server takes one."""
+        name = schema.lower() if self.folds else schema
+        matching = [pattern for pattern in self.databases if matches(pattern, name, literal=self.literal)]
+        taken = max(matching, key=lambda pattern: rank(pattern, literal=self.literal), default="")
+        return self._gives(privilege, name, taken)
+
+    def _gives(self, privilege: str, name: str, pattern: str) -> bool:
+        """True if a privilege on a database is given everywhere, or by the grants of a pattern."""
+        either = {privilege, ALL}
+        everywhere = self.everywhere & either and not self.revoked.get(name, set()) & either
+        return bool(everywhere or self.databases.get(pattern, set()) & either)
+
+    def lacking(self, needed: Sequence[str], databases: Collection[str] | None = None) -> dict[str, list[str]]:
+        """The privileges that the user lacks: `*`, or the quoted name of a database → their names.
+
+        Args:
+            needed: the privileges that an applier needs on each database of the log, and on its own.
+            databases: the databases of the log; the applier refuses a later one. None: they are not known. Then a user
+                who may write to databases needs all privileges on each of them, and any other user needs them on `*.*`.
+        """
+        found = {OWN: [name for name in needed if not self.has(name, "thl")]}
+        written = [pattern for pattern, names in self.databases.items() if names & {"INSERT", ALL}]
+        if databases is not None:
+            found |= {quoted(one): [name for name in needed if not self.has(name, one)] for one in sorted(databases)}
+        elif set(written) - {"thl"}:
+            found |= {quoted(one): [name for name in needed if not self._gives(name, one, one)] for one in written}
+        elif everywhere := [name for name in needed if not self.everywhere & {name, ALL}]:
+            found = {EVERYWHERE: everywhere}
+        return {scope: names for scope, names in found.items() if names}
 
 
-def granted_by_scope(lines: Sequence[str]) -> dict[str, set[str]]:
+def granted_to(lines: Sequence[str], *, literal: bool = False, folds: bool = False) -> Granted:
     """Read the lines of SHOW GRANTS.
 
     `information_schema.user_privileges` knows no roles, and shows who may read `mysql` everybody's privileges.
-    """
-    found: dict[str, set[str]] = {}
-    for one in grants_of(lines):
-        if one.table is None and not one.revoked:
-            found.setdefault(EVERYWHERE if one.schema is None else quoted(one.schema), set()).update(one.names)
-    return found
-
-
-def has(granted: Granted, privilege: str, schema: str) -> bool:
-    """True if a user has a privilege on all of a database."""
-    return bool(_on(granted, schema) & {privilege, ALL})
-
-
-def _on(granted: Granted, schema: str) -> set[str]:
-    """The privileges on a database: those everywhere, and those of the one grant that the server takes."""
-    patterns = [scope[1:-1].replace("``", "`") for scope in granted if scope != EVERYWHERE]
-    taken = max((one for one in patterns if matches(one, schema)), key=rank, default="")
-    return granted.get(EVERYWHERE, set()) | granted.get(quoted(taken), set())
-
-
-def lacking(granted: Granted, needed: Sequence[str], databases: Collection[str] | None = None) -> dict[str, list[str]]:
-    """The privileges that a user lacks: `*`, or the quoted name of a database → their names.
 
     Args:
-        granted: what the user has.
-        needed: the privileges that an applier needs on each database of the log, and on its own.
-        databases: the databases of the log; the applier refuses a later one. None: they are not known. Then a user who
-            may write to databases needs all privileges on each of them, and any other user needs them on `*.*`.
+        lines: the lines.
+        literal, folds: of the server.
     """
-    found: dict[str, list[str]] = {}
-    if databases is None:
-        everywhere = granted.get(EVERYWHERE, set())
-        scopes = [scope for scope, names in granted.items() if scope != EVERYWHERE and names & {"INSERT", ALL}]
-        for scope in scopes if set(scopes) - {OWN} else [EVERYWHERE]:
-            found[scope] = [name for name in needed if not (everywhere | granted.get(scope, set())) & {name, ALL}]
-        if EVERYWHERE not in found:
-            found = {OWN: [name for name in needed if not has(granted, name, "thl")]} | found
-    else:
-        for schema in ("thl", *sorted(databases)):
-            found[quoted(schema)] = [name for name in needed if not has(granted, name, schema)]
-    return {scope: names for scope, names in found.items() if names}
+    everywhere: set[str] = set()
+    databases: dict[str, set[str]] = {}
+    revoked: dict[str, set[str]] = {}
+    for one in grants_of(lines, folds=folds):
+        if one.schema is None:
+            everywhere |= one.names
+        elif one.table is None:
+            (revoked if one.revoked else databases).setdefault(one.schema, set()).update(one.names)
+    return Granted(everywhere, databases, revoked, literal, folds)

@@ -173,3 +173,10 @@ def test_partial_revoke_counts_for_letters_of_another_case() -> None:
 def test_names_of_schemas_are_read_to_their_end_and_a_star_is_a_name_between_backticks() -> None:
     found = parse_grants([f"GRANT SELECT ON `{name}`.* TO `u`@`%`" for name in ("a TO b", "a ON b", "*")])
     assert [found.may_select(name) for name in ("a TO b", "a ON b", "other")] == [True, True, False]
+
+
+def test_partial_revoke_leaves_what_is_granted_on_a_table() -> None:
+    some = grants("GRANT SELECT ON *.*", "REVOKE SELECT ON `shop`.*", "GRANT SELECT ON `shop`.`seen`")
+    assert some.may_select("shop", "seen")
+    assert not some.may_select("shop", "other")
+    assert not some.may_select("shop")
