@@ -286,6 +286,25 @@ def test_versions_are_converted_to_later_definitions_when_they_are_read(log: Log
     assert values(found) == [(["1.5000", 1, "one"], ["1.5000", 1, "uno"])]
 
 
+def test_floating_numbers_and_columns_with_capitals_are_completed_and_converted(tmp_path: Path) -> None:
+    log = Log(tmp_path / "s")
+    log.ddl("CREATE TABLE shop.t (Id INT NOT NULL PRIMARY KEY, Price DOUBLE, Note VARCHAR(9) CHARSET utf8mb4)")
+    columns = (
+        Column("Id", "int", nullable=False),
+        Column("Price", "double"),
+        Column("Note", "varchar(9)", charset="utf8mb4"),
+    )
+    layout = TableLayout(NAME, columns, (0,))
+    log.event(rows(Action.INSERT, (None, {0: 1, 1: 1.5, 2: "one"}), layout=layout))
+    (found,) = log.event(rows(Action.UPDATE, ({0: 1}, {2: "uno"}), layout=layout))
+    assert values(found) == [([1, 1.5, "one"], [1, 1.5, "uno"])]
+    log.ddl("ALTER TABLE shop.t ADD COLUMN N INT DEFAULT 3")
+    later = TableLayout(NAME, (*columns, Column("N", "int")), (0,))
+    (found,) = log.event(rows(Action.UPDATE, ({0: 1}, {1: 2.5}), layout=later))
+    assert values(found) == [([1, 1.5, "uno", 3], [1, 2.5, "uno", 3])]
+    log.close()
+
+
 def test_rows_that_are_known_by_another_key_than_before_are_not_known(log: Log) -> None:
     name = TableName("shop", "u")
     log.ddl("CREATE TABLE shop.u (id INT NOT NULL UNIQUE, a INT NOT NULL UNIQUE, v VARCHAR(20) CHARSET utf8mb4)")
