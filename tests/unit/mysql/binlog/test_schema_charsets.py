@@ -53,10 +53,13 @@ def test_a_created_table_has_what_its_schema_has_at_that_moment(tmp_path: Path) 
 
 
 def test_a_statement_that_takes_no_character_set_of_a_schema_has_none(tmp_path: Path) -> None:
-    assert noted(
-        tmp_path,
-        "CREATE TABLE a (v TEXT) CHARACTER SET gbk",
-        "ALTER TABLE a ADD w TEXT",
-        "CREATE TABLE b LIKE a",
-        NAMES_NONE.format("unknown.c"),
-    ) == [None] * 4
+    assert (
+        noted(
+            tmp_path,
+            "CREATE TABLE a (v TEXT) CHARACTER SET gbk",
+            "ALTER TABLE a ADD w TEXT",
+            "CREATE TABLE b LIKE a",
+            NAMES_NONE.format("unknown.c"),
+        )
+        == [None] * 4
+    )
