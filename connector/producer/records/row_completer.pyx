@@ -365,7 +365,7 @@ cdef class RowCompleter:
         self.kept = version
         at.data = <const uint8_t*>PyBytes_AsString(version)
         at.end = at.data + len(version)
-        take(&at, HEADER)
+        held(&at, HEADER)
         for column in range(self.width):
             self.base[column].data = at.data
             pass_value(&at)
@@ -450,24 +450,31 @@ cdef class RowCompleter:
         return made
 
 
+cdef const uint8_t* held(Cursor* at, long long size) except NULL:
+    """Go past bytes of a version; `take` alone would say that the source's log is damaged."""
+    if size < 0 or size > left(at):
+        raise ValueError("a value is cut off")
+    return take(at, <Py_ssize_t>size)
+
+
 cdef int pass_value(Cursor* at) except -1:
     """Go past a value: a tag, and what follows it."""
-    cdef uint8_t tag = take(at, 1)[0]
+    cdef uint8_t tag = held(at, 1)[0]
     cdef long long number = 0
     cdef int used
     if tag == NULL_TAG:
         return 0
     if tag == DOUBLE_TAG:
-        take(at, 8)
+        held(at, 8)
         return 0
     if tag != LONG_TAG and tag != STRING_TAG and tag != BYTES_TAG:
         raise ValueError("a value has an unknown tag")
     used = read_varint(at.data, left(at), &number)
     if used <= 0:
         raise ValueError("a number is damaged")
-    take(at, used)
+    held(at, used)
     if tag != LONG_TAG:
-        take(at, <Py_ssize_t>number)
+        held(at, number)
     return 0
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from connector.errors import ConnectorError, RecordsDamaged, Unsupported
 from connector.log.ids import Action
-from connector.log.transaction.batch import Statement
+from connector.log.transaction.batch import Rows, Statement
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.producer.records.conversion import split
 from connector.producer.records.tables import DEFINITION, NUMBERS, TABLE
 from connector.records.database import Database
 from connector.records.stored import content_of, make_version
-from tests.unit.producer.records.test_completion import CREATE, LAYOUT, Log, insert, rows
+from tests.unit.producer.records.test_completion import CREATE, LAYOUT, Log, insert, rows, update
 
 
 def changed(store: Path, prefix: bytes, change: Callable[[Any], Any]) -> None:
@@ -90,6 +90,39 @@ def test_a_version_that_is_no_row_is_damage_where_it_is_converted_too(tmp_path: 
     layout = TableLayout(LAYOUT.name, (*LAYOUT.columns, Column("n", "int")), (0,))
     with pytest.raises(RecordsDamaged, match="cannot be read"):
         log.event(rows(Action.UPDATE, ({0: 1}, {1: 11}), layout=layout))
+    log.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x02\x02\x02\x14\x06\x06one\x00",  # one value more than columns
+        b"\x02\x02\x02\x14",
+        b"\x02\x02\x02\x14\x06\x06on",  # cut off
+        b"\x02\x02\x02\x14\x06\x01",  # a text of -1 bytes
+        b"\x02\x02\x02\x14\x0a",
+        b"\x02\x02\x04\x00\x06\x06one",  # a part of a double
+    ],
+)
+def test_a_version_that_is_no_row_is_damage(tmp_path: Path, content: bytes) -> None:
+    log = Log(tmp_path / "s")
+    log.ddl(CREATE)
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    key = log.completion.tables.entry(LAYOUT.name).prefix + b"\x02\x02"
+    known = log.completion.versions.known
+    assert known[key] == make_version(1, 1, b"\x02\x02\x02\x14\x06\x06one")
+    known[key] = make_version(1, 1, content)
+    with pytest.raises(RecordsDamaged, match="cannot be read"):
+        log.event(update(({0: 1}, {1: 11})))
+    log.close()
+
+
+def test_bytes_after_the_last_row_of_a_change_are_not_passed_over(tmp_path: Path) -> None:
+    log = Log(tmp_path / "s")
+    log.ddl(CREATE)
+    given = insert({0: 1, 1: 10, 2: "one"})
+    with pytest.raises(RecordsDamaged, match="bytes after the last row"):
+        log.event(Rows(LAYOUT, given.action, given.data + b"\0", given.ends))
     log.close()
 
 

@@ -43,6 +43,7 @@ def state(seqno: int, *written: tuple[int, int]) -> StoreState:
         (state(12, (0, 1), (5, 7)), history(15, 0), 4),  # an epoch that the log does not have
         (StoreState(LOG), history(15, 0, 10), NO_SEQNO),
         (state(3, (0, 1)), history(-1, 0), NO_SEQNO),
+        (state(5, (0, 1)), history(9, 0, 0), -1),  # the first event was given up, too
     ],
 )
 def test_the_last_event_that_store_and_log_have_in_common(found: StoreState, log: History, shared: int) -> None:

@@ -193,6 +193,25 @@ def test_a_store_that_is_damaged_while_it_reads_the_log_is_discarded_and_read_ag
     assert kafka.reads == [0, 4, 0]
 
 
+def test_a_damaged_store_that_cannot_be_written_either_is_read_again(
+    kafka: Kafka, config: Config, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(config, planned(3), 3)
+    kafka.damaged = 1
+
+    def refuses(*_: object, **__: object) -> None:
+        raise RecordsDamaged("the record store is damaged")
+
+    def read(given: Config, state: ControlState, completion: EventCompleter, last: Seqno, stop: Event) -> int:
+        if kafka.damaged:
+            monkeypatch.setattr(completion.versions._database, "write", refuses)
+        return kafka.read_events(given, state, completion, last, stop)
+
+    monkeypatch.setattr(opening, "read_events", read)
+    opened(config, planned(9), 9)
+    assert kafka.reads == [0, 4, 0]
+
+
 def test_a_store_that_is_damaged_again_is_closed(kafka: Kafka, config: Config, opened: Opened) -> None:
     kafka.damaged = 2
     with pytest.raises(RecordsDamaged):
