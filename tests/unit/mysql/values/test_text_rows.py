@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connector.errors import CorruptBinlog, ValueNotRepresentable
-from connector.mysql.values.columns import Spec, keeping_invalid, text_spec
+from connector.mysql.values.columns import Spec, keeping_bytes, text_spec
 from connector.mysql.values.text_rows import ServerError, TextRows
 from tests.support.binlog import ROW
 
@@ -198,7 +198,7 @@ def test_text_becomes_utf8_or_names_the_invalid_bytes() -> None:
     found = read("ittttt", packets(payload(row), payload(empty), END), 9, texts=texts)
 
     assert found == [[7, "a\u20ac", "b\u4e2d", "\u20ac", "\U0001f600", None], [8, "", "", "", "", "\uff71" * 70_000]]
-    kept = [keeping_invalid(text_spec(name)) for name in sets]
+    kept = [keeping_bytes(text_spec(name)) for name in sets]
     wrong: list[bytes | None] = [b"\xff", b"\xff", b"x", b"\xd8", b"x\xff"]
     assert read("ttttt", packets(payload(wrong), END), texts=kept) == [[b"\xff", b"\xff", "x", b"\xd8", b"x\xff"]]
     rows = TextRows("sst", 5, [None, None, text_spec("gbk")])
