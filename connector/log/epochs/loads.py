@@ -135,12 +135,6 @@ class OutstandingLoad(NamedTuple):
     request: LoadRequest
     state: TableLoad | None
 
-    @property
-    def for_all(self) -> bool:
-        """True if it is for all targets."""
-        return not (self.request.targets or (self.state is not None and self.state.targets))
-
-
 def outstanding(
     requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], trapped: Sequence[Range] = ()
 ) -> list[OutstandingLoad]:

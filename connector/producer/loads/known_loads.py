@@ -70,7 +70,7 @@ class KnownLoads:
             self._outstanding = outstanding(self.requests.values(), self.states, self._trapped)
             whole = [one for one in self._outstanding if not one.request.keys]
             self._awaited = _named(whole)
-            self._awaited_everywhere = _named([one for one in whole if one.for_all])
+            self._awaited_everywhere = _named([one for one in whole if not one.request.targets])
         return self._outstanding
 
     def awaits(self, table: TableName, load: str, *, everywhere: bool = False) -> bool:
