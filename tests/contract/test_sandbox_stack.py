@@ -23,6 +23,7 @@ from connector.sandbox import first_steps, state
 from connector.sandbox.mysqld import Mysqld
 from connector.sandbox.process import Process
 from connector.sandbox.stack import Stack
+from tests.support.producing import until
 
 pytestmark = pytest.mark.servers
 
@@ -57,8 +58,7 @@ def test_sandbox_starts_reports_and_stops_servers(folder: Path) -> None:
 
     killed = next(server for server in first if server.name == "kafka")
     os.kill(killed.process.pid, signal.SIGKILL)
-    while killed.process.running:
-        pass
+    until(lambda: not killed.process.running)
     assert running(folder) == {"mysql": True, "kafka": False, "postgres": True}
 
     postgres = next(server for server in first if server.name == "postgres")

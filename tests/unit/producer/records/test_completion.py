@@ -357,6 +357,14 @@ def test_a_definition_that_is_not_understood_makes_the_rows_unknown(log: Log) ->
         log.event(update(({0: 1}, {2: "x"})))
 
 
+def test_rows_of_a_table_that_is_exchanged_for_a_partition_are_not_known(log: Log) -> None:
+    log.ddl(CREATE.replace("shop.t", "shop.n"))
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.ddl("ALTER TABLE shop.n EXCHANGE PARTITION p WITH TABLE shop.t")
+    with pytest.raises(Unsupported, match="does not know the row"):
+        log.event(update(({0: 1}, {2: "x"})))
+
+
 def test_going_back_restores_rows_and_definitions(log: Log) -> None:
     log.event(insert({0: 1, 1: 10, 2: "one"}))  # event 1
     log.event(update(({0: 1}, {0: 3, 1: 11})))  # 2
