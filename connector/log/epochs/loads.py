@@ -135,6 +135,7 @@ class OutstandingLoad(NamedTuple):
     request: LoadRequest
     state: TableLoad | None
 
+
 def outstanding(
     requests: Iterable[LoadRequest], states: Mapping[TableName, TableLoad], trapped: Sequence[Range] = ()
 ) -> list[OutstandingLoad]:

@@ -387,16 +387,6 @@ def the_unfinished_event_counts_as_lost(patch: Patch) -> None:
     patch.setattr(simulated_applier, "retained", lost)
 
 
-def reading_begins_within_what_was_given_up(patch: Patch) -> None:
-    found = retained.retained
-
-    def begins(messages: Any, *rest: Any) -> Any:
-        there = list(messages)
-        return replace(found(there, *rest), **({"offset": there[0][0]} if there else {}))
-
-    patch.setattr(simulated_applier, "retained", begins)
-
-
 def an_empty_target_needs_all_messages(patch: Patch) -> None:
     prove = history.History.prove_target
     patch.setattr(history.History, "prove_target", lambda self, at, **_: prove(self, at, from_first=False))
@@ -445,7 +435,6 @@ CODE: list[tuple[Callable[[Patch], None], str]] = [
     (what_comes_again_is_looked_for_one_event_too_late, "none"),
     (what_was_given_up_counts_as_lost, "retention"),
     (the_unfinished_event_counts_as_lost, "retention"),
-    (reading_begins_within_what_was_given_up, "retention"),
     (an_empty_target_needs_all_messages, "retention"),
     (the_log_id_is_not_compared, "rebuilt"),
     (the_handshake_is_not_made, "rebuilt"),
