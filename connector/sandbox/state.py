@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from connector.errors import SandboxError
 from connector.sandbox.mysqld import PASSWORD_FILE
 from connector.sandbox.process import Process
 
@@ -47,12 +48,23 @@ class RunningServer:
 
 
 def load(folder: Path) -> list[RunningServer]:
-    """Return the servers that were started in `folder`; none if there is no record."""
+    """Return the servers that were started in `folder`; none if there is no record.
+
+    Raises:
+        SandboxError: the record is damaged.
+    """
     file = folder / _FILE
     if not file.exists():
         return []
-    entries = json.loads(file.read_text())["servers"]
-    return [RunningServer(**{**entry, "process": Process(**entry["process"])}) for entry in entries]
+    try:
+        entries = json.loads(file.read_text())["servers"]
+        return [RunningServer(**{**entry, "process": Process(**entry["process"])}) for entry in entries]
+    except (ValueError, LookupError, TypeError) as error:
+        raise SandboxError(
+            "the record of the sandbox's servers is damaged",
+            hint="end those that run by their process IDs (ps shows their folder), then delete the file",
+            file=str(file),
+        ) from error
 
 
 def save(folder: Path, servers: Sequence[RunningServer]) -> None:

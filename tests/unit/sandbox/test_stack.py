@@ -67,3 +67,12 @@ def test_down_deletes_no_folder_that_has_no_servers(tmp_path: Path) -> None:
     done = CliRunner().invoke(sandbox, ["down", "--delete", "--folder", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "mine").read_text() == "of somebody else"
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"servers": [7]}', '{"servers": [{"name": "kafka"}]}', "[" * 3, "\udcff"])
+def test_a_damaged_record_of_servers_is_one_clear_error(text: str, tmp_path: Path) -> None:
+    (tmp_path / "stack.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(SandboxError, match="record of the sandbox's servers is damaged") as raised:
+        state.load(tmp_path)
+    assert raised.value.where["file"] == str(tmp_path / "stack.json")
+    assert "delete the file" in raised.value.hint
