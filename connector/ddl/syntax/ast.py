@@ -38,9 +38,11 @@ class OtherStatement:
 
     Args:
         doubt: the reason why this is not certain; "" if it is.
+        views: the views that a DROP VIEW of a MySQL drops: no tables have these names.
     """
 
     doubt: str = ""
+    views: tuple[TableReference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,8 +111,8 @@ def _command(reader: TokenReader, *, prefixed: bool) -> ast.Command:
         return _other(reader, "unknown temporary object", ("TABLES",), ("TABLE",))
     if verb != "ALTER" and (kinds := _accept_index(reader)) is not None:
         return _create_index(reader, kinds, replace=replace) if verb == "CREATE" else _drop_index(reader)
-    if reader.accept_any(*ROWLESS):
-        return ast.OtherStatement()
+    if kind := reader.accept_any(*ROWLESS):
+        return _drop_views(reader) if verb == "DROP" and kind == "VIEW" else ast.OtherStatement()
     if reader.accept_any("DATABASE", "SCHEMA"):
         return _schema(reader, verb, replace=replace)
     reader.accept_any("ONLINE", "OFFLINE")
@@ -174,6 +174,17 @@ def _drop(reader: TokenReader, *, optional: bool, sequences: bool) -> ast.DropTa
     reader.accept_any("RESTRICT", "CASCADE")
     reader.expect_end()
     return ast.DropTablesStatement(tuple(tables), optional, sequences)
+
+
+def _drop_views(reader: TokenReader) -> ast.OtherStatement:
+    """Parse DROP VIEW. A MariaDB's says nothing of tables: it does not log CREATE TABLE that finds a view."""
+    if reader.mariadb:
+        return ast.OtherStatement()
+    _condition(reader, "DROP")
+    views = [reader.table()]
+    while reader.accept(","):
+        views.append(reader.table())
+    return ast.OtherStatement(views=tuple(views))
 
 
 def _accept_index(reader: TokenReader) -> tuple[str, ...] | None:

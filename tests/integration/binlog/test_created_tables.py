@@ -27,6 +27,15 @@ STATEMENTS = {
     "CREATE TABLE IF NOT EXISTS moved (a INT)  ": "0",
 }
 
+BEHIND_A_VIEW = {
+    "CREATE VIEW v AS SELECT 1 AS a": None,
+    "CREATE TABLE IF NOT EXISTS v (a INT DEFAULT 1)": "0",  # it has found the view, and nobody knows of it
+    "DROP VIEW v": None,
+    "CREATE TABLE IF NOT EXISTS v (a INT DEFAULT 2)": "0",
+    "CREATE TABLE IF NOT EXISTS v (a INT DEFAULT 3)": "1",
+    "DROP VIEW IF EXISTS none, `none too` CASCADE": None,
+}
+
 
 @pytest.fixture
 def watched(request: pytest.FixtureRequest, product: str) -> Iterator[Watched]:
@@ -47,3 +56,16 @@ def test_the_log_tells_whether_a_created_table_existed(watched: Watched, product
     # A DROP TABLE is logged as the server writes it, so statements are compared by their order.
     logged = [one for one in STATEMENTS.values() if product == "mysql" or one != "1"]
     assert told == logged, [one.sql for one in found]
+
+
+def test_a_table_after_a_view_of_its_name_is_new(request: pytest.FixtureRequest) -> None:
+    """Else a record store would keep the defaults of the CREATE TABLE that found the view."""
+    watched = Watched(request.getfixturevalue("mysql_server"), "FULL")
+    try:
+        watched.run(*BEHIND_A_VIEW)
+        batches = [item for item in watched.read() if isinstance(item, TransactionBatch)]
+        found = [one for batch in batches for one in batch.changes if isinstance(one, Statement)]
+        assert [one.options.get(TABLE_EXISTED) for one in found] == list(BEHIND_A_VIEW.values())
+        assert watched.known == watched.dictionary()
+    finally:
+        watched.close()
