@@ -278,7 +278,7 @@ def test_create_if_not_exists_gives_defaults_only_to_a_table_that_it_made(
 
 
 def test_a_table_that_was_made_has_no_defaults_of_one_that_the_store_knew(log: Log) -> None:
-    """MySQL logs a CREATE TABLE IF NOT EXISTS that finds a view, and the table history takes it for one that made it."""
+    """MySQL logs a CREATE TABLE IF NOT EXISTS that finds a view; the table history takes it for one that made it."""
     log.event(insert({0: 1}))
     made = CREATE.replace("TABLE", "TABLE IF NOT EXISTS").replace("DEFAULT 5", "DEFAULT 6")
     log.ddl(made, **{TABLE_EXISTED: "0"})
