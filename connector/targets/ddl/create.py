@@ -37,9 +37,11 @@ def create_table(
     """
     name, body = command.table.name, command.body
     existing = target_schema.find(name)
-    if name in target_schema.excluded or (command.optional and (existing is not None or session.table_existed)):
+    if name in target_schema.excluded:
         return [], target_schema
     check_source_table(target_schema, name)
+    if command.optional and (existing is not None or session.table_existed):
+        return [], target_schema
     if isinstance(body, LikeTable):
         other = body.table.name
         if other in target_schema.excluded:
