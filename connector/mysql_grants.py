@@ -69,6 +69,12 @@ def matches(pattern: str, name: str, *, literal: bool = False) -> bool:
     return re.fullmatch(regex, name, re.DOTALL) is not None
 
 
+def taken(patterns: Iterable[str], name: str, *, literal: bool = False) -> str | None:
+    """The pattern of the one grant that counts for a schema, as of `matches`; None: none matches it."""
+    matching = [pattern for pattern in patterns if matches(pattern, name, literal=literal)]
+    return max(matching, key=lambda pattern: rank(pattern, literal=literal), default=None)
+
+
 def rank(pattern: str, *, literal: bool = False) -> float:
     """The length of a pattern before its first wildcard; infinite without one."""
     begin = prefix(pattern, literal=literal)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from connector.mysql.server.connection import Connection, query
-from connector.mysql_grants import ALL, before, grants_of, matches, prefix, rank
+from connector.mysql_grants import ALL, before, grants_of, prefix, rank, taken
 from connector.patterns import glob
 
 _ROLES = re.compile(r"GRANT (?P<roles>`(?:(?! ON ).)+?) TO ", re.DOTALL)
@@ -66,12 +66,11 @@ class Privileges:
         granted: dict[str, frozenset[str]] = {}
         for pattern, names in self.schemas:
             granted[pattern] = granted.get(pattern, frozenset()) | names
-        means = [pattern for pattern in granted if matches(pattern, schema, literal=self.literal)]
-        if not means:
-            return False
-        taken = max(means, key=self._rank)
-        return _selects(granted[taken]) and all(
-            _selects(names) or not self._may_precede(pattern, taken, schema) for pattern, names in granted.items()
+        first = taken(granted, schema, literal=self.literal)
+        return (
+            first is not None
+            and _selects(granted[first])
+            and all(_selects(names) or not self._may_precede(one, first, schema) for one, names in granted.items())
         )
 
     def _may_precede(self, pattern: str, taken: str, schema: str) -> bool:

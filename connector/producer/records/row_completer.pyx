@@ -111,7 +111,7 @@ cdef class RowCompleter:
     cdef int width
     cdef list key
     cdef list documents  # the JSON columns
-    cdef list patched  # documents that `new` points into
+    cdef list texts  # documents that `new` points into
     cdef Span* old
     cdef Span* new
     cdef Span* base
@@ -335,7 +335,7 @@ cdef class RowCompleter:
         """Apply differences to the documents of the old image."""
         cdef int column
         cdef bytes text
-        self.patched = []
+        self.texts = []
         for column in self.documents:
             if self.new[column].data[0] != BYTES_TAG:
                 continue
@@ -345,7 +345,7 @@ cdef class RowCompleter:
                 text = bytes([STRING_TAG]) + block(patched(content(&self.old[column]), content(&self.new[column])))
             except CorruptBinlog as error:
                 raise ValueError(error.message) from error
-            self.patched.append(text)
+            self.texts.append(text)
             self.new[column].data = <const uint8_t*>PyBytes_AsString(text)
             self.new[column].size = len(text)
         return 0

@@ -293,8 +293,8 @@ class PublishedTables:
     def _operate(self, operation: Operation, seqno: Seqno) -> None:
         match operation:
             case CreateTable(table, assumed):
-                bare = make_table(table.name, table.columns, table.key)
-                self._begin(bare if assumed else table, seqno, ASSUMED if assumed else "")
+                known = make_table(table.name, table.columns, table.key) if assumed else table
+                self._begin(known, seqno, ASSUMED if assumed else "")
             case DropTable(table):
                 self._forget(table.name, seqno)
             case RenameTable(table, name):

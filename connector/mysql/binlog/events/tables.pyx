@@ -140,9 +140,9 @@ cdef class Tables:
         table = table_map(definition, mariadb=self.mariadb, hidden_key=hidden)
         layout, specs = table_layout(table) if table.named else self.resolver.layout(table)
         for i, column in enumerate(layout.columns):
-            if column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name):
-                specs[i] = keeping_bytes(specs[i])
-            elif column.type == "json" and self.filters.keeps_differences:
+            if (column.charset and self.filters.keeps_invalid_text(name.schema, name.table, column.name)) or (
+                column.type == "json" and self.filters.keeps_differences
+            ):
                 specs[i] = keeping_bytes(specs[i])
         codec = RowCodec(specs, self.filters.largest_event)
         transform = self.filters.row_transform(layout)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from connector.ddl.syntax.tokens import quoted
-from connector.mysql_grants import ALL, grants_of, matches, rank
+from connector.mysql_grants import ALL, grants_of, taken
 
 EVERYWHERE: Final = "*"
 OWN: Final = "`thl`"
@@ -34,9 +34,7 @@ class Granted:
     def has(self, privilege: str, schema: str) -> bool:
         """True if the user has a privilege on all of a database: of its grants the server takes one."""
         name = schema.lower() if self.folds else schema
-        matching = [pattern for pattern in self.databases if matches(pattern, name, literal=self.literal)]
-        taken = max(matching, key=lambda pattern: rank(pattern, literal=self.literal), default="")
-        return self._gives(privilege, name, taken)
+        return self._gives(privilege, name, taken(self.databases, name, literal=self.literal) or "")
 
     def _gives(self, privilege: str, name: str, pattern: str) -> bool:
         """True if a privilege on a database is given everywhere, or by the grants of a pattern."""
