@@ -320,7 +320,10 @@ class EventCompleter:
         shown = ", ".join(
             f"{layout.columns[at].name}={_shown(value_of(one))}" for at, one in zip(layout.key, values, strict=True)
         )
-        reason = "its load was cancelled, or has stopped" if entry.loading else entry.reason
+        reason = entry.reason
+        if entry.loading:
+            awaited = self._is_awaited(entry)
+            reason = "its load is for some targets alone" if awaited else "its load was cancelled, or has stopped"
         why = f": {reason}" if reason else ""
         lacks, until, option = "lacks columns", f"images of such rows stay partial {UNTIL}", "binlog_row_image = FULL"
         if error.differs:

@@ -131,5 +131,7 @@ def test_differences_stop_while_only_some_targets_get_the_row(log: Log, begun: b
         begin = LoadEvent("l1", Part.BEGIN, NAME, targets=("one",)).metadata()
         log.event(Statement("shop", CREATE, {}), kind=Kind.LOAD, **begin)
     log.completion.loads = loads("one")
-    with pytest.raises(Unsupported, match="has a JSON document as differences"):
+    with pytest.raises(Unsupported, match="has a JSON document as differences") as raised:
         log.event(update(({0: 9}, {1: SET})))
+    assert ("for some targets alone" in raised.value.message) is begun
+    assert "cancelled" not in raised.value.message
