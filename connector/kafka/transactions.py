@@ -48,6 +48,7 @@ class Transactions:
         self._id = transactional_id or config.topic
         self._clock = clock
         self._lost: KafkaError | None = None
+        self._unlocated: dict[str, object] | None = None  # where a message went that was reported without offset
         self._refusals = Refusals()
         largest = min(config.kafka.max_message_bytes, LIBRDKAFKA_LARGEST)
         buffered = max(2 * config.publish.commit_bytes, largest) // 1024 + 1024
@@ -64,7 +65,7 @@ class Transactions:
                 enable_idempotence=True,
                 acks="all",
                 message_max_bytes=largest,
-                delivery_report_only_error=True,
+                delivery_report_only_error=False,
                 **required,
             ),
             "on_delivery": self._delivered,
@@ -82,6 +83,7 @@ class Transactions:
     def begin(self) -> None:
         """Begin a Kafka transaction."""
         self._refusals.forget()
+        self._unlocated = None
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -116,8 +118,22 @@ class Transactions:
                 return
 
     def commit(self) -> None:
-        """Make the transaction's messages durable and visible."""
-        self._step("a Kafka transaction cannot be committed", self._producer.commit_transaction)
+        """Make the transaction's messages durable and visible.
+
+        A broker that knows nothing yet of a producer accepts any batch of it as the first. When it refuses the first
+        of several batches that are under way, as while it becomes the partition's leader, and accepts the second,
+        librdkafka concludes that it has the first, too, and reports its messages as delivered, without offsets: they
+        are lost. Such a transaction is not committed.
+
+        Raises:
+            BrokerUnavailable: the brokers do not answer, or did not say of each message where it is.
+            Fenced: a newer producer has begun.
+        """
+        doing = "a Kafka transaction cannot be committed"
+        self._step(doing, self._flush)
+        if self._unlocated is not None:
+            raise BrokerUnavailable(f"{doing}: Kafka did not confirm where a message is", **self._unlocated)
+        self._step(doing, self._producer.commit_transaction)
 
     def confirm(self) -> None:
         """Check, with an aborted transaction, that no newer producer of the log has begun.
@@ -154,6 +170,16 @@ class Transactions:
             else:
                 return
 
+    def _flush(self, seconds: float) -> None:
+        """Wait until each message is delivered or lost.
+
+        Raises:
+            KafkaException: some are neither in time; retriable.
+        """
+        self._serve(self._producer.flush, seconds)
+        if len(self._producer):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "messages are not delivered", retriable=True))
+
     def _failure(self, cause: KafkaError, doing: str, **where: object) -> ConnectorError:
         """Convert an error within a transaction.
 
@@ -183,7 +209,10 @@ class Transactions:
             LOG.debug("the transactional producer is lost: %s", error)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and self._lost is None and error.code() != KafkaError._PURGE_QUEUE:
+        if error is None:
+            if message.offset() is None and self._unlocated is None:
+                self._unlocated = {"topic": message.topic(), "partition": message.partition()}
+        elif self._lost is None and error.code() != KafkaError._PURGE_QUEUE:
             self._lost = error
             fields = {"topic": message.topic(), "partition": message.partition(), "why": error.str()}
             LOG.warning("a message was not delivered", extra=fields)

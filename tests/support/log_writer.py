@@ -54,6 +54,7 @@ class LogWriter:
                 "transactional.id": config.topic,
                 "message.max.bytes": MESSAGE_BYTES,
                 "compression.type": "lz4",
+                "max.in.flight.requests.per.connection": 1,  # see Transactions.commit
             }
         )
         self._producer.init_transactions(60)

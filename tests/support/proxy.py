@@ -1,6 +1,7 @@
 """A TCP proxy on loopback that cuts connections: by a reset or by silence, within or after given bytes.
 
-What passes is not looked at, but by who arms a cut. A cut happens once, on the first connection that comes to it.
+What passes is not looked at, but by who arms a cut or changes it. A cut happens once, on the first connection that
+comes to it.
 """
 
 from __future__ import annotations
@@ -60,10 +61,12 @@ class Proxy:
 
     Args:
         server: target of new connections; may be changed.
+        change: what passes instead of a chunk.
     """
 
-    def __init__(self, server: tuple[str, int]) -> None:
+    def __init__(self, server: tuple[str, int], change: Callable[[Way, bytes], bytes] | None = None) -> None:
         self.server = server
+        self.change = change
         self._listener = socket.socket()
         # Inherited by accepted sockets, so that few unread bytes look as if they had arrived.
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, CHUNK)
@@ -185,6 +188,8 @@ class _Wire:
                 if self._answers is way:
                     self.reset()
                     return
+                if self._proxy.change is not None:
+                    chunk = self._proxy.change(way, chunk)
                 passing, how = self._proxy.judge(self, way, chunk)
                 if how == "silence":
                     self._silent = True

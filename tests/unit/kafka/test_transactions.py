@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,20 +14,29 @@ from connector.kafka.transactions import Transactions
 from tests.support.clock import Slept
 
 
-def refused(clock: Slept, **properties: str) -> Transactions:
-    """A producer that Kafka refuses as an older one in every step but `begin`."""
+class RefusedProducer:
+    """Kafka refuses it as an older one in every step but `begin_transaction`."""
 
-    def refuse(_: float) -> None:
+    def begin_transaction(self) -> None:
+        """Nothing is asked of the brokers."""
+
+    def init_transactions(self, seconds: float) -> None:
         raise KafkaException(KafkaError(KafkaError._FENCED))
 
+    commit_transaction = abort_transaction = init_transactions
+
+    def poll(self, seconds: float) -> int:
+        return 0
+
+    flush = poll
+
+    def __len__(self) -> int:
+        return 0
+
+
+def refused(clock: Slept, **properties: str) -> Transactions:
     made = Transactions(Config(service="s", kafka=Kafka(properties=properties)), clock)
-    stub: Any = SimpleNamespace(
-        init_transactions=refuse,
-        begin_transaction=lambda: None,
-        commit_transaction=refuse,
-        abort_transaction=refuse,
-        poll=lambda _: 0,
-    )
+    stub: Any = RefusedProducer()
     made._producer = stub
     return made
 
