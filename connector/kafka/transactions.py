@@ -48,7 +48,7 @@ class Transactions:
         self._id = transactional_id or config.topic
         self._clock = clock
         self._lost: KafkaError | None = None
-        self._unlocated: dict[str, object] | None = None  # where a message went that was reported without offset
+        self._unlocated: Message | None = None  # reported without its offset
         self._refusals = Refusals()
         largest = min(config.kafka.max_message_bytes, LIBRDKAFKA_LARGEST)
         buffered = max(2 * config.publish.commit_bytes, largest) // 1024 + 1024
@@ -132,7 +132,8 @@ class Transactions:
         doing = "a Kafka transaction cannot be committed"
         self._step(doing, self._flush)
         if self._unlocated is not None:
-            raise BrokerUnavailable(f"{doing}: Kafka did not confirm where a message is", **self._unlocated)
+            where = {"topic": self._unlocated.topic(), "partition": self._unlocated.partition()}
+            raise BrokerUnavailable(f"{doing}: Kafka did not confirm where a message is", hint="", **where)
         self._step(doing, self._producer.commit_transaction)
 
     def confirm(self) -> None:
@@ -211,7 +212,7 @@ class Transactions:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
             if message.offset() is None and self._unlocated is None:
-                self._unlocated = {"topic": message.topic(), "partition": message.partition()}
+                self._unlocated = message
         elif self._lost is None and error.code() != KafkaError._PURGE_QUEUE:
             self._lost = error
             fields = {"topic": message.topic(), "partition": message.partition(), "why": error.str()}
