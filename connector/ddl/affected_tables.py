@@ -66,7 +66,7 @@ def affected_tables(statement: Statement) -> AffectedTables:
 def _affected(parsed: ast.ParsedStatement, default_schema: str) -> AffectedTables:
     command = parsed.command
     match command:
-        case ast.OtherStatement():
+        case ast.OtherStatement() | ast.ViewStatement():
             return NONE
         case ast.CreateSchemaStatement(schema, replace, _):
             return AffectedTables(schema=schema.text, drops=replace, spans=(schema.span,))

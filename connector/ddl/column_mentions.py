@@ -112,6 +112,7 @@ class ColumnMentions:
         match command:
             case (
                 ast.OtherStatement()
+                | ast.ViewStatement()
                 | ast.CreateSchemaStatement()
                 | ast.AlterSchemaStatement()
                 | ast.DropSchemaStatement()

@@ -119,6 +119,7 @@ class _Dropping:
         match command:
             case (
                 ast.OtherStatement()
+                | ast.ViewStatement()
                 | ast.CreateSchemaStatement()
                 | ast.AlterSchemaStatement()
                 | ast.DropSchemaStatement()

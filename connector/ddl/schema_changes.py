@@ -128,8 +128,11 @@ class _Changes:
         match command:
             case ast.TruncateTableStatement() | ast.CreateIndexStatement() | ast.AlterSequenceStatement():
                 pass
-            case ast.OtherStatement(_, views):
-                self._drop_views(views)
+            case ast.OtherStatement():
+                pass
+            case ast.ViewStatement(views, dropped):
+                for view in views:
+                    self._follow_view(self._name(view), dropped=dropped)
             case ast.CreateSchemaStatement():
                 self._create_schema(command)
             case ast.AlterSchemaStatement(schema, options):
@@ -172,7 +175,7 @@ class _Changes:
                 self._move(name, self._name(new))
 
     def _move(self, old: TableName, new: TableName) -> None:
-        """Rename a table; an unknown one is a view, or is not captured."""
+        """Rename a table; one that is not known is not captured."""
         table = self._draft.find(old)
         if table is None:
             if self._draft.find(new) is not None:
@@ -187,16 +190,12 @@ class _Changes:
         self._draft.drop(old)
         self._draft.rename(table, old, new)
 
-    def _drop_views(self, views: Iterable[TableReference]) -> None:
-        """Drop what has the names of views: MySQL logged a CREATE TABLE IF NOT EXISTS that had found the view."""
-        for view in views:
-            name = self._name(view)
-            if self._draft.find(name) is None:
-                continue
-            if self._failed:  # before MySQL 8.0: one of the names may be that of a table
-                self._draft.forget(name, Unsupported("a DROP VIEW that failed"))
-            else:
-                self._draft.drop(name)
+    def _follow_view(self, name: TableName, *, dropped: bool) -> None:
+        found = self._draft.find(name)
+        if found is None and not dropped:
+            self._draft.put_view(name)
+        elif found is not None and found.unknown and dropped:  # before 8.0 a DROP VIEW may fail at the name of a table
+            self._draft.drop(name)
 
     def _drop_index(self, name: TableReference, *, primary: bool) -> None:
         table = self._draft.find(self._name(name))

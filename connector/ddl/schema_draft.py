@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from connector.errors import Unsupported
-from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
+from connector.log.transaction.definition import VIEW, Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import TableLayout, TableName
 
 
@@ -76,6 +76,10 @@ class SchemaDraft:
     def forget(self, name: TableName, error: Unsupported) -> None:
         """Make a table unknown, with the reason."""
         self.put(TableDefinition(TableLayout(name, ()), "", self._why(error)))
+
+    def put_view(self, name: TableName) -> None:
+        """Define a view."""
+        self.put(TableDefinition(TableLayout(name, ()), "", VIEW))
 
     def charset(self, schema: str) -> str:
         """Return the character set of a schema; "" for an unknown one."""

@@ -9,7 +9,7 @@ import pymysql
 
 from connector.config.filters import Filters
 from connector.log.transaction.batch import Rows, TransactionBatch
-from connector.log.transaction.definition import Definitions, Item, Redefined
+from connector.log.transaction.definition import VIEW, Definitions, Item, Redefined
 from connector.log.transaction.layout import TableName
 from connector.mysql.schema_history.table_history import TableHistory
 from connector.mysql.server import connection as capture
@@ -132,7 +132,9 @@ def walk(
             continue
         taken += 1
         found = watched.read()
-        unknown = {name: table.unknown for name, table in watched.known.tables.items() if table.unknown}
+        unknown = {
+            name: table.unknown for name, table in watched.known.tables.items() if table.unknown not in ("", VIEW)
+        }
         unknown.pop(TableName(SCHEMA, "seq"), None)  # a sequence, which has rows and no definition
         assert all(any(reason in why for reason in reasons) for why in unknown.values()), (sql, unknown)
         gone = set(unknown)

@@ -34,15 +34,21 @@ from connector.ddl.syntax.tokens import Token
 
 @dataclass(frozen=True, slots=True)
 class OtherStatement:
-    """A statement about accounts, views, triggers, temporary tables …, whose rows are not in the log.
+    """A statement about accounts, triggers, temporary tables …, whose rows are not in the log.
 
     Args:
         doubt: the reason why this is not certain; "" if it is.
-        views: the views that a DROP VIEW of a MySQL drops: no tables have these names.
     """
 
     doubt: str = ""
-    views: tuple[TableReference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatement:
+    """CREATE, ALTER or DROP VIEW. Views have no rows in the log, but no table can have their names."""
+
+    views: tuple[TableReference, ...]
+    dropped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,7 @@ class AlterSequenceStatement:
 
 Command = (
     OtherStatement
+    | ViewStatement
     | CreateSchemaStatement
     | AlterSchemaStatement
     | DropSchemaStatement
@@ -200,6 +207,7 @@ def defined_items(command: Command) -> Iterator[TableItem | UnknownClause]:
                 yield from items_of(clause)
         case (
             OtherStatement()
+            | ViewStatement()
             | CreateSchemaStatement()
             | AlterSchemaStatement()
             | DropSchemaStatement()

@@ -25,10 +25,15 @@ ACCOUNTS: Final = ("GRANT", "REVOKE", "INSTALL", "UNINSTALL", "FLUSH")
 MAINTENANCE: Final = ("ANALYZE", "OPTIMIZE", "CHECK", "REPAIR")
 # Kinds of objects that have no rows of tables.
 ROWLESS: Final = (
-    *("USER", "ROLE", "INDEX", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "SERVER", "TABLESPACE", "UNDO"),
+    *("USER", "ROLE", "INDEX", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "SERVER", "TABLESPACE", "UNDO"),
     *("LOGFILE", "LIBRARY", "RESOURCE", "SPATIAL", "UNIQUE", "FULLTEXT", "AGGREGATE", "INSTANCE"),
-    *("JSON", "MATERIALIZED"),  # kinds of views
     *("PACKAGE", "VECTOR"),  # MariaDB's; VECTOR INDEX
+)
+VIEWS: Final = (
+    ("VIEW",),
+    ("MATERIALIZED", "VIEW"),
+    ("JSON", "DUALITY", "VIEW"),
+    ("JSON", "RELATIONAL", "DUALITY", "VIEW"),
 )
 # The words that may follow ALTER DATABASE without a name, which means the default schema.
 SCHEMA_OPTIONS: Final = ("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE", "ENCRYPTION", "READ", "COMMENT")
@@ -58,7 +63,7 @@ def _parsed(statement: Statement, tokens: list[Token], reader: TokenReader) -> a
     variables = _variables(reader)
     command = _command(reader, prefixed=variables != ())
     rest = None
-    if not (reader.at_end or isinstance(command, ast.OtherStatement)):
+    if not (reader.at_end or isinstance(command, ast.OtherStatement | ast.ViewStatement)):
         span = SourceSpan(reader.start, len(statement.sql))
         rest = NotUnderstood(span, f"DDL not understood: expected the end at {reader.token.text!r}")
     return ast.ParsedStatement(statement.sql, tuple(tokens), command, variables, rest)
@@ -111,8 +116,10 @@ def _command(reader: TokenReader, *, prefixed: bool) -> ast.Command:
         return _other(reader, "unknown temporary object", ("TABLES",), ("TABLE",))
     if verb != "ALTER" and (kinds := _accept_index(reader)) is not None:
         return _create_index(reader, kinds, replace=replace) if verb == "CREATE" else _drop_index(reader)
-    if kind := reader.accept_any(*ROWLESS):
-        return _drop_views(reader) if verb == "DROP" and kind == "VIEW" else ast.OtherStatement()
+    if any(reader.accept(*words) for words in VIEWS):
+        return _views(reader, verb)
+    if reader.accept_any(*ROWLESS):
+        return ast.OtherStatement()
     if reader.accept_any("DATABASE", "SCHEMA"):
         return _schema(reader, verb, replace=replace)
     reader.accept_any("ONLINE", "OFFLINE")
@@ -176,15 +183,13 @@ def _drop(reader: TokenReader, *, optional: bool, sequences: bool) -> ast.DropTa
     return ast.DropTablesStatement(tuple(tables), optional, sequences)
 
 
-def _drop_views(reader: TokenReader) -> ast.OtherStatement:
-    """Parse DROP VIEW. A MariaDB's says nothing of tables: it does not log CREATE TABLE that finds a view."""
-    if reader.mariadb:
-        return ast.OtherStatement()
-    _condition(reader, "DROP")
+def _views(reader: TokenReader, verb: str) -> ast.ViewStatement:
+    """Parse CREATE, ALTER or DROP VIEW up to the names."""
+    _condition(reader, verb)
     views = [reader.table()]
-    while reader.accept(","):
+    while verb == "DROP" and reader.accept(","):
         views.append(reader.table())
-    return ast.OtherStatement(views=tuple(views))
+    return ast.ViewStatement(tuple(views), dropped=verb == "DROP")
 
 
 def _accept_index(reader: TokenReader) -> tuple[str, ...] | None:

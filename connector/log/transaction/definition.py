@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.xa import Logged
+
+VIEW: Final = "it is a view"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,8 @@ class TableDefinition:
     Args:
         layout: its columns and key.
         charset: the default character set of its text columns.
-        unknown: the reason why the definition is not known, and since which event; then it has no columns.
+        unknown: the reason why the definition is not known, and since which event; then it has no columns. `VIEW`: no
+            table can have the name.
     """
 
     layout: TableLayout

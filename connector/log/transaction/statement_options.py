@@ -11,8 +11,8 @@ To replay a statement, set its options in their order, then execute its text.
   `\\xe9`; the statement to execute is `text_base64`.
 - `##schema_character_set` is no value of the session either. CREATE TABLE has it if its text names no character set for
   the table, which then has the default of its schema: no log of a server has that default.
-- `##table_existed` is none either: whether CREATE TABLE IF NOT EXISTS found a table ("1") and did nothing, or made one
-  ("0"). A server logs both alike. The option is missing where the producer did not know.
+- `##table_existed` is none either: whether CREATE TABLE IF NOT EXISTS found a table or view ("1") and did nothing, or
+  made a table ("0"). A server logs both alike. The option is missing where the producer did not know.
 """
 
 from __future__ import annotations

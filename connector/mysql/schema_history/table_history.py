@@ -18,7 +18,7 @@ from connector.errors import CorruptBinlog, Unsupported
 from connector.log.gtid.source_gtids import parse_gtids
 from connector.log.rules import NEW_LOG
 from connector.log.transaction.batch import Statement
-from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
+from connector.log.transaction.definition import VIEW, Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.log.transaction.statement_options import SCHEMA_CHARSET, TABLE_EXISTED
@@ -129,7 +129,7 @@ class TableHistory:
         optional = {one.table.name if one.optional else None for one in readings}
         if len(optional) == 1 and (name := optional.pop()) is not None:
             known = self._known.tables.get(self._folded(name))
-            if known is not None and not known.unknown:
+            if known is not None and known.unknown in ("", VIEW):
                 options[TABLE_EXISTED] = "1"
             elif known is None and self._filter.fold(name.schema) in self._known.schemas:
                 options[TABLE_EXISTED] = "0"

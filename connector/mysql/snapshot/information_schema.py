@@ -15,7 +15,7 @@ from connector.config.source import Source
 from connector.ddl.syntax.tokens import quoted
 from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import SourceChanged
-from connector.log.transaction.definition import Definitions, TableDefinition
+from connector.log.transaction.definition import VIEW, Definitions, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.mysql.server.connection import Connection, Row, query, release
 from connector.mysql.server.snapshot_point import SnapshotPoint, fix_snapshot_point, prepare_session
@@ -48,7 +48,7 @@ ORDER BY t.TABLE_SCHEMA, t.TABLE_NAME
 """
 _OTHER_TABLES = f"""
 SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, TABLE_TYPE AS kind
-FROM information_schema.TABLES WHERE TABLE_TYPE IN ('SYSTEM VERSIONED', 'SEQUENCE') AND {_NOT_SYSTEM}
+FROM information_schema.TABLES WHERE TABLE_TYPE IN ('SYSTEM VERSIONED', 'SEQUENCE', 'VIEW') AND {_NOT_SYSTEM}
 ORDER BY TABLE_SCHEMA, TABLE_NAME
 """
 _COLUMNS = f"""
@@ -173,7 +173,8 @@ def read_definitions(connection: Connection, filter: Filter) -> Definitions:
     for row in query(connection, _OTHER_TABLES):
         name = TableName(filter.fold(row["s"]), filter.fold(row["t"]))
         if filter.captures_schema(name.schema):
-            why = f"the data dictionary does not show all columns of a {row['kind'].lower()} table"
+            kind = row["kind"]
+            why = VIEW if kind == "VIEW" else f"the data dictionary does not show all columns of a {kind.lower()} table"
             tables[name] = TableDefinition(TableLayout(name, ()), "", why)
     return Definitions(tables, schemas)
 

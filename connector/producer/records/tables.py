@@ -14,13 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from connector.ddl.affected_tables import affected_tables
-from connector.ddl.table_spec import creations
 from connector.errors import ConnectorError, RecordsDamaged, TargetDiffers, Unsupported
 from connector.log.ids import NO_SEQNO, Seqno
 from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import TableLayout, TableName
 from connector.log.transaction.load import LoadEvent, Part
-from connector.log.transaction.statement_options import SAVEPOINTS, TABLE_EXISTED
+from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.producer.records.conversion import DefinitionStep, converted, step_of
 from connector.producer.records.published_defaults import PublishedDefaults
 from connector.producer.records.row_completer import RowCompleter
@@ -40,7 +39,6 @@ NUMBERS: Final = b"c"
 NO_DEFINITION: Final = 0  # of what is no row
 LOST: Final = "a partial image changed the key of a row that was not known, or brought a row whose defaults were not"
 ASSUMED: Final = "CREATE TABLE IF NOT EXISTS may have found it, with other defaults and rows"
-NOT_THERE: Final = "CREATE TABLE IF NOT EXISTS has made it: what had its name before was a view"
 SWEEP_KEYS: Final = 1000  # rows that are deleted at once at the end of a load
 
 
@@ -166,9 +164,6 @@ class PublishedTables:
         """Follow a definition of the log. What is not understood makes its tables unknown, not the log wrong."""
         if statement.sql.startswith(SAVEPOINTS):
             return
-        if statement.options.get(TABLE_EXISTED) == "0":
-            for name in {one.table.name for one in creations(statement)} & self._known.entries.keys():
-                self.forget(name, NOT_THERE, seqno)
         try:
             found = plan(statement, self._known.schema, commit_time)
         except ConnectorError as error:

@@ -166,7 +166,7 @@ class _Planner:
                 if doubt:
                     raise Unsupported(doubt)
                 return [], target_schema
-            case ast.AlterSchemaStatement():
+            case ast.ViewStatement() | ast.AlterSchemaStatement():
                 return [], target_schema
             case ast.CreateIndexStatement(table, _, index, replaces):
                 return alter_indexes(target_schema, table.name, lambda found: found.add(index, replaces=replaces))

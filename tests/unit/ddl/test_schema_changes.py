@@ -12,7 +12,7 @@ from connector.ddl.schema_changes import schema_changes
 from connector.ddl.schema_draft import Rules
 from connector.log.transaction import statement_options as replay
 from connector.log.transaction.batch import Statement
-from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
+from connector.log.transaction.definition import VIEW, Definitions, Redefined, TableDefinition
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.position import PositionRecord, SourcePosition
 from connector.mysql.binlog.events.query import Query
@@ -107,12 +107,34 @@ def test_executable_comment_with_two_effects_makes_the_table_unknown() -> None:
     assert names(after("ALTER TABLE t /*!40000 ADD c INT */"))["s.t"] == ["a", "b", "c"]
 
 
-def test_a_dropped_view_takes_along_what_was_taken_for_a_table() -> None:
-    """MySQL logs a CREATE TABLE IF NOT EXISTS that finds a view; nothing else has the name of a view."""
-    assert names(after("DROP VIEW IF EXISTS none, t RESTRICT")).keys() == {"s.u", "other.t"}
-    assert names(after("DROP VIEW t, other.t")).keys() == {"s.u"}
-    assert "a DROP VIEW that failed" in unknown(after("DROP VIEW none, t", error_code="1347"))["s.t"]
-    assert after("DROP VIEW none, t", error_code="1051", **{replay.DIALECT: replay.MARIADB_DIALECT}) == KNOWN
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE VIEW v AS SELECT FROBNICATE",
+        "CREATE OR REPLACE ALGORITHM=MERGE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW s.v (a) AS SELECT 1",
+        "ALTER VIEW v AS SELECT 1",
+        "CREATE VIEW IF NOT EXISTS v AS SELECT 1",
+        "CREATE VIEW w AS SELECT 1; RENAME TABLE w TO v",
+        "CREATE JSON RELATIONAL DUALITY VIEW v AS SELECT JSON_DUALITY_OBJECT('_id': a) FROM t",
+        "CREATE OR REPLACE JSON DUALITY VIEW v AS SELECT JSON_DUALITY_OBJECT('_id': a) FROM t",
+        "CREATE MATERIALIZED VIEW v AS SELECT 1",
+    ],
+)
+def test_a_view_has_its_name_until_it_is_dropped(made: str) -> None:
+    viewed = after(*made.split("; "))
+    assert unknown(viewed) == {"s.v": VIEW}
+    history = TableHistory(viewed, Filter(Filters(), lower_case_table_names=1))
+    found_it = Statement("s", "CREATE TABLE IF NOT EXISTS v (a INT)", {})
+    assert history.unlogged(found_it)[replay.TABLE_EXISTED] == "1"
+    assert after(*made.split("; "), found_it.sql) == viewed
+    for dropped in ("DROP VIEW IF EXISTS none, v RESTRICT", "DROP DATABASE s; CREATE DATABASE s"):
+        assert "s.v" not in unknown(after(*made.split("; "), *dropped.split("; ")))
+
+
+def test_a_statement_about_a_view_changes_no_table() -> None:
+    """Before MySQL 8.0 a DROP VIEW drops the views and fails at the names of tables."""
+    assert after("CREATE VIEW IF NOT EXISTS t AS SELECT 1") == KNOWN
+    assert after("DROP VIEW IF EXISTS none, t", error_code="1347") == KNOWN
 
 
 def test_names_are_compared_as_the_server_does() -> None:

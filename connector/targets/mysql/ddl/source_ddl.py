@@ -133,7 +133,7 @@ def source_steps(
         case ast.AlterSchemaStatement(schema, ast.SchemaOptions(charset)) if charset:
             altered = statement.schema if schema is None else schema.text
             return [_of_schema(parsed, planned, statement, session, lambda server: has_schema(server, altered))]
-        case ast.OtherStatement() if executes_statements:
+        case ast.OtherStatement() | ast.ViewStatement() if executes_statements:
             return _other(parsed.tokens, planned, statement, session)
         case _:
             return steps_of(planned.operations, session, existed)

@@ -277,16 +277,6 @@ def test_create_if_not_exists_gives_defaults_only_to_a_table_that_it_made(
     log.completion.close()
 
 
-def test_a_table_that_was_made_has_no_defaults_of_one_that_the_store_knew(log: Log) -> None:
-    """MySQL logs a CREATE TABLE IF NOT EXISTS that finds a view; the table history takes it for one that made it."""
-    log.event(insert({0: 1}))
-    made = CREATE.replace("TABLE", "TABLE IF NOT EXISTS").replace("DEFAULT 5", "DEFAULT 6")
-    log.ddl(made, **{TABLE_EXISTED: "0"})
-    assert values(log.event(insert({0: 2}))[0]) == [(None, [2, 6, "d"])]
-    with pytest.raises(Unsupported, match="does not know the row"):
-        log.event(update(({0: 1}, {1: 2})))
-
-
 def test_a_table_without_a_key_is_completed_by_defaults_and_before_images_or_stops(log: Log) -> None:
     keyless = TableLayout(TableName("shop", "n"), LAYOUT.columns)
     log.ddl(CREATE.replace("shop.t", "shop.n").replace(" PRIMARY KEY", ""))
