@@ -111,9 +111,8 @@ class Transactions:
                     raise self._refusals.explain(silent) from None
                 self._serve(self._producer.poll, 0.01)
             except KafkaException as error:
-                raise self._failure(
-                    error.args[0], "a message cannot be sent", topic=topic, partition=partition
-                ) from error
+                cause = self._cause(error.args[0])
+                raise self._failure(cause, "a message cannot be sent", topic=topic, partition=partition) from error
             else:
                 return
 
@@ -170,6 +169,15 @@ class Transactions:
                 raise self._failure(cause, doing, transactional_id=self._id) from error
             else:
                 return
+
+    def _cause(self, refused: KafkaError) -> KafkaError:
+        """The error for which librdkafka takes no message any more, which only a step of the transaction tells."""
+        if refused.code() == KafkaError._FATAL:
+            try:
+                self._producer.abort_transaction(STEP)
+            except KafkaException as error:
+                refused = error.args[0]
+        return refused
 
     def _flush(self, seconds: float) -> None:
         """Wait until each message is delivered or lost.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -113,6 +114,17 @@ def test_a_new_log_has_only_its_first_epoch_in_every_partition(config: Config, l
     assert (again.new, again.epoch.epoch, again.control.log) == (False, 2, plan.control.log)
     for partition in (0, 1):
         assert [record["kind"] for record in fragments(config, partition)] == ["epoch"]
+
+
+def test_a_fenced_producer_learns_of_it_while_it_sends(config: Config, log: Log) -> None:
+    """Else it would go online again and fence the newer one in turn."""
+    log.online()
+    log.transactions.begin()
+    with closing(Transactions(config, SystemClock())) as newer:
+        newer.open()
+        with pytest.raises(Fenced, match="a message cannot be sent"):
+            while True:
+                log.transactions.send(config.topic, 0, None, bytes(1000))
 
 
 def test_events_and_position_become_visible_together(config: Config, log: Log) -> None:
