@@ -17,6 +17,7 @@ from connector.sandbox.mysql import MySqlServer
 from connector.sandbox.settings import MYSQL_FAST
 from connector.spark.session import SparkRun
 from connector.targets.postgres import divided_commit
+from tests.support.long import long
 from tests.support.servers.environment import Broker, DatabaseServer, SqlServer
 from tests.support.spark import session
 
@@ -35,7 +36,7 @@ def second(servers_folder: Path) -> Iterator[SqlServer]:
         yield server
 
 
-@pytest.fixture(params=[1, 3], ids=["one writer", "three writers"])
+@pytest.fixture(params=[*long(1), 3], ids=["one writer", "three writers"])
 def config(
     request: pytest.FixtureRequest,
     kafka_broker: Broker,

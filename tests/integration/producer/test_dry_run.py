@@ -13,6 +13,7 @@ from connector.kafka.log_reader import LogReader
 from connector.log.ids import Kind
 from connector.log.transaction.load import LoadEvent, Part
 from tests.integration.producer.test_table_loads import SMALL_ROUNDS, ended, events, newest_request
+from tests.support.long import long
 from tests.support.producing import Bench, until
 from tests.support.servers.environment import Broker
 from tests.support.written_tables import ROWS, TABLES, asked, fill
@@ -34,7 +35,7 @@ def shown(bench: Bench, capsys: pytest.CaptureFixture[str], *patterns: str) -> t
     return code, json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("server", ["mysql_server", "mariadb_server"])
+@pytest.mark.parametrize("server", ["mysql_server", *long("mariadb_server")])
 def test_load_does_what_its_dry_run_has_told(
     server: str,
     kafka_broker: Broker,
