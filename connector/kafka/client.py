@@ -55,6 +55,8 @@ def properties(kafka: Kafka, **required: str | int | float | bool) -> dict[str, 
     return {
         "bootstrap.servers": kafka.bootstrap,
         **present(kafka.properties),
+        # Brokers create a topic that a client asks about, by default: without compaction, and deleted after a week.
+        "allow.auto.create.topics": False,
         **{name.replace("_", "."): value for name, value in required.items()},
     }
 
@@ -136,6 +138,13 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
         return Unsupported(
             text,
             hint="raise max.message.bytes of the topic, and kafka.max_message_bytes if it is smaller",
+            **where,
+        )
+    if cause.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+        return PreflightError(
+            text,
+            hint="the brokers' transaction.max.timeout.ms is smaller than this client's transaction.timeout.ms: raise "
+            "it to 900000, its default; for a producer of the log kafka.properties can lower the latter",
             **where,
         )
     if cause.code() in _REFUSED:

@@ -123,8 +123,11 @@ def _limit(text: str) -> float:
     return float("inf") if int(text) < 0 else int(text)
 
 
-def create(admin: AdminClient, plan: Topic) -> None:
+def create(admin: AdminClient, plan: Topic) -> bool:
     """Create a topic, unless it exists.
+
+    Returns:
+        False: it exists, with settings of its own.
 
     Raises:
         UnsafeTopic: there are fewer brokers than replicas.
@@ -140,7 +143,7 @@ def create(admin: AdminClient, plan: Topic) -> None:
         admin.create_topics([topic], operation_timeout=PATIENCE)[plan.name].result()
     except KafkaException as error:
         if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-            return
+            return False
         if error.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR:
             raise UnsafeTopic(
                 f"topic {plan.name} needs {plan.replication} brokers: {error.args[0].str()}",
@@ -149,6 +152,7 @@ def create(admin: AdminClient, plan: Topic) -> None:
                 replication=plan.replication,
             ) from error
         raise failure(error, "a topic cannot be created", topic=plan.name) from error
+    return True
 
 
 class Topics:
@@ -180,8 +184,9 @@ class Topics:
         for plan in plans:
             topic = found[plan.name]
             self._refuse(topic or plan, plan, exists=topic is not None)
-            if topic is None:
-                create(self._admin, plan)
+            if topic is None and not create(self._admin, plan):  # another client has created it meanwhile
+                topic = self._inspect(plan.name)
+                self._refuse(topic or plan, plan, exists=topic is not None)
             there.append(topic or plan)
         events, _, _, prepared = there
         kafka = self._config.kafka

@@ -2,7 +2,8 @@
 
 A record of the progress topic, in the Kafka transaction of the messages, names the last written event. A new sink first
 fences an older one of the same name, which ends its open transaction, and then reads that record. So the record covers
-all visible messages.
+all visible messages. Sinks of other services write to the same topic: an open transaction of theirs hides what follows
+it, and is waited for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from connector.clock import Clock
 from connector.config.model import Config
 from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka.client import admin_client
-from connector.kafka.consumer import KafkaConsumer, PartitionEnd, Property
+from connector.kafka.consumer import KafkaConsumer, KafkaMessage, PartitionEnd, Property
 from connector.kafka.topics import Topic, create
 from connector.kafka.transactions import PARTITION_BY_KEY, Transactions
 from connector.log.ids import Epoch, LogId, Seqno
@@ -110,12 +111,19 @@ class Sink:
         """Return the newest record of this service."""
         newest: bytes | None = None
         settings: dict[str, Property] = {"fetch.wait.max.ms": 20, "auto.offset.reset": "earliest"}
+        with KafkaConsumer(self._config.kafka, self._progress, committed=False) as uncommitted:
+            _, end = uncommitted.bounds(self._progress, 0)
         with KafkaConsumer(self._config.kafka, self._progress, settings=settings) as consumer:
             consumer.assign(self._progress, {0: 0})
-            while not isinstance(message := consumer.poll(PATIENCE), PartitionEnd):
+            while not (isinstance(message := consumer.poll(PATIENCE), PartitionEnd) and message.offset >= end):
                 if message is None:
-                    raise BrokerUnavailable("the progress cannot be read to its end", topic=self._progress)
-                if message.key == self._config.service.encode():
+                    raise BrokerUnavailable(
+                        "the progress cannot be read to its end",
+                        hint="a run of another service under this prefix may be within a commit: start it again, or "
+                        "wait until the brokers end its transaction (15 minutes)",
+                        topic=self._progress,
+                    )
+                if isinstance(message, KafkaMessage) and message.key == self._config.service.encode():
                     newest = message.value
         if newest is None:
             return None
