@@ -64,7 +64,7 @@ class Log:
     def open(self) -> None:
         database = Database(self.folder, cache_bytes=1 << 20)
         versions = Versions(database, LOG, horizon=1_000_000, cache_bytes=1 << 20)
-        self.completion = EventCompleter(versions, self.partial, FilterHistory(self.epochs))
+        self.completion = EventCompleter(versions, self.partial, FilterHistory(self.epochs), service="shop")
 
     def event(self, *changes: Rows | Statement, kind: Kind = Kind.TRANSACTION, **metadata: str) -> list[Any]:
         end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
