@@ -211,7 +211,7 @@ cdef class RowCompleter:
                 whole = True
                 old_key = new_key = None
                 if had and not self.key:
-                    if rows.before:
+                    if rows.before or (has and rows.after and not self.covers(self.old)):
                         raise KeyMissing("a table without a key has a before image that lacks columns")
                     if has:
                         fill(self.new, self.old, self.width)
@@ -365,9 +365,11 @@ cdef class RowCompleter:
         return 0
 
     cdef bytes current(self, bytes version, convert):
-        """The version with this definition; None if there is none."""
-        if version is None or len(version) < HEADER:
+        """The version with this definition; None if there is none, or if only the source knows some of its values."""
+        if version is None:
             return None
+        if len(version) < HEADER:
+            raise ValueError("a version without a header")
         if read_definition(<const uint8_t*>PyBytes_AsString(version)) == <uint32_t>self.definition:
             return version
         return convert(version)

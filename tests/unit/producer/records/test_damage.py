@@ -117,6 +117,21 @@ def test_a_version_that_is_no_row_is_damage(tmp_path: Path, content: bytes) -> N
     log.close()
 
 
+@pytest.mark.parametrize("version", [b"", make_version(1, 1, b"")[:-1]])
+def test_a_version_that_is_shorter_than_its_header_is_damage(tmp_path: Path, version: bytes) -> None:
+    """Not a row that is not known, which may stay partial."""
+    log = Log(tmp_path / "s", ["shop.*"])
+    log.ddl(CREATE)
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    key = log.completion.tables.entry(LAYOUT.name).prefix + b"\x02\x02"
+    log.completion.versions.known[key] = version
+    with pytest.raises(RecordsDamaged, match="a version without a header") as caught:
+        log.event(update(({0: 1}, {1: 11})))
+    assert "thl records rebuild" in caught.value.hint
+    assert (caught.value.where["table"], caught.value.where["seqno"]) == (LAYOUT.name, 2)
+    log.close()
+
+
 def test_bytes_after_the_last_row_of_a_change_are_not_passed_over(tmp_path: Path) -> None:
     log = Log(tmp_path / "s")
     log.ddl(CREATE)
