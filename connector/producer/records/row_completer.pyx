@@ -211,13 +211,13 @@ cdef class RowCompleter:
                 whole = True
                 old_key = new_key = None
                 if had and not self.key:
-                    if rows.before or (has and rows.after and not self.covers(self.old)):
+                    if rows.before:
                         raise KeyMissing("a table without a key has a before image that lacks columns")
                     if has:
                         fill(self.new, self.old, self.width)
                 elif had:
                     old_key = self.key_of(self.old)
-                    if rows.before or (has and rows.after and not self.covers(self.old)):
+                    if rows.before:
                         version = open[old_key] if old_key in open else known.get(old_key)
                         version = self.current(version, convert)
                         if version is None:
