@@ -2,6 +2,7 @@
 
 - `completion`: completes the changes of each event, between the source and the encoder.
 - `row_completer`: completes the rows of one table, and makes their versions; compiled.
+- `row_errors`: the errors of rows that cannot be completed.
 - `opening`: opens the store at the log's last event.
 - `catch_up`: reads events of the log into it.
 - `gauges`: the store's metrics.

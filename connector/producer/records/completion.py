@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from connector.config.filters import Filters
-from connector.errors import RecordsDamaged, Unsupported
+from connector.errors import Unsupported
 from connector.log.ids import Epoch, Kind, Outcome, Seqno
 from connector.log.transaction.batch import Rows, Statement, TransactionBatch
 from connector.log.transaction.layout import TableName
@@ -20,21 +20,28 @@ from connector.log.transaction.position import SourcePosition
 from connector.log.transaction.statement_options import SAVEPOINTS
 from connector.log.transaction.xa import PREPARED
 from connector.patterns import table_pattern
-from connector.producer.records.conversion import split, value_of
 from connector.producer.records.filter_history import FilterHistory
 from connector.producer.records.published_defaults import PublishedDefaults
-from connector.producer.records.row_completer import KeyMissing, RowCompleter, UnknownDefault, UnknownRow
+from connector.producer.records.row_completer import (
+    DifferencesFailed,
+    KeyMissing,
+    RowCompleter,
+    UnknownDefault,
+    UnknownRow,
+)
+from connector.producer.records.row_errors import (
+    damaged_rows,
+    differences_failed,
+    key_missing,
+    unknown_default,
+    unknown_row,
+)
 from connector.producer.records.table_entry import TableEntry, Unknown
 from connector.producer.records.tables import PublishedTables
-from connector.records.database import REBUILD
 from connector.records.versions import Versions
-from connector.targets.operations import Value
 
-SHOWN: Final = 100  # characters of a key in an error
 OTHER_FILTERS: Final = "an XA transaction was prepared under other source.filters than it was committed"
-PARTIAL: Final = "source.records.partial"
-UNTIL: Final = f"until the load has ended, as where {PARTIAL} names the table"
-DIFFERS: Final = "has a JSON document as differences (binlog_row_value_options)"
+STOPPED_LOAD: Final = "its load was cancelled, or has stopped"
 FLUSH_SECONDS: Final = 10.0  # for which versions are only in memory at most, while the service is quiet
 
 Changes = list[Rows | Statement]
@@ -61,6 +68,7 @@ class EventCompleter:
         partial: patterns of the tables whose images may stay partial.
         history: the filters of the log's epochs; None: they have never changed.
         filters: those of the producer.
+        service: the service, for errors.
 
     Attributes:
         loads: the loads of the producer; None: each that has begun goes on until its end.
@@ -72,7 +80,9 @@ class EventCompleter:
         partial: Sequence[str] = (),
         history: FilterHistory | None = None,
         filters: Filters | None = None,
+        service: str | None = None,
     ) -> None:
+        self._service = service
         self.loads: AwaitedLoads | None = None
         self.versions = versions
         self._history = history or FilterHistory()
@@ -219,10 +229,8 @@ class EventCompleter:
             raise Unsupported(
                 "a change is logged as a statement, so the record store cannot know the rows that it changes",
                 hint="SET GLOBAL binlog_format = ROW on the source; or an empty source.records.dir",
-                seqno=seqno,
                 schema=statement.schema or None,
-                file=self._begun.file,
-                pos=self._begun.offset,
+                **self._where(seqno),
             )
         self.tables.apply_statement(statement, seqno, time)
 
@@ -251,31 +259,17 @@ class EventCompleter:
                 self._is_brought(entry),
             )
         except UnknownRow as error:
-            raise self._unknown_row(entry, completer, error, seqno) from error
+            raise unknown_row(layout, error, self._why_unknown(entry), self._where(seqno)) from error
         except UnknownDefault as error:
-            column = layout.columns[error.column].name
-            raise Unsupported(
-                f"an insert into {layout.name} has no value for column {column}, and its default is not known",
-                hint=f"thl load {layout.name}, and start the producer again: such rows stay partial until its load, "
-                f"from which on the definition is known, as where {PARTIAL} names the table; or SET GLOBAL "
-                "binlog_row_image = FULL on the source",
-                seqno=seqno,
-                table=layout.name,
-                column=column,
-            ) from error
+            raise unknown_default(layout, error, self._where(seqno)) from error
         except KeyMissing as error:
             if self._allows(layout.name):
                 return (rows,)
-            raise Unsupported(
-                f"{error}, by which the record store would know the row",
-                hint=f"give the table a primary key; or SET GLOBAL binlog_row_image = FULL on the source; or {PARTIAL}",
-                seqno=seqno,
-                table=layout.name,
-            ) from error
+            raise key_missing(layout, error, self._where(seqno)) from error
+        except DifferencesFailed as error:
+            raise differences_failed(layout, error, self._where(seqno)) from error
         except ValueError as error:
-            raise RecordsDamaged(
-                f"rows of the record store cannot be read: {error}", hint=REBUILD, seqno=seqno, table=layout.name
-            ) from error
+            raise damaged_rows(layout, error, self._where(seqno)) from error
         versions.grew(grown, seqno)
         if completer.lost:
             completer.lost = False
@@ -314,38 +308,16 @@ class EventCompleter:
             found = self._allowed[name] = any(one.finds(*name) for one in self._patterns)
         return found
 
-    def _unknown_row(self, entry: TableEntry, completer: RowCompleter, error: UnknownRow, seqno: Seqno) -> Unsupported:
-        layout = completer.layout
-        values = split(error.key, len(layout.key))
-        shown = ", ".join(
-            f"{layout.columns[at].name}={_shown(value_of(one))}" for at, one in zip(layout.key, values, strict=True)
-        )
-        reason = entry.reason
-        if entry.loading:
-            awaited = self._is_awaited(entry)
-            reason = "its load is for some targets alone" if awaited else "its load was cancelled, or has stopped"
-        why = f": {reason}" if reason else ""
-        lacks, until, option = "lacks columns", f"images of such rows stay partial {UNTIL}", "binlog_row_image = FULL"
-        if error.differs:
-            lacks, until, option = (
-                DIFFERS,
-                "such rows are deleted until it brings them",
-                "binlog_row_value_options = ''",
-            )
-        return Unsupported(
-            f"an image of {layout.name} {lacks}, and the record store does not know the row{why}",
-            hint=f"thl load {layout.name}, and start the producer again: {until}; or SET GLOBAL {option} on the source",
-            seqno=seqno,
-            table=layout.name,
-            key=shown[:SHOWN],
-            file=self._begun.file,
-            pos=self._begun.offset,
-        )
+    def _why_unknown(self, entry: TableEntry) -> str:
+        if not entry.loading:
+            return entry.reason
+        return "its load is for some targets alone" if self._is_awaited(entry) else STOPPED_LOAD
 
-
-def _shown(value: Value) -> str:
-    """A value of a key in an error: a number. Texts may be secrets, and errors are logged."""
-    return str(value) if isinstance(value, int) else "…"
+    def _where(self, seqno: Seqno) -> dict[str, object]:
+        """The ids of the open event, for errors; an event that is read from the log has no file."""
+        begun = self._begun
+        file, pos = (begun.file, begun.offset) if begun.file else (None, None)
+        return {"service": self._service, "seqno": seqno, "file": file, "pos": pos}
 
 
 def joined(changes: Changes) -> Changes:

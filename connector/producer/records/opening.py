@@ -14,7 +14,6 @@ from threading import Event
 from typing import Final
 
 from connector.config.model import Config
-from connector.config.source import Source
 from connector.errors import ConfigError, RecordsDamaged
 from connector.log.epochs.control import ControlState, EpochRecord
 from connector.log.epochs.history import History
@@ -53,7 +52,7 @@ def open_completion(config: Config, control: ControlState, last: Seqno, stop: Ev
     with ExitStack() as on_error:
         completion: EventCompleter | None = None
         try:
-            completion = open_store(config.source, history.log_id, history.epochs)
+            completion = open_store(config, history.log_id, history.epochs)
             on_error.callback(completion.close)
             _go_to(config, completion, history)
             _follow(config, control, completion, last, stop)
@@ -66,11 +65,11 @@ def open_completion(config: Config, control: ControlState, last: Seqno, stop: Ev
     return completion
 
 
-def open_store(source: Source, log_id: LogId, epochs: Sequence[EpochRecord] = ()) -> EventCompleter:
+def open_store(config: Config, log_id: LogId, epochs: Sequence[EpochRecord] = ()) -> EventCompleter:
     """Open a store as it is.
 
     Args:
-        source: the section; the folder of its records is created if it is missing.
+        config: the service and its source; the folder of its records is created if it is missing.
         log_id: the log of a new store.
         epochs: the log's epochs; none: the store is not written.
 
@@ -79,13 +78,13 @@ def open_store(source: Source, log_id: LogId, epochs: Sequence[EpochRecord] = ()
         RecordsDamaged: the store cannot be read.
         DiskUnavailable: its disk is full or fails.
     """
-    settings = source.records
+    settings = config.source.records
     if settings.dir is None:
         raise ConfigError("there is no record store", hint=f"{OPTION} names its folder", option=OPTION)
     database = Database(settings.dir, cache_bytes=settings.cache_bytes)
     try:
         versions = Versions(database, log_id, horizon=settings.horizon, cache_bytes=settings.cache_bytes)
-        return EventCompleter(versions, settings.partial, FilterHistory(epochs), source.filters)
+        return EventCompleter(versions, settings.partial, FilterHistory(epochs), config.source.filters, config.service)
     except BaseException:
         database.close()
         raise
@@ -117,7 +116,7 @@ def rebuild(config: Config, control: ControlState, last: Seqno) -> EventComplete
     """
     history = History.of(control, last)
     with suppress(RecordsDamaged):  # a producer that has it open is found out before its files are deleted
-        open_store(config.source, history.log_id).close()
+        open_store(config, history.log_id).close()
     with ExitStack() as on_error:
         completion = on_error.enter_context(closing(_again(config, history, None)))
         _read(config, control, completion, last, Event())
@@ -172,7 +171,7 @@ def _again(config: Config, history: History, why: RecordsDamaged | None) -> Even
         remove(settings.dir)
     first = first_event(config, history) if history.last_finished > NO_SEQNO else Seqno(0)
     epoch = history.epoch_without_trapped(Seqno(first - 1)) if first else NO_EPOCH
-    completion = open_store(config.source, history.log_id, history.epochs)
+    completion = open_store(config, history.log_id, history.epochs)
     if first:
         completion.versions.begin_at(first, epoch)
     return completion

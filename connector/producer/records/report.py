@@ -147,4 +147,4 @@ def _opened(config: Config) -> EventCompleter:
     settings = config.source.records
     if settings.dir is None or not settings.dir.is_dir():
         raise ConfigError(f"{OPTION}: the folder has no record store yet", folder=settings.dir, option=OPTION)
-    return open_store(config.source, NO_LOG)
+    return open_store(config, NO_LOG)

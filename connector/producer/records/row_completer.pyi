@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
+from connector.errors import CorruptBinlog, Unsupported
 from connector.log.transaction.batch import Rows
 from connector.log.transaction.layout import TableLayout
 
@@ -13,6 +14,11 @@ class UnknownDefault(LookupError):
     def __init__(self, column: int) -> None: ...
 
 class KeyMissing(ValueError): ...
+
+class DifferencesFailed(Exception):
+    column: int
+    cause: CorruptBinlog | Unsupported
+    def __init__(self, column: int, cause: CorruptBinlog | Unsupported) -> None: ...
 
 class RowCompleter:
     layout: TableLayout

@@ -32,7 +32,7 @@ from connector.mysql.memory cimport (
 )
 from connector.records.stored cimport HEADER, read_definition, write_header
 
-from connector.errors import CorruptBinlog
+from connector.errors import CorruptBinlog, Unsupported
 from connector.log.format.avro import block
 from connector.log.ids import Action
 from connector.mysql.values.json_diff import patched
@@ -87,6 +87,20 @@ class UnknownDefault(LookupError):
 
 class KeyMissing(ValueError):
     """Raised when an image lacks a column of the key."""
+
+
+class DifferencesFailed(Exception):
+    """Raised when differences of a JSON document cannot be applied to that of the newest version.
+
+    Args:
+        column: the column's index.
+        cause: CorruptBinlog: they do not fit the document; Unsupported: they are not understood.
+    """
+
+    def __init__(self, column, cause):
+        super().__init__(cause.message)
+        self.column = column
+        self.cause = cause
 
 
 cdef class RowCompleter:
@@ -174,7 +188,7 @@ cdef class RowCompleter:
             The rows with all columns, in order, those that stay partial apart; and the bytes of their versions.
 
         Raises:
-            UnknownRow, UnknownDefault, KeyMissing: see there.
+            UnknownRow, UnknownDefault, KeyMissing, DifferencesFailed: see there.
             ValueError: the bytes are not such rows.
         """
         cdef Reader r = reader_of(rows)
@@ -203,7 +217,7 @@ cdef class RowCompleter:
                         fill(self.new, self.old, self.width)
                 elif had:
                     old_key = self.key_of(self.old)
-                    if rows.before or (has and rows.after and not self.covers(self.old)):
+                    if rows.before:
                         version = open[old_key] if old_key in open else known.get(old_key)
                         version = self.current(version, convert)
                         if version is None:
@@ -339,21 +353,23 @@ cdef class RowCompleter:
         for column in self.documents:
             if self.new[column].data[0] != BYTES_TAG:
                 continue
-            if self.old[column].data[0] != STRING_TAG:
-                raise ValueError("differences of a JSON document that is NULL")
             try:
+                if self.old[column].data[0] != STRING_TAG:
+                    raise CorruptBinlog("the JSON document before the differences is NULL")
                 text = bytes([STRING_TAG]) + block(patched(content(&self.old[column]), content(&self.new[column])))
-            except CorruptBinlog as error:
-                raise ValueError(error.message) from error
+            except (CorruptBinlog, Unsupported) as error:
+                raise DifferencesFailed(column, error) from error
             self.texts.append(text)
             self.new[column].data = <const uint8_t*>PyBytes_AsString(text)
             self.new[column].size = len(text)
         return 0
 
     cdef bytes current(self, bytes version, convert):
-        """The version with this definition; None if there is none."""
-        if version is None or len(version) < HEADER:
+        """The version with this definition; None if there is none, or if only the source knows some of its values."""
+        if version is None:
             return None
+        if len(version) < HEADER:
+            raise ValueError("a version without a header")
         if read_definition(<const uint8_t*>PyBytes_AsString(version)) == <uint32_t>self.definition:
             return version
         return convert(version)

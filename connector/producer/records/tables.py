@@ -146,13 +146,17 @@ class PublishedTables:
         return found
 
     def current(self, version: bytes, definition: int) -> bytes | None:
-        """A version as of a later definition of its table; None: only the source knows some of its values."""
+        """A version as of a later definition of its table; None: only the source knows some of its values.
+
+        Raises:
+            ValueError: its table has not had its definition.
+        """
         steps: list[DefinitionStep] = []
         at = definition
         while at != definition_of(version):
             step = self._known.steps.get(at)
             if step is None or not step.before:
-                return None
+                raise ValueError("a version of a definition that its table has not had")
             steps.append(step)
             at = step.before
         content: bytes | None = content_of(version)

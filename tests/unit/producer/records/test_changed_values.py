@@ -69,6 +69,20 @@ def test_a_column_that_is_not_null_no_longer_keeps_its_null(log: Log) -> None:
         log.event(rows(Action.DELETE, ({0: 1}, None)))
 
 
+def test_a_row_whose_values_only_the_source_knows_is_none_of_the_store_once_it_has_changed(tmp_path: Path) -> None:
+    """`thl records info` counts the rows."""
+    log = Log(tmp_path / "other", ["shop.*"])
+    log.ddl(CREATE)
+    log.event(insert({0: 1, 1: None, 2: "null"}, {0: 2, 1: 20, 2: "two"}))
+    log.ddl("ALTER TABLE t MODIFY a INT NOT NULL")
+    filled = TableLayout(LAYOUT.name, (ID, replace(A, nullable=False), V), (0,))
+    (found,) = log.event(rows(Action.UPDATE, ({0: 1}, {2: "x"}), layout=filled))
+    assert found.after  # it stays partial
+    prefix = log.completion.tables.entry(LAYOUT.name).prefix
+    assert [key for key, _ in log.completion.versions.rows(prefix)] == [prefix + b"\x02\x04"]
+    log.close()
+
+
 @pytest.mark.parametrize(
     ("definition", "whole"),
     [

@@ -64,7 +64,7 @@ class Log:
     def open(self) -> None:
         database = Database(self.folder, cache_bytes=1 << 20)
         versions = Versions(database, LOG, horizon=1_000_000, cache_bytes=1 << 20)
-        self.completion = EventCompleter(versions, self.partial, FilterHistory(self.epochs))
+        self.completion = EventCompleter(versions, self.partial, FilterHistory(self.epochs), service="shop")
 
     def event(self, *changes: Rows | Statement, kind: Kind = Kind.TRANSACTION, **metadata: str) -> list[Any]:
         end = TransactionEnd(SourcePosition("f", 9), 0, Outcome.COMMIT)
@@ -392,6 +392,43 @@ def test_a_load_brings_rows_and_its_end_deletes_what_it_has_not_brought(log: Log
     assert values(found) == [([9, 1, "nine"], None), ([1, 10, "one"], None)]
     with pytest.raises(Unsupported, match="does not know the row"):
         log.event(delete({0: 2}))
+
+
+def test_a_load_begins_with_the_defaults_of_the_definition_that_it_brings(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.load(Part.BEGIN, Statement("shop", CREATE.replace("DEFAULT 5", "DEFAULT 6"), {}))
+    (found,) = log.event(insert({0: 2}))
+    assert values(found) == [(None, [2, 6, "d"])]
+    (found,) = log.event(update(({0: 1}, {1: 11})))
+    assert values(found) == [([1, 10, "one"], [1, 11, "one"])]  # of the same columns, so its rows are known
+    log.close()
+    log.open()
+    (found,) = log.event(insert({0: 3}))
+    assert values(found) == [(None, [3, 6, "d"])]
+
+
+def test_a_load_that_brings_other_columns_begins_without_rows(log: Log) -> None:
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.load(Part.BEGIN, Statement("shop", CREATE[:-1] + ", n INT DEFAULT 3)", {}))
+    prefix = log.completion.tables.entry(NAME).prefix
+    assert list(log.completion.versions.rows(prefix)) == []
+    layout = replace(LAYOUT, columns=(*LAYOUT.columns, Column("n", "int")))
+    (found,) = log.event(rows(Action.INSERT, (None, {0: 2}), layout=layout))
+    assert values(found) == [(None, [2, 5, "d", 3])]
+    assert len(list(log.completion.versions.rows(prefix))) == 1  # the definition is not one of the rows
+
+
+def test_a_load_that_brings_another_key_begins_without_rows(log: Log) -> None:
+    create = CREATE.replace("id INT NOT NULL PRIMARY KEY, a INT", "id INT NOT NULL, a INT NOT NULL")
+    log.ddl("DROP TABLE shop.t")
+    log.ddl(create[:-1] + ", PRIMARY KEY (id))")
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.load(Part.BEGIN, Statement("shop", create[:-1] + ", PRIMARY KEY (a))", {}))
+    assert list(log.completion.versions.rows(log.completion.tables.entry(NAME).prefix)) == []
+    log.load(Part.ROWS, rows(Action.READ, (None, {0: 1, 1: 10, 2: "one"}), layout=replace(LAYOUT, key=(1,))))
+    assert not again(log)  # its rows are those of the key that it brought
+    (found,) = log.event(rows(Action.UPDATE, ({1: 10}, {2: "uno"}), layout=replace(LAYOUT, key=(1,))))
+    assert values(found) == [([1, 10, "one"], [1, 10, "uno"])]
 
 
 def test_rows_that_a_load_has_not_brought_are_known_again_after_going_back_over_its_end(log: Log) -> None:
@@ -791,6 +828,15 @@ def test_an_insert_without_a_known_default_waits_for_the_load_that_is_asked_for(
     (found,) = log.event(rows(Action.UPDATE, ({0: 7}, {1: 1}), layout=BARE))
     assert found.after  # the row is not known
     assert log.completion.tables.entry(BARE.name).reason == "the log begins without its rows"
+
+
+def test_an_insert_without_a_known_default_takes_the_place_of_a_row_whose_end_the_store_has_not_seen(log: Log) -> None:
+    """As a cascade's that was not logged."""
+    log.completion.loads = awaited()
+    log.event(rows(Action.INSERT, (None, {0: 7, 1: 70, 2: "before"}), layout=BARE))
+    log.event(BARE_ROW)
+    (found,) = log.event(rows(Action.UPDATE, ({0: 7}, {1: 1}), layout=BARE))
+    assert found.after
 
 
 def test_an_insert_without_a_known_default_is_read_again_by_the_load_that_goes_on(log: Log) -> None:

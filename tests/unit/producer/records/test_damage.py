@@ -117,6 +117,36 @@ def test_a_version_that_is_no_row_is_damage(tmp_path: Path, content: bytes) -> N
     log.close()
 
 
+@pytest.mark.parametrize("version", [b"", make_version(1, 1, b"")[:-1]])
+def test_a_version_that_is_shorter_than_its_header_is_damage(tmp_path: Path, version: bytes) -> None:
+    """Not a row that is not known, which may stay partial."""
+    log = Log(tmp_path / "s", ["shop.*"])
+    log.ddl(CREATE)
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    key = log.completion.tables.entry(LAYOUT.name).prefix + b"\x02\x02"
+    log.completion.versions.known[key] = version
+    with pytest.raises(RecordsDamaged, match="a version without a header") as caught:
+        log.event(update(({0: 1}, {1: 11})))
+    assert "thl records rebuild" in caught.value.hint
+    assert (caught.value.where["table"], caught.value.where["seqno"]) == (LAYOUT.name, 2)
+    log.close()
+
+
+@pytest.mark.parametrize("definition", [0, 2, 4, 1 << 31])
+def test_a_version_of_a_definition_that_its_table_has_not_had_is_damage(tmp_path: Path, definition: int) -> None:
+    log = Log(tmp_path / "s", ["shop.*"])
+    log.ddl(CREATE)
+    log.ddl(CREATE.replace("shop.t", "shop.n"))  # definition 2
+    log.event(insert({0: 1, 1: 10, 2: "one"}))
+    log.ddl("ALTER TABLE shop.t ADD COLUMN n INT DEFAULT 7")  # 3
+    key = log.completion.tables.entry(LAYOUT.name).prefix + b"\x02\x02"
+    log.completion.versions.known[key] = make_version(1, definition, b"\x02\x02\x02\x14\x06\x06one")
+    layout = TableLayout(LAYOUT.name, (*LAYOUT.columns, Column("n", "int")), (0,))
+    with pytest.raises(RecordsDamaged, match="that its table has not had"):
+        log.event(rows(Action.UPDATE, ({0: 1}, {1: 11}), layout=layout))
+    log.close()
+
+
 def test_bytes_after_the_last_row_of_a_change_are_not_passed_over(tmp_path: Path) -> None:
     log = Log(tmp_path / "s")
     log.ddl(CREATE)

@@ -13,11 +13,12 @@ from connector.clock import SystemClock
 from connector.errors import RecordsDamaged, Unsupported
 from connector.log.epochs.control import ControlState, LogRecord
 from connector.log.epochs.loads import LoadRequest
-from connector.log.ids import Action, Kind, Seqno
-from connector.log.transaction.batch import Rows, Statement
+from connector.log.ids import Action, Epoch, Kind, Seqno
+from connector.log.transaction.batch import Rows, Statement, TransactionBatch, TransactionStart
 from connector.log.transaction.layout import Column, TableLayout
 from connector.log.transaction.load import LoadEvent, Part
 from connector.producer.loads.known_loads import KnownLoads
+from connector.producer.records.catch_up import NOWHERE
 from tests.support.binlog_writer import packed
 from tests.unit.producer.records.test_completion import LOG, NAME, Log, rows, values
 
@@ -72,13 +73,46 @@ def test_documents_that_are_there_stay_as_they_are(log: Log) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{3: SET}, {1: difference(REMOVE, "$.none")}, {1: b"\0\7"}],
+    ("given", "column", "path", "why"),
+    [
+        ({3: SET}, "b", None, "the JSON document before the differences is NULL"),
+        ({1: difference(REMOVE, "$.none")}, "a", "$.none", "a difference does not fit"),
+        ({1: b"\0\7"}, "a", None, "outside of its event"),
+    ],
     ids=["of NULL", "of another document", "no differences"],
 )
-def test_differences_that_do_not_fit_tell_of_a_damaged_store(log: Log, given: dict[int, bytes]) -> None:
-    with pytest.raises(RecordsDamaged, match="cannot be read"):
+def test_differences_that_do_not_fit_tell_of_a_damaged_store(
+    log: Log, given: dict[int, bytes], column: str, path: str | None, why: str
+) -> None:
+    with pytest.raises(RecordsDamaged, match=f"contradict the record store: .*{why}") as raised:
         log.event(update(({0: 1}, given)))
+    place = {"service": "shop", "seqno": 2, "file": "f", "pos": 4, "table": NAME, "column": column}
+    where = raised.value.where
+    assert {name: where.get(name) for name in (*place, "path")} == {**place, "path": path}
+    assert "thl records rebuild" in raised.value.hint
+    assert "source.filters.ignore" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "why"),
+    [(b"\7", None, "unknown operation 7"), (difference(REMOVE, "$**.k"), "$**.k", "path that is not understood")],
+    ids=["operation", "path"],
+)
+@pytest.mark.parametrize("event", ["of the source", "of the log"])
+def test_differences_that_are_not_understood_stop_with_their_place_and_the_remedy(
+    log: Log, given: bytes, path: str | None, why: str, event: str
+) -> None:
+    with pytest.raises(Unsupported, match=why) as raised:
+        if event == "of the source":
+            log.event(update(({0: 1}, {1: given})))
+        else:
+            begin = TransactionStart(1, 1, None, 0, 0, NOWHERE, Kind.TRANSACTION, {})
+            log.completion.follow(TransactionBatch(begin, [update(({0: 1}, {1: given}))], None), Seqno(2), Epoch(1))
+    file, pos = ("f", 4) if event == "of the source" else (None, None)  # the log does not tell where an event begins
+    place = {"service": "shop", "seqno": 2, "file": file, "pos": pos, "table": NAME, "column": "a", "path": path}
+    assert {name: raised.value.where.get(name) for name in place} == place
+    assert "source.filters.ignore" in raised.value.hint
+    assert "SET GLOBAL binlog_row_value_options = ''" in raised.value.hint
 
 
 def loads(*targets: str) -> KnownLoads:

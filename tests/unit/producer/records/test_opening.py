@@ -77,12 +77,12 @@ def test_an_opening_that_fails_leaves_the_store_closed(tmp_path: Path) -> None:
     records = {"dir": tmp_path / "records"}
     kafka = {"properties": {"no.such.property": "1"}}  # the log cannot be read
     config = Config.model_validate({"service": "shop", "source": {"records": records}, "kafka": kafka})
-    open_store(config.source, LOG).close()
+    open_store(config, LOG).close()
     before = umask()
     with pytest.raises(ConnectorError, match=r"no\.such\.property"):
         open_completion(config, ControlState(LogRecord(LOG, 1), None, tuple(epochs(0))), Seqno(7), Event())
     assert umask() == before
-    open_store(config.source, LOG).close()  # no process has it open
+    open_store(config, LOG).close()  # no process has it open
 
 
 def test_a_store_that_cannot_be_opened_leaves_the_umask(tmp_path: Path) -> None:

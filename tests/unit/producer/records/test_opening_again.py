@@ -241,12 +241,12 @@ def test_a_store_that_a_producer_has_open_keeps_its_files_from_a_rebuilding(kafk
 
 
 def test_a_damaged_store_is_rebuilt(kafka: Kafka, config: Config) -> None:
-    open_store(config.source, LOG).close()
+    open_store(config, LOG).close()
     folder = config.source.records.dir
     assert folder is not None
     (folder / "CURRENT").write_text("damage\n")
     with pytest.raises(RecordsDamaged):
-        open_store(config.source, LOG)
+        open_store(config, LOG)
     rebuild(config, planned(3), Seqno(3)).close()
     assert kafka.reads == [0]
 
@@ -306,7 +306,7 @@ def test_a_stop_ends_the_reading_of_the_log_which_the_next_opening_goes_on_with(
 
 def test_events_are_read_until_a_stop(monkeypatch: pytest.MonkeyPatch, config: Config) -> None:
     monkeypatch.setattr(catch_up, "_releases", lambda *_: iter([object()]))
-    store = open_store(config.source, LOG)
+    store = open_store(config, LOG)
     with pytest.raises(Stopped):
         catch_up.read_events(config, planned(9), store, Seqno(9), stopped())
     store.close()
