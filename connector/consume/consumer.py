@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Collection, Iterable, Mapping
+from math import inf
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -19,13 +21,15 @@ from connector.consume.opening import begin
 from connector.consume.ordered_reader import OrderedReader
 from connector.consume.position import ConsumerPosition
 from connector.consume.start import Start
-from connector.errors import ConfigError
+from connector.errors import ConfigError, ConnectorError
 from connector.log.ids import Kind, ShardId
 
+LOG: Final = logging.getLogger(__name__)
 EVENT_BYTES: Final = 8 << 20
 AHEAD_BYTES: Final = 64 << 20
 HEARTBEATS: Final = "Consumer(heartbeats=...) is ignored: no producer writes events of the kind HEARTBEAT"
 STEP: Final = 1.0  # seconds of one step of a wait
+STORE_AGAIN: Final = 3600.0  # seconds between two times that an idle consumer stores its group's position
 
 
 class Consumer:
@@ -102,6 +106,7 @@ class Consumer:
         self._clock = SystemClock()
         self._decoder = MessageDecoder(self._config.topic, schemas)
         self._feed: Feed | None = None
+        self._stored_at = -inf  # by the clock
         self._reader: OrderedReader | None = None
 
     def __enter__(self) -> Self:
@@ -174,6 +179,7 @@ class Consumer:
             if reader.failure is not None:
                 raise reader.failure
             reader.check_whole()
+            self._store_again()
             left = until - self._clock.monotonic()
             if self.at_end or left < 0:
                 return None
@@ -218,6 +224,18 @@ class Consumer:
         position = reader.position if upto is None else upto.position if isinstance(upto, Event) else upto
         if self._feed is not None:
             self._feed.commit(position)
+            self._stored_at = self._clock.monotonic()
+
+    def _store_again(self) -> None:
+        """Keep the brokers from deleting the position of a group that has nothing to commit."""
+        now = self._clock.monotonic()
+        if self._feed is None or now - self._stored_at < STORE_AGAIN:
+            return
+        self._stored_at = now
+        try:
+            self._feed.store_again()
+        except ConnectorError as error:
+            LOG.debug("the group's position is not stored again", extra={"why": error.message})
 
     def _opened(self) -> OrderedReader:
         if self._reader is None:

@@ -34,6 +34,7 @@ class Feed:
             defaults={"queued.max.messages.kbytes": QUEUED_KILOBYTES, "fetch.wait.max.ms": 100},
         )
         self._paused: set[int] = set()
+        self._stored: ConsumerPosition | None = None  # the group's, as far as this consumer knows
         self.offsets: dict[int, int] = {}  # partition → everything before this offset was returned
 
     def close(self) -> None:
@@ -92,6 +93,20 @@ class Feed:
             stored = {**proof, "tail": position.tails[partition]} if partition in position.tails else proof
             offsets[partition] = (offset, json.dumps(stored, separators=(",", ":")))
         self._consumer.commit(self._topic, offsets, seqno=position.seqno)
+        self._stored = position
+
+    def store_again(self) -> None:
+        """Store the group's position again as it is, if this consumer has stored one or begun with it.
+
+        Brokers delete offsets that were not stored for a week (`offsets.retention.minutes`), and a group without
+        offsets begins as a new one.
+
+        Raises:
+            ConfigError, BrokerUnavailable, PreflightError: as `committed` and `commit`.
+        """
+        known = self._stored
+        if known is not None:
+            self.commit(self.committed(known.service, max(known.offsets, default=0) + 1) or known)
 
     def committed(self, service: str, partitions: int) -> ConsumerPosition | None:
         """The position that the group stored last; None if it never did.
@@ -110,7 +125,7 @@ class Feed:
             return None
         try:
             proofs = {partition: json.loads(metadata) for partition, (_, metadata) in stored.items()}
-            return ConsumerPosition.of(
+            position = ConsumerPosition.of(
                 service,
                 max(proofs.values(), key=lambda proof: int(proof["seqno"])),
                 {partition: offset for partition, (offset, _) in stored.items()},
@@ -123,6 +138,8 @@ class Feed:
                 group=self._group,
                 topic=self._topic,
             ) from error
+        self._stored = position
+        return position
 
     def _accept(self, received: KafkaMessage | PartitionEnd) -> ConsumedMessage | None:
         partition, offset = received.partition, received.offset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,6 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from connector.clock import SystemClock
+from connector.consume import Consumer, consumer
 from connector.errors import BrokerUnavailable, PreflightError, UnsafeTopic
 from connector.kafka import topics
 from connector.kafka.requests import send_request
@@ -21,14 +23,19 @@ from connector.sandbox.kafka import KafkaBroker
 from connector.spark.debezium import sink as sinks
 from connector.spark.debezium.sink import Sink, SinkProgress
 from tests.contract.test_publish_topics import config_of, create
+from tests.support.fragments import record
+from tests.support.log_writer import LogWriter
 
 pytestmark = pytest.mark.servers
 
 SETTINGS = {
     "auto.create.topics.enable": "true",  # Kafka's default
     "num.partitions": "3",
-    "transaction.max.timeout.ms": "30000",
+    "transaction.max.timeout.ms": "60000",
+    "offsets.retention.minutes": "1",
+    "offsets.retention.check.interval.ms": "1000",
 }
+EXPIRED = 75.0  # seconds after which the offsets of a group are deleted
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +83,7 @@ def test_a_request_to_a_log_that_is_not_there_creates_no_topic(broker: KafkaBrok
 
 
 def test_a_shorter_limit_of_transactions_is_named(broker: KafkaBroker) -> None:
-    config = config_of(broker)
+    config = config_of(broker, properties={"transaction.timeout.ms": "60001"})
     with closing(Transactions(config, SystemClock())) as transactions, pytest.raises(PreflightError) as refused:
         transactions.open()
     assert "transaction.max.timeout.ms" in refused.value.hint
@@ -109,3 +116,26 @@ def test_progress_is_read_past_the_open_transaction_of_another_service(
     other.close()
     with closing(sink("one")) as again:
         assert again.open() == written
+
+
+@pytest.mark.long
+def test_a_group_without_new_events_keeps_its_position(broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer, "STORE_AGAIN", 1.0)
+    log = LogWriter(config_of(broker), partitions=2)
+    log.online()
+    log.events([record(seqno, prev_seqno=seqno - 1) for seqno in range(2)])
+
+    def reading(group: str) -> Consumer:
+        return Consumer(broker.bootstrap, log.config.service, group=group)
+
+    with reading("left") as left, reading("waits") as waiting:
+        for each in (left, waiting):
+            assert [next(each).seqno, next(each).seqno] == [0, 1]
+            each.commit()
+        began = time.monotonic()
+        while time.monotonic() - began < EXPIRED:
+            assert waiting.poll(5) is None
+    for group, expected in (("waits", None), ("left", 0)):
+        with reading(group) as again:
+            found = again.poll(2)
+            assert (found and found.seqno) == expected
