@@ -153,6 +153,23 @@ def test_check_names_what_a_partial_revoke_takes_from_a_database(revoking: MySql
     assert check_target(options, lambda: ["shop", "sales"])
 
 
+def test_check_before_there_is_a_log_names_the_databases_that_partial_revokes_take(revoking: MySqlPlace) -> None:
+    """They are no failure: `*.*` less a database is what such a revoke is for, and the log need not have it."""
+    options = Target(url=url_of(revoking, "restricted"), definitions="plain")
+    revoking.run("CREATE DATABASE shop")
+    revoking.run("CREATE TABLE shop.t (a INT)")
+    assert "partial revokes" not in check_target(options)
+    assert inserts(revoking, "shop")
+    revoking.run("REVOKE INSERT ON shop.* FROM restricted")
+    assert not inserts(revoking, "shop")
+    found = check_target(options)
+    assert "partial revokes keep it: GRANT INSERT ON `shop`.* TO 'restricted'@'%';" in found
+    assert "partial revokes" not in check_target(options, lambda: ["sales"])
+    revoking.run("GRANT INSERT ON `shop`.* TO 'restricted'@'%'")
+    assert inserts(revoking, "shop")
+    assert "partial revokes" not in check_target(options)
+
+
 def test_nothing_is_wild_in_a_grant_with_partial_revokes(revoking: MySqlPlace) -> None:
     revoking.run("REVOKE ALL ON *.* FROM restricted")
     for scope in ("thl", "shop_1", "shop\\_2", "sh%"):

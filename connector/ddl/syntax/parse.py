@@ -15,7 +15,7 @@ from connector.ddl.syntax.parse_alter import alter_parts
 from connector.ddl.syntax.parse_parts import algorithm_or_lock, condition, index_parts, pass_wait
 from connector.ddl.syntax.parse_table import like_table, table_body
 from connector.ddl.syntax.reader import TokenReader
-from connector.ddl.syntax.tokens import Token, check_spaces, readings, sql_modes
+from connector.ddl.syntax.tokens import Lexeme, Token, check_spaces, readings, sql_modes
 from connector.ddl.syntax.type_names import charset_name, charset_of
 from connector.errors import Unsupported
 from connector.log.transaction.batch import Statement
@@ -35,8 +35,9 @@ VIEWS: Final = (
     ("JSON", "DUALITY", "VIEW"),
     ("JSON", "RELATIONAL", "DUALITY", "VIEW"),
 )
-# The words that may follow ALTER DATABASE without a name, which means the default schema.
-SCHEMA_OPTIONS: Final = ("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE", "ENCRYPTION", "READ", "COMMENT")
+# The reserved words that may follow ALTER DATABASE without a name, which means the default schema. CHARSET, ENCRYPTION
+# and COMMENT are names there (asked of MySQL 5.6 and 9.7 and of MariaDB 11.4).
+SCHEMA_OPTIONS: Final = ("DEFAULT", "CHARACTER", "CHAR", "COLLATE", "READ")
 
 
 def parse(statement: Statement, *, whole: bool = True) -> list[ast.ParsedStatement]:
@@ -246,13 +247,21 @@ def _body(reader: TokenReader) -> TableBody | LikeTable | NotUnderstood:
 
 def _schema(reader: TokenReader, verb: str, *, replace: bool) -> ast.Command:
     _condition(reader, verb)
-    unnamed = verb == "ALTER" and any(map(reader.peek, SCHEMA_OPTIONS))
+    unnamed = verb == "ALTER" and (any(map(reader.peek, SCHEMA_OPTIONS)) or _is_comment(reader))
     schema = None if unnamed else reader.column()
     if schema is None or verb == "ALTER":
         return ast.AlterSchemaStatement(schema, _schema_options(reader))
     if verb == "DROP":
         return ast.DropSchemaStatement(schema)
     return ast.CreateSchemaStatement(schema, replace, _schema_options(reader))
+
+
+def _is_comment(reader: TokenReader) -> bool:
+    """True if MariaDB's option COMMENT comes next: the word and a text. Otherwise the word is a name."""
+    mark = reader.mark
+    found = reader.accept("COMMENT", "=") or (reader.accept("COMMENT") and reader.token.kind is Lexeme.STRING)
+    reader.back(mark)
+    return found
 
 
 def _schema_options(reader: TokenReader) -> ast.SchemaOptions | NotUnderstood:

@@ -74,13 +74,7 @@ class KnownLoads:
         return self._outstanding
 
     def awaits(self, table: TableName, load: str, *, everywhere: bool = False) -> bool:
-        """True if a load of a whole table is asked for, or under way.
-
-        Args:
-            table: the table, by its name in the log.
-            load: the ID of the load that has begun; "": none has.
-            everywhere: only if it is for all targets.
-        """
+        """See `AwaitedLoads`."""
         if not self.outstanding():
             return False
         awaited = self._awaited_everywhere if everywhere else self._awaited

@@ -73,10 +73,12 @@ def check(options: Options, databases: Callable[[], Collection[str] | None]) -> 
             + ", ".join(dict.fromkeys(name for names in found.values() for name in names)),
             hint=_grants(found, address.user),
         )
-    fired = f"; triggers that act on what is applied: {', '.join(triggers)}" if triggers else ""
+    notes = f"; triggers that act on what is applied: {', '.join(triggers)}" if triggers else ""
     if unseen := {scope: names for scope, names in granted.lacking(("TRIGGER",), schemas).items() if scope != OWN}:
-        fired += f"; it sees no triggers that may act on what is applied: {_grants(unseen, address.user)}"
-    return f"{product}, {address.host}:{address.port}, user {address.user}, DDL once by {ddl}{fired}"
+        notes += f"; it sees no triggers that may act on what is applied: {_grants(unseen, address.user)}"
+    if schemas is None and (kept := granted.kept_from(needed)):
+        notes += f"; the log must not have databases from which partial revokes keep it: {_grants(kept, address.user)}"
+    return f"{product}, {address.host}:{address.port}, user {address.user}, DDL once by {ddl}{notes}"
 
 
 def _grants(found: Mapping[str, Sequence[str]], user: str) -> str:

@@ -47,4 +47,4 @@ def test_tables_of_a_statement_are_renamed(sql: str, named: str) -> None:
 
 def test_statement_without_a_schema_is_refused() -> None:
     with pytest.raises(Unsupported):
-        renamed("ALTER DATABASE CHARSET utf8mb4", "old")
+        renamed("ALTER DATABASE CHARACTER SET utf8mb4", "old")

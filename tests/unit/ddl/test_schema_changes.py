@@ -166,7 +166,7 @@ def test_character_sets_are_inherited() -> None:
     ("sql", "options"),
     [
         ("ALTER DATABASE s CHARACTER SET DEFAULT", {}),
-        ("ALTER DATABASE CHARSET greek FROB", {}),
+        ("ALTER DATABASE CHARACTER SET greek FROB", {}),
         ("ALTER DATABASE s CHARSET greek", {"error_code": "1"}),
         ("ALTER DATABASE s CHARSET greek /*!90000 CHARSET gbk */", {}),
         ("CREATE OR REPLACE DATABASE s CHARACTER SET DEFAULT", {"dialect": "mariadb"}),

@@ -120,7 +120,9 @@ def test_partial_revoke_takes_a_privilege_on_everything_from_one_database() -> N
     lines = [f"GRANT {', '.join(ALL)} ON *.* {HERE}", "REVOKE INSERT, DROP ON `shop`.* FROM `thl`@`%`"]
     found = granted_to(lines, literal=True)
     assert found.lacking(ALL, ["shop", "sales"]) == {"`shop`": ["DROP", "INSERT"]}
-    assert found.lacking(ALL) == {}
+    assert found.lacking(ALL) == {}  # the log need not have it
+    assert found.kept_from(ALL) == {"`shop`": ["DROP", "INSERT"]}
+    assert found.kept_from(["SELECT"]) == {}
     assert not granted_to(lines, folds=True).has("DROP", "SHOP")
     assert not granted_to([f"GRANT ALL PRIVILEGES ON *.* {HERE}", lines[1]]).has("DROP", "shop")
 
@@ -132,6 +134,7 @@ def test_partial_revoke_leaves_what_is_granted_on_the_database() -> None:
         "REVOKE INSERT, DROP ON `shop`.* FROM `thl`@`%`",
     ]
     assert granted_to(lines).lacking(["INSERT", "DROP"]) == {"`shop`": ["DROP"]}
+    assert granted_to(lines).kept_from(["INSERT", "DROP"]) == {"`shop`": ["DROP"]}
 
 
 def test_partial_revoke_on_the_bookkeeping_is_found_without_known_databases() -> None:

@@ -17,9 +17,8 @@ Lines are written while the server reads: it stores those that are on their way.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import pymysql
 
@@ -62,7 +61,7 @@ def load_rows(statements: TableStatements, images: Images) -> int:
     if len(images) < FEWEST or not session.loads or session.taken_back[statements.name] >= MOST_TAKEN_BACK:
         return 0
     session.rows(f"SELECT 1 FROM {statements.name} LIMIT 0")  # a lock of its definition, which others may have changed
-    found = _statement_of(statements)
+    found = _allowed_statement(statements)
     if found is None:
         return 0
     sql, kinds = found
@@ -121,7 +120,7 @@ class _LineFile:
         return lines
 
 
-def _statement_of(statements: TableStatements) -> tuple[bytes, bytes] | None:
+def _allowed_statement(statements: TableStatements) -> tuple[bytes, bytes] | None:
     """The statement, and the kinds of all columns; None if the table does not allow rows to be loaded.
 
     There is no warning of what a trigger ignores. The definition is compared with that of the last time: a text, which
@@ -134,14 +133,23 @@ def _statement_of(statements: TableStatements) -> tuple[bytes, bytes] | None:
     seen = (definition, statements.layout.columns, tuple(statements.written))
     before, found = session.loaded.get(statements.name, (None, None))
     if seen != before:
-        found = _statement_for(statements)
+        rules = _field_rules(statements)
+        written = tuple(statements.written)
+        found = None if rules is None else _load_sql(statements.name, statements.layout.columns, written, rules)
         if definition.startswith("CREATE TABLE"):  # a view's text does not have its columns' types
             session.loaded[statements.name] = seen, found
     return found
 
 
-def _statement_for(statements: TableStatements) -> tuple[bytes, bytes] | None:
-    """The statement, and the kinds of all columns; None if the table's columns do not allow rows to be loaded.
+class _FieldRules(NamedTuple):
+    """The ways in which a table's columns take the fields of a file."""
+
+    assigned: frozenset[str]  # the names of the columns that are assigned, and not read as a field
+    raw: bool  # the file is one of bytes
+
+
+def _field_rules(statements: TableStatements) -> _FieldRules | None:
+    """The rules of a table; None if its columns do not allow rows to be loaded.
 
     There is no warning of a column that gets a value only because it has no default. A column of another type than the
     log's, which others have given it, stores a text otherwise than a number.
@@ -171,7 +179,7 @@ def _statement_for(statements: TableStatements) -> tuple[bytes, bytes] | None:
     )
     # A field with NULL would silently be the current time in a column that is NOT NULL.
     assigned = {column.name for column in written if column.name in not_null and parse(column.type).base == "timestamp"}
-    return _statement(statements.name, statements.layout.columns, tuple(statements.written), frozenset(assigned), raw)
+    return _FieldRules(frozenset(assigned), raw)
 
 
 def _text_type(base: str) -> str:
@@ -196,8 +204,8 @@ def _load(session: ServerSession, sql: bytes, file: _LineFile) -> bool:
 
 
 @lru_cache(maxsize=256)  # small batches of many columns would take half of their time here
-def _statement(
-    name: str, columns: tuple[Column, ...], written: tuple[int, ...], assigned: Collection[str], raw: bool
+def _load_sql(
+    name: str, columns: tuple[Column, ...], written: tuple[int, ...], rules: _FieldRules
 ) -> tuple[bytes, bytes]:
     """The statement, and the kinds of all columns.
 
@@ -205,22 +213,21 @@ def _statement(
         name: the table's quoted name.
         columns: of the images.
         written: the indexes of those that are written.
-        assigned: the names of those that are assigned, and not read as a field.
-        raw: the file is one of bytes.
+        rules: of the table.
     """
-    kinds = [_kind(column, raw=raw) for column in columns]
+    kinds = [_kind(column, raw=rules.raw) for column in columns]
     fields, assignments = [], []
     for number in written:
         variable, column, kind = f"@thl_load_{number}", columns[number], kinds[number]
         if kind in (LiteralKind.BYTES, LiteralKind.BITS):
             assignments.append(f"{quoted(column.name)} = UNHEX({variable})")
-        elif column.name in assigned:
+        elif column.name in rules.assigned:
             assignments.append(f"{quoted(column.name)} = {variable}")
         else:
             variable = quoted(column.name)
         fields.append(variable)
     given = f" SET {', '.join(assignments)}" if assignments else ""
-    charset = "binary" if raw else "utf8mb4"
+    charset = "binary" if rules.raw else "utf8mb4"
     sql = f"LOAD DATA LOCAL INFILE 'thl' INTO TABLE {name} CHARACTER SET {charset} ({', '.join(fields)}){given}"
     return sql.encode(), bytes(kinds)
 

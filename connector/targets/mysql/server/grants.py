@@ -60,6 +60,16 @@ class Granted:
             found = {EVERYWHERE: everywhere}
         return {scope: names for scope, names in found.items() if names}
 
+    def kept_from(self, needed: Sequence[str]) -> dict[str, list[str]]:
+        """The databases from which partial revokes keep a user: the quoted name → the needed privileges it lacks there.
+
+        Without known databases `lacking` leaves them out: a log need not have a database of which they are taken.
+        """
+        found = {
+            quoted(schema): [name for name in needed if not self.has(name, schema)] for schema in sorted(self.revoked)
+        }
+        return {scope: names for scope, names in found.items() if names}
+
 
 def granted_to(lines: Sequence[str], *, literal: bool = False, folds: bool = False) -> Granted:
     """Read the lines of SHOW GRANTS.
