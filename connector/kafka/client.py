@@ -42,6 +42,10 @@ _CROSSES: Final = "the password for the brokers crosses the network"
 _IDENTITY: Final = "ssl.endpoint.identification.algorithm"
 _UNVERIFIED: Final = {"enable.ssl.certificate.verification": ("false", "f", "0"), _IDENTITY: ("", "none")}
 _DOWN: Final = "are the brokers of kafka.bootstrap up? how often they are tried again: kafka.retries"
+_SLOW: Final = (
+    "do the brokers answer? If the network to them is slow, or their quota small, lower publish.commit_bytes, or raise "
+    "transaction.timeout.ms in kafka.properties"
+)
 LOST: Final = frozenset((KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN))
 
 
@@ -149,7 +153,8 @@ def failure(error: KafkaError | KafkaException, doing: str, **where: object) -> 
         )
     if cause.code() in _REFUSED:
         return PreflightError(text, hint="check kafka.properties and this user's access rules (thl acls)", **where)
-    return BrokerUnavailable(text, hint=_DOWN if cause.code() in LOST else "", code=cause.name(), **where)
+    hint = _SLOW if cause.code() == KafkaError._MSG_TIMED_OUT else _DOWN if cause.code() in LOST else ""
+    return BrokerUnavailable(text, hint=hint, code=cause.name(), **where)
 
 
 class Client(Protocol):

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from connector.config.model import Config
 from connector.errors import LogDamaged
-from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, MessageTime
+from connector.kafka.consumer import PATIENCE, KafkaConsumer, KafkaMessage, MessageTime, PartitionEnd
 from connector.kafka.prepared_records import PreparedReader, PreparedState, message_key
 from connector.kafka.records import control_state, position_record
 from connector.log.epochs.control import ControlState
@@ -25,6 +25,10 @@ from connector.log.reading.search import FIRST_PROBE, Probe, backward_probes, fi
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound
 
+_HIDDEN: Final = (
+    "a Kafka transaction is open there and hides what follows: if none of this service is at work, see "
+    "kafka-transactions.sh find-hanging; or the broker has lost the partition's end since"
+)
 PROBE_BYTES: Final = 64 << 10  # of a fetch; a broker always sends at least one batch
 
 
@@ -296,13 +300,18 @@ class LogReader:
         if start >= end:
             return
         self._consumer.assign(topic, {partition: start})
+        hint = ""
         try:
             while True:
                 found = self._consumer.poll(self._patience)
                 if found is None:
-                    raise self._consumer.silent("the end of an offset range", at=f"{topic}-{partition}", end=end)
+                    error = self._consumer.silent("the end of an offset range", at=f"{topic}-{partition}", end=end)
+                    error.hint = error.hint or hint
+                    raise error
                 if found.offset >= end:
                     return
+                if isinstance(found, PartitionEnd):
+                    hint = _HIDDEN
                 if isinstance(found, KafkaMessage):
                     yield found
                     if found.offset + 1 >= end:

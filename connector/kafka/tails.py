@@ -7,6 +7,7 @@ compares the two when it begins, when it ends, and when it has waited without pr
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -20,8 +21,10 @@ from connector.log.ids import Seqno
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound, lost_tails
 
+LOG: Final = logging.getLogger(__name__)
 EVERY: Final = 10.0  # seconds without progress between two checks
 AGAIN: Final = 1.0  # seconds until a log that seems to be damaged is read again
+SILENCE: Final = 60.0  # seconds between two warnings that the ends cannot be read
 CHECK_PATIENCE: Final = 5.0  # seconds to wait for an answer, so that a waiting reader continues
 
 
@@ -98,9 +101,13 @@ class TailWatch:
         self._partitions = partitions
         self._progress: Seqno | None = None
         self._since = clock.monotonic()
+        self._warned: float | None = None  # since the ends cannot be read
 
     def check(self, progress: Seqno) -> None:
         """Check the ends if `progress` has not changed for `EVERY` seconds.
+
+        Ends that cannot be read are no error, but a warning once a minute: librdkafka itself tries in silence, without
+        end, to read a partition whose leader is gone, a deleted topic, or past an open transaction.
 
         Args:
             progress: the last event that the reader has received.
@@ -116,5 +123,10 @@ class TailWatch:
         self._since = now
         try:
             check_tails(self._config, self._partitions, CHECK_PATIENCE)
-        except BrokerUnavailable:
-            return  # the reader itself finds the brokers away, and decides what to do
+        except BrokerUnavailable as error:
+            if self._warned is None or now - self._warned >= SILENCE:
+                self._warned = now
+                fields = {"topic": self._config.topic, "seqno": progress, "why": error}
+                LOG.warning("no events come, and the log's end cannot be read", extra=fields)
+        else:
+            self._warned = None

@@ -73,8 +73,6 @@ OPTIONS: Final[Mapping[str, str]] = {
     "kafka.isolation.level": "read_committed",
     # A hole is an error, never skipped.
     "failOnDataLoss": "true",
-    # By default Java's consumers have the brokers create a topic that was deleted.
-    "kafka.allow.auto.create.topics": "false",
     # Maximum wait of a fetch at the log's end (-5 ms; by default a batch at the end would wait for seconds).
     "kafka.fetch.max.wait.ms": "1",
     # Fragments have 64 KiB: many per fetch, but not too many, because messages beyond a task's range are dropped.

@@ -12,7 +12,7 @@ import pytest
 
 from connector.clock import SystemClock
 from connector.config.model import Config
-from connector.errors import Fenced, LogDamaged, Unsupported
+from connector.errors import BrokerUnavailable, Fenced, LogDamaged, Unsupported
 from connector.kafka.log_reader import LogReader
 from connector.kafka.records import position_message
 from connector.kafka.topics import Topics
@@ -266,6 +266,17 @@ def test_a_reader_to_the_high_watermark_waits_for_an_open_transaction(config: Co
     log.transactions.commit()
     waiting.join(PATIENCE)
     assert seen == [moved]
+
+
+def test_a_reader_that_an_open_transaction_holds_up_names_it(config: Config, log: Log) -> None:
+    before = log.online().position
+    log.transactions.begin()
+    log.transactions.send(config.position_topic, 0, *position_message(before))
+    log.transactions._producer.flush()
+    with LogReader(config, high_watermark=True, patience=1.0) as reader:
+        with pytest.raises(BrokerUnavailable) as held_up:
+            reader.position()
+        assert "transaction is open" in held_up.value.hint
 
 
 def test_an_added_partition_is_refused(config: Config, log: Log) -> None:

@@ -7,12 +7,13 @@ from typing import Any, Self
 import pytest
 
 from connector.config.model import Config
-from connector.errors import LogDamaged
+from connector.errors import BrokerUnavailable, LogDamaged
 from connector.kafka import tails as tails_module
-from connector.kafka.tails import check_tails
+from connector.kafka.tails import EVERY, SILENCE, TailWatch, check_tails
 from connector.log.ids import Epoch, Seqno
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.tail import TailFound
+from tests.support.clock import Slept
 from tests.support.log_objects import position
 
 
@@ -57,3 +58,33 @@ def test_events_missing_up_to_the_high_watermark_are_lost(monkeypatch: pytest.Mo
     monkeypatch.setattr(tails_module, "LogReader", Log(3, 4))
     with pytest.raises(LogDamaged):
         check_tails(Config(service="s"))
+
+
+def test_a_reader_that_waits_in_vain_says_so_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = True
+
+    def check(*_: object) -> None:
+        if not answers:
+            raise BrokerUnavailable("the leader is gone")
+
+    monkeypatch.setattr(tails_module, "check_tails", check)
+    clock = Slept()
+    watch = TailWatch(Config(service="s"), clock)
+
+    def warnings_in(seconds: float) -> int:
+        caplog.clear()
+        for _ in range(int(seconds / EVERY)):
+            clock.sleep(EVERY)
+            watch.check(Seqno(3))
+        return sum("the log's end cannot be read" in one.message for one in caplog.records)
+
+    assert warnings_in(SILENCE) == 0
+    answers = False
+    assert warnings_in(2 * SILENCE) == 2
+    assert "the leader is gone" in str(vars(caplog.records[0])["why"])
+    answers = True
+    assert warnings_in(SILENCE) == 0
+    answers = False
+    assert warnings_in(EVERY) == 1
