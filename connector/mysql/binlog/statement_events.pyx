@@ -65,7 +65,7 @@ cdef int query_event(Decoder decoder, Event* event, Cursor* body) except -1:
         ) and may_capture(query, decoder.filters):
             decoder.unique_defined = True
     if not query.control:
-        query.statement.options.update(decoder.resolver.unlogged(query.statement))
+        query.statement.options.update(decoder.resolver.creation_options(query.statement))
     if not query.control and decoder.resolver.follow(query, decoder.buffer.gtid, decoder._event_end()):
         decoder.tables.renamed()
         decoder.redefined = True

@@ -145,9 +145,9 @@ class CascadeGuard:
         """See `ColumnNameResolver`."""
         return self._resolver.known(name)
 
-    def unlogged(self, statement: Statement) -> Mapping[str, str]:
+    def creation_options(self, statement: Statement) -> Mapping[str, str]:
         """See `ColumnNameResolver`."""
-        return self._resolver.unlogged(statement)
+        return self._resolver.creation_options(statement)
 
     def follow(self, query: Query, gtid: str | None, position: SourcePosition) -> bool:
         """See `ColumnNameResolver`.

@@ -119,7 +119,7 @@ class TableHistory:
         found = self._known.tables.get(self._folded(name))
         return None if found is None or found.unknown else found.layout
 
-    def unlogged(self, statement: Statement) -> dict[str, str]:
+    def creation_options(self, statement: Statement) -> dict[str, str]:
         """The options of CREATE TABLE that only the tables before it tell."""
         readings = creations(statement)
         options = {}

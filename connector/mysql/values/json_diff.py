@@ -19,7 +19,9 @@ from connector.mysql.values.jsontext import text_of
 
 STRING: Final = 12  # the type of a string in binary JSON
 
-_LEG = re.compile(r'\.(?P<quoted>"(?:[^"\\]|\\.)*")|\.(?P<name>[^.\[\]"*\s]+)|\[(?P<last>last-?)?(?P<cell>\d*)\]')
+_LEG = re.compile(
+    r'\.(?P<quoted>"(?:[^"\\]|\\.)*")|\.(?P<name>[^.\[\]"*\s]+)|\[(?P<cell>\d+)\]|\[(?P<last>last)(-(?P<back>\d+))?\]'
+)
 
 
 class Operation(IntEnum):
@@ -33,12 +35,13 @@ class Operation(IntEnum):
 class _Value:
     """A value: closed (its text), or opened (its members by their keys in quotes, or its elements)."""
 
-    __slots__ = ("elements", "members", "text")
+    __slots__ = ("elements", "inserted", "members", "text")
 
     def __init__(self, text: bytes) -> None:
         self.text = text
         self.members: dict[bytes, _Value] | None = None
         self.elements: list[_Value] | None = None
+        self.inserted = False  # true: `members` are no longer in MySQL's order
 
     def open(self) -> None:
         """Opens a container; does nothing for other values."""
@@ -53,15 +56,13 @@ class _Value:
         else:
             self.members = {key: _Value(one) for key, one in zip(found[::2], found[1::2], strict=True)}
 
-    def insert(self, key: bytes, value: _Value) -> None:
-        """Adds a member, where MySQL has it: shorter keys first, then by their bytes."""
-        members = {**(self.members or {}), key: value}
-        self.members = dict(sorted(members.items(), key=lambda member: _order(member[0])))
-
     def printed(self) -> bytes:
         """Its text."""
         if self.members is not None:
-            return b"{" + b", ".join(key + b": " + one.printed() for key, one in self.members.items()) + b"}"
+            members = list(self.members.items())
+            if self.inserted:  # once, not at each insertion
+                members.sort(key=lambda member: _order(member[0]))
+            return b"{" + b", ".join(key + b": " + one.printed() for key, one in members) + b"}"
         if self.elements is not None:
             return b"[" + b", ".join(one.printed() for one in self.elements) + b"]"
         return self.text
@@ -113,10 +114,9 @@ def _done(root: _Value, operation: Operation, path: str, value: _Value | None) -
             raise _unfit(path)
         if value is None:
             del parent.members[last]
-        elif operation is Operation.INSERT:
-            parent.insert(last, value)
         else:
             parent.members[last] = value
+            parent.inserted |= operation is Operation.INSERT
     elif isinstance(last, tuple) and parent.elements is not None:
         cell = _cell(last, len(parent.elements))
         if operation is Operation.INSERT and value is not None:
@@ -151,24 +151,32 @@ def _cell(leg: tuple[int, bool], size: int) -> int:
 
 def _legs(path: str) -> list[bytes | tuple[int, bool]]:
     """The legs of a path: a member's key in quotes, or a cell's number and whether it counts from the end."""
+    if not path.startswith("$"):
+        raise _not_understood(path)
     found: list[bytes | tuple[int, bool]] = []
     at = 1
-    while path.startswith("$") and at < len(path):
-        leg = _LEG.match(path, at)
-        if leg is None or (leg["last"] is None and leg["cell"] == "" and not (leg["name"] or leg["quoted"])):
-            break
-        if name := leg["quoted"] or leg["name"]:
-            try:
-                found.append(_key(str(json.loads(name) if leg["quoted"] else name).encode()))
-            except ValueError:
-                break
-        else:
-            found.append((int(leg["cell"] or 0), leg["last"] is not None))
-        at = leg.end()
-    else:
-        if path.startswith("$"):
-            return found
-    raise Unsupported("a JSON document is changed at a path that is not understood", path=path[:200])
+    while at < len(path):
+        match = _LEG.match(path, at)
+        if match is None:
+            raise _not_understood(path)
+        found.append(_leg(match))
+        at = match.end()
+    return found
+
+
+def _leg(match: re.Match[str]) -> bytes | tuple[int, bool]:
+    if match["cell"]:
+        return int(match["cell"]), False
+    if match["last"]:
+        return int(match["back"] or 0), True
+    try:
+        return _key(str(json.loads(match["quoted"]) if match["quoted"] else match["name"]).encode())
+    except ValueError as error:
+        raise _not_understood(match.string) from error
+
+
+def _not_understood(path: str) -> Unsupported:
+    return Unsupported("a JSON document is changed at a path that is not understood", path=path[:200])
 
 
 def _unfit(path: str) -> CorruptBinlog:
@@ -186,6 +194,6 @@ def _key(key: bytes) -> bytes:
 
 
 def _order(key: bytes) -> tuple[int, bytes]:
-    """The order of a key that is printed in quotes."""
+    """The place of a key that is printed in quotes, among MySQL's: shorter keys first, then by their bytes."""
     plain = str(json.loads(key)).encode() if b"\\" in key else key[1:-1]
     return len(plain), plain

@@ -201,7 +201,7 @@ def test_a_schema_whose_character_set_only_the_source_knows_is_not_what_it_was(
 )
 def test_a_created_table_without_a_character_set_has_that_of_its_schema(sql: str, charset: str) -> None:
     history = TableHistory(KNOWN, Filter(Filters(), lower_case_table_names=1))
-    assert history.unlogged(Statement("s", sql, {})).get(replay.SCHEMA_CHARSET, "") == charset
+    assert history.creation_options(Statement("s", sql, {})).get(replay.SCHEMA_CHARSET, "") == charset
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_created_table_without_a_character_set_has_that_of_its_schema(sql: str
 def test_the_history_tells_whether_a_table_existed(sql: str, existed: str | None) -> None:
     known = after("CREATE TABLE lost FROBNICATE")
     history = TableHistory(known, Filter(Filters(), lower_case_table_names=1))
-    assert history.unlogged(Statement("s", sql, {})).get(replay.TABLE_EXISTED) == existed
+    assert history.creation_options(Statement("s", sql, {})).get(replay.TABLE_EXISTED) == existed
 
 
 def test_a_dropped_schema_takes_its_tables_along() -> None:

@@ -48,7 +48,7 @@ class ColumnNameResolver(Protocol):
     def known(self, name: TableName) -> TableLayout | None:
         """A table after the last definition; None: it is not known."""
 
-    def unlogged(self, statement: Statement) -> Mapping[str, str]:
+    def creation_options(self, statement: Statement) -> Mapping[str, str]:
         """The options of a definition that only the tables before it tell: no server logs them.
 
         Args:
@@ -59,7 +59,7 @@ class ColumnNameResolver(Protocol):
 class _StaticResolver:
     """A resolver that ignores definitions."""
 
-    def unlogged(self, statement: Statement) -> Mapping[str, str]:
+    def creation_options(self, statement: Statement) -> Mapping[str, str]:
         """Nothing."""
         del statement
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from contextlib import suppress
 from itertools import pairwise
@@ -16,6 +17,7 @@ from connector.config.filters import Filters
 from connector.errors import CorruptBinlog, Unsupported
 from connector.log.transaction.batch import Rows
 from connector.mysql.transforms.filters import Filter
+from connector.mysql.values import json_diff
 from connector.mysql.values.json_diff import patched
 from connector.mysql.values.jsontext import text_of
 from tests.support.binlog import changes, images, row_changes, whole_file
@@ -125,6 +127,8 @@ def diffs(*each: bytes) -> bytes:
         ([diff(1, b"$.A", b"\x05\xff\xff")], '{"A": -1, "a": 1, "bb": [7]}'),
         ([diff(2, b"$.a")], '{"bb": [7]}'),
         ([diff(2, b"$.bb[last]"), diff(2, b"$.a")], '{"bb": []}'),
+        ([diff(1, b"$.bb[1]", b"\x04\x01"), diff(2, b"$.bb[last-1]")], '{"a": 1, "bb": [true]}'),
+        ([diff(1, b"$.c", b"\x04\x01"), diff(1, b"$.b", b"\x04\x00")], '{"a": 1, "b": null, "c": true, "bb": [7]}'),
         ([diff(0, b"$.a", DOCUMENT), diff(0, b"$.a.bb[0]", b"\x04\x02")], '{"a": {"a": 1, "bb": [false]}, "bb": [7]}'),
     ],
 )
@@ -145,6 +149,13 @@ def test_json_differences_are_applied(made: list[bytes], text: str) -> None:
         (diffs(diff(3, b"$.a")), Unsupported),
         (diffs(diff(2, b"$**.a")), Unsupported),
         (diffs(diff(2, b"a")), Unsupported),
+        (diffs(diff(2, b"$.bb[]")), Unsupported),
+        (diffs(diff(2, b"$.bb[last-]")), Unsupported),
+        (diffs(diff(2, b"$.bb[last0]")), Unsupported),
+        (diffs(diff(2, b"$.bb[last-1]")), CorruptBinlog),
+        (diffs(diff(2, b"$.bb[0")), Unsupported),
+        (diffs(diff(2, b'$."a')), Unsupported),
+        (diffs(diff(2, b'$."\\ud800"')), Unsupported),
         (diffs(diff(2, b"$.a")) + b"\0", CorruptBinlog),
         (b"\x01", CorruptBinlog),
     ],
@@ -152,6 +163,19 @@ def test_json_differences_are_applied(made: list[bytes], text: str) -> None:
 def test_json_differences_that_do_not_fit_are_refused(made: bytes, error: type[Exception]) -> None:
     with pytest.raises(error):
         patched(text_of(DOCUMENT), made)
+
+
+def test_the_members_of_an_object_are_put_in_order_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = []
+
+    def order(key: bytes) -> tuple[int, bytes]:
+        keys.append(key)
+        return len(key), key
+
+    monkeypatch.setattr(json_diff, "_order", order)
+    made = [diff(1, b"$.n%d" % number, b"\x04\x01") for number in range(100)]
+    assert len(json.loads(patched(text_of(DOCUMENT), diffs(*made)))) == 102
+    assert len(keys) == 102
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60))
