@@ -125,7 +125,7 @@ def test_a_view_has_its_name_until_it_is_dropped(made: str) -> None:
     assert unknown(viewed) == {"s.v": VIEW}
     history = TableHistory(viewed, Filter(Filters(), lower_case_table_names=1))
     found_it = Statement("s", "CREATE TABLE IF NOT EXISTS v (a INT)", {})
-    assert history.unlogged(found_it)[replay.TABLE_EXISTED] == "1"
+    assert history.creation_options(found_it)[replay.TABLE_EXISTED] == "1"
     assert after(*made.split("; "), found_it.sql) == viewed
     for dropped in ("DROP VIEW IF EXISTS none, v RESTRICT", "DROP DATABASE s; CREATE DATABASE s"):
         assert "s.v" not in unknown(after(*made.split("; "), *dropped.split("; ")))
