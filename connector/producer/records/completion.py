@@ -218,7 +218,7 @@ class EventCompleter:
         if self._kind is not Kind.DDL:
             raise Unsupported(
                 "a change is logged as a statement, so the record store cannot know the rows that it changes",
-                hint="SET GLOBAL binlog_format = ROW on the source; or an empty source.records.dir",
+                hint="SET GLOBAL binlog_format = ROW on the source; or no store: leave source.records.dir empty",
                 seqno=seqno,
                 schema=statement.schema or None,
                 file=self._begun.file,
@@ -257,8 +257,8 @@ class EventCompleter:
             raise Unsupported(
                 f"an insert into {layout.name} has no value for column {column}, and its default is not known",
                 hint=f"thl load {layout.name}, and start the producer again: such rows stay partial until its load, "
-                f"from which on the definition is known, as where {PARTIAL} names the table; or SET GLOBAL "
-                "binlog_row_image = FULL on the source",
+                f"from which on the definition is known, as where {PARTIAL} names the table. SET GLOBAL "
+                "binlog_row_image = FULL on the source helps later inserts alone",
                 seqno=seqno,
                 table=layout.name,
                 column=column,
@@ -268,7 +268,8 @@ class EventCompleter:
                 return (rows,)
             raise Unsupported(
                 f"{error}, by which the record store would know the row",
-                hint=f"give the table a primary key; or SET GLOBAL binlog_row_image = FULL on the source; or {PARTIAL}",
+                hint=f"let {PARTIAL} name the table: its images may stay partial then. A primary key, or SET GLOBAL "
+                "binlog_row_image = FULL on the source, helps later changes alone",
                 seqno=seqno,
                 table=layout.name,
             ) from error
@@ -329,12 +330,13 @@ class EventCompleter:
         if error.differs:
             lacks, until, option = (
                 DIFFERS,
-                "such rows are deleted until it brings them",
+                "such rows are published as deletes until it brings them",
                 "binlog_row_value_options = ''",
             )
         return Unsupported(
             f"an image of {layout.name} {lacks}, and the record store does not know the row{why}",
-            hint=f"thl load {layout.name}, and start the producer again: {until}; or SET GLOBAL {option} on the source",
+            hint=f"thl load {layout.name}, and start the producer again: {until}. SET GLOBAL {option} on the source "
+            "helps later changes alone",
             seqno=seqno,
             table=layout.name,
             key=shown[:SHOWN],
