@@ -78,7 +78,7 @@ def guarded(folder: Path, option: str, *, shared: bool = True) -> Path:
         except OSError as error:
             raise unusable(folder, error, option) from error
     if not current.is_dir():
-        raise ConfigError(f"{option}: not a folder", folder=folder)
+        raise ConfigError(f"{option}: not a folder", hint=f"let {option} name a folder", folder=folder)
     if not shared and current.stat().st_mode & OTHERS:
         raise ConfigError(
             f"{option}: {current} can be written by other users, who could put files there",

@@ -37,7 +37,7 @@ from connector.fetching.versions import JAVA_LEAST_VERSION
 from connector.kafka.topics import Topics
 from connector.log.compact.history import history_name, history_tables
 from connector.log.transaction.layout import TableName
-from connector.mysql.preflight.preflight import preflight
+from connector.mysql.preflight.preflight import preflight, reads_definitions
 from connector.mysql.preflight.zero_dates import FIRST_ROWS, DateColumn, zero_dates
 from connector.mysql.server.connection import Connection, connect, source_errors
 from connector.mysql.server.dump import replica_uuid
@@ -145,6 +145,8 @@ def _check_source(config: Config, log_exists: Callable[[], bool], databases: Dat
         try:
             uuid = replica_uuid(config.service, source)
             facts = preflight(connection, source, snapshot=snapshot, replica_uuid=uuid)
+            if reads_definitions(facts, source) and not log_exists():
+                facts = preflight(connection, source, snapshot=True, replica_uuid=uuid)
         except PreflightError as error:
             yield from _problems(f"{source.host}:{source.port} answers", error)
             return

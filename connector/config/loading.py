@@ -29,6 +29,7 @@ LOG: Final = logging.getLogger("connector.config")
 DEFAULT_FILE: Final = Path("thl.yaml")
 PREFIX: Final = "THL_"
 LEVEL: Final = "__"
+FEW: Final = 8  # fields of a section that a message names
 # Mappings whose keys are property names of a library.
 PROPERTIES: Final = frozenset(
     {("kafka", "properties"), ("kafka", "spark_properties"), ("registry", "properties"), ("apply", "spark")}
@@ -345,8 +346,15 @@ def _no_field(path: Path_) -> str:
     if path[0] == "target" and path[-1] in ("user", "password", "host", "port"):
         return "there is no such field; it is a part of target.url"
     above = _section(path[:-1])
-    close = get_close_matches(path[-1], above.model_fields) if above is not None else []
-    return "there is no such field" + (f"; did you mean {' or '.join(close)}?" if close else "")
+    if above is None:
+        return "there is no such field"
+    close = get_close_matches(path[-1], above.model_fields)
+    if not close and len(path) == 1:  # source.records without `source`
+        close = [f"{name}.{path[0]}" for name in Config.model_fields if _section((name, path[0])) is not None]
+    if close:
+        return f"there is no such field; did you mean {' or '.join(close)}?"
+    few = len(above.model_fields) <= FEW
+    return "there is no such field" + (f" beside {', '.join(above.model_fields)}" if few else "")
 
 
 def _refused(error: ValidationError, layers: Layers) -> ConfigError:
@@ -356,6 +364,8 @@ def _refused(error: ValidationError, layers: Layers) -> ConfigError:
         path = tuple(str(part) for part in problem["loc"])
         unknown = problem["type"] == "extra_forbidden"
         cause = _no_field(path) if unknown else problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "model_type" and (section := _section(path)) is not None:
+            cause = f"a section, whose fields are {', '.join(section.model_fields)}"
         if not path:  # of several fields
             lines.append(cause)
             continue

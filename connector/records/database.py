@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, lockf
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any, Final
 
 from connector import private_files as private
@@ -28,6 +29,7 @@ UMASK: Final = 0o077
 READERS: Final = 16  # threads: each waits for the disk most of the time
 LOCK: Final = "LOCK"  # the file that RocksDB locks
 CURRENT: Final = "CURRENT"  # names the file with the list of all others
+FULL: Final = 1 << 20  # bytes that are free on a disk on which the library can write no more
 SHARE: Final = 16  # keys that a reader gets at least
 OWN: Final = re.compile(  # the names of the library's files
     r"CURRENT|IDENTITY|LOCK|LOG(\.old\.\d+)?|(MANIFEST|OPTIONS)-\d+|\d+\.(sst|log)|(OPTIONS-)?\d+\.dbtmp|rocksdict-config\.json"
@@ -256,7 +258,8 @@ def _translated(text: str, folder: Path) -> ConfigError | RecordsDamaged | DiskU
     fields = {"folder": folder, "why": text[:500]}
     if ("lock file" in text or "lock hold by" in text) and "IO error" in text:
         return _in_use(folder)
-    if "No space left" in text:
+    # The library reports the first error of a full disk as such, and later only that its writer has had one.
+    if "No space left" in text or ("IO error" in text and _is_full(folder)):
         return DiskUnavailable(
             "the disk of the record store is full",
             hint=f"make room there, or let {OPTION} name another folder",
@@ -264,5 +267,14 @@ def _translated(text: str, folder: Path) -> ConfigError | RecordsDamaged | DiskU
         )
     damaged = ("Corruption", "No such file", "not found", "Invalid argument")
     if any(one in text for one in damaged):
-        return RecordsDamaged("the record store is damaged", hint=f"{REBUILD}; or an empty {OPTION}", **fields)
+        return RecordsDamaged(
+            "the record store is damaged", hint=f"{REBUILD}; or set {OPTION} to another folder", **fields
+        )
     return DiskUnavailable("the record store cannot be read or written", hint=f"look at the disk of {OPTION}", **fields)
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return disk_usage(folder).free < FULL
+    except OSError:  # the folder is gone, which is another error
+        return False

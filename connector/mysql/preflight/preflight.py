@@ -29,6 +29,7 @@ from connector.mysql.server.source_state import log_status
 from connector.mysql.transforms.filters import Filter
 
 NAMED_CASCADES = 5
+NOW = "now"  # of source.start
 GTIDS_WITHOUT_RESTART = (5, 7, 6)
 NODUP = "FULL_NODUP"  # MariaDB 11.4: inserts and before images are complete; after images have only changed columns
 
@@ -42,7 +43,7 @@ def preflight(
         connection: an open session of `source.user`.
         source: the configured section.
         filter: the captured tables; None: created from `source.filters`.
-        snapshot: true if an initial load follows, which needs more privileges.
+        snapshot: true if an initial load follows, or `reads_definitions`: both need more privileges.
         replica_uuid: UUID of this replica: a replica with the same server_id and UUID is an earlier session of it.
 
     Returns:
@@ -86,6 +87,12 @@ def preflight(
         virtual = frozenset((schema, table) for schema, table, _ in _virtual(connection, facts, filter))
         unique = _unique(connection, facts, filter)
         return replace(facts, warnings=warnings, virtual_tables=virtual, unique_tables=unique)
+
+
+def reads_definitions(facts: SourceFacts, source: Source) -> bool:
+    """Return True if a log that begins at `now` reads the definitions there, which needs the privileges of a load."""
+    # With a record store so that it gives no defaults of a CREATE TABLE IF NOT EXISTS that finds its table.
+    return source.start == NOW and (facts.binlog_row_metadata != "FULL" or source.records.dir is not None)
 
 
 def _settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError]:
@@ -146,7 +153,10 @@ def _row_settings(facts: SourceFacts, source: Source) -> Iterator[PreflightError
         if found != needed:
             yield PreflightError(
                 f"a setting of the source must be another: {reason}",
-                hint=f"{facts.set_variable} {name} = '{needed}'; (open sessions keep their value until they reconnect)",
+                hint=f"{facts.set_variable} {name} = '{needed}'; (open sessions keep their value until they reconnect)"
+                + (
+                    "; or set source.records.dir, a folder for whole rows" if name == "binlog_row_value_options" else ""
+                ),
                 setting=name,
                 found=found or "''",
                 needed=needed or "''",
@@ -172,16 +182,20 @@ def _grants(facts: SourceFacts, privileges: Privileges, source: Source, *, snaps
         yield MissingPrivilege(f"the user lacks {name}", hint=f"GRANT {name} ON *.* TO {to};")
     if not snapshot:
         return
+    reader, reason = "the snapshot", ""
+    if source.start == NOW:
+        needs = "binlog_row_metadata is not FULL" if facts.binlog_row_metadata != "FULL" else "of source.records.dir"
+        reader, reason = "the start at `now`", f" (it reads the tables' definitions there, because {needs})"
     if not privileges.has("RELOAD", "FLUSH_TABLES"):
         name = facts.flush_privilege
         yield MissingPrivilege(
-            f"the user lacks {name}{' (or RELOAD)' if name != 'RELOAD' else ''}, with which the snapshot finds its "
-            "position",
+            f"the user lacks {name}{' (or RELOAD)' if name != 'RELOAD' else ''}, with which {reader} finds its "
+            f"position{reason}",
             hint=f"GRANT {name} ON *.* TO {to};",
         )
     for objects in unreadable(privileges, source.filters.do):
         yield MissingPrivilege(
-            f"the user lacks SELECT on {objects}: the snapshot would omit tables that it may not read",
+            f"the user lacks SELECT on {objects}: {reader} would omit tables that it may not read{reason}",
             hint=f"GRANT SELECT ON {objects} TO {to};",
         )
 
@@ -386,7 +400,8 @@ def _content_warnings(facts: SourceFacts, *, completes: bool) -> Iterator[str]:
             f"binlog_row_image is {facts.binlog_row_image}: the log does not have whole rows. Applying stops at an "
             "insert without a column whose default is not known, and at changes of tables without a primary key "
             "whose before image is partial; nothing can be applied again from an earlier position: "
-            f"{facts.set_variable} binlog_row_image = 'FULL';"
+            f"{facts.set_variable} binlog_row_image = 'FULL'; or set source.records.dir, with which the producer "
+            "completes rows"
         )
     if facts.binlog_row_value_options and not completes:
         yield (

@@ -35,4 +35,4 @@ def unmatched_patterns(connection: Connection, filters: Filters, fold: Callable[
     for field, found in patterns.items():
         for pattern in found:
             if not any(table_pattern(fold(pattern.strip())).finds(*table) for table in tables):
-                yield f"{field}: the pattern {pattern} matches no table of the source"
+                yield f"{field}: the pattern {pattern} matches no table of the source that the user may see"

@@ -228,7 +228,7 @@ class EventCompleter:
         if self._kind is not Kind.DDL:
             raise Unsupported(
                 "a change is logged as a statement, so the record store cannot know the rows that it changes",
-                hint="SET GLOBAL binlog_format = ROW on the source; or an empty source.records.dir",
+                hint="SET GLOBAL binlog_format = ROW on the source; or no store: leave source.records.dir empty",
                 schema=statement.schema or None,
                 **self._where(seqno),
             )

@@ -146,5 +146,10 @@ def _opened(config: Config) -> EventCompleter:
     _folder(config)
     settings = config.source.records
     if settings.dir is None or not settings.dir.is_dir():
-        raise ConfigError(f"{OPTION}: the folder has no record store yet", folder=settings.dir, option=OPTION)
+        raise ConfigError(
+            f"{OPTION}: the folder has no record store yet",
+            hint="thl produce begins it; or the folder is misspelt",
+            folder=settings.dir,
+            option=OPTION,
+        )
     return open_store(config, NO_LOG)

@@ -34,10 +34,15 @@ def unknown_row(layout: TableLayout, error: UnknownRow, reason: str, where: dict
     )
     lacks, until, option = "lacks columns", f"images of such rows stay partial {UNTIL}", "binlog_row_image = FULL"
     if error.differs:
-        lacks, until, option = DIFFERS, "such rows are deleted until it brings them", "binlog_row_value_options = ''"
+        lacks, until, option = (
+            DIFFERS,
+            "such rows are published as deletes until it brings them",
+            "binlog_row_value_options = ''",
+        )
     return Unsupported(
         f"an image of {layout.name} {lacks}, and the record store does not know the row{reason and f': {reason}'}",
-        hint=f"thl load {layout.name}, and start the producer again: {until}; or SET GLOBAL {option} on the source",
+        hint=f"thl load {layout.name}, and start the producer again: {until}. SET GLOBAL {option} on the source "
+        "helps later changes alone",
         table=layout.name,
         key=shown[:SHOWN],
         **where,
@@ -50,8 +55,8 @@ def unknown_default(layout: TableLayout, error: UnknownDefault, where: dict[str,
     return Unsupported(
         f"an insert into {layout.name} has no value for column {column}, and its default is not known",
         hint=f"thl load {layout.name}, and start the producer again: such rows stay partial until its load, "
-        f"from which on the definition is known, as where {PARTIAL} names the table; or SET GLOBAL "
-        "binlog_row_image = FULL on the source",
+        f"from which on the definition is known, as where {PARTIAL} names the table. SET GLOBAL "
+        "binlog_row_image = FULL on the source helps later inserts alone",
         table=layout.name,
         column=column,
         **where,
@@ -62,7 +67,8 @@ def key_missing(layout: TableLayout, error: KeyMissing, where: dict[str, object]
     """The error of an image that lacks a column of its key."""
     return Unsupported(
         f"{error}, by which the record store would know the row",
-        hint=f"give the table a primary key; or SET GLOBAL binlog_row_image = FULL on the source; or {PARTIAL}",
+        hint=f"let {PARTIAL} name the table: its images may stay partial then. A primary key, or SET GLOBAL "
+        "binlog_row_image = FULL on the source, helps later changes alone",
         table=layout.name,
         **where,
     )

@@ -19,7 +19,7 @@ from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import AfterGtids, Finished, PositionRecord, SourcePosition, StreamStart
 from connector.log.writing.online import SourceFound
 from connector.mysql.preflight.cascades import CascadeGuard
-from connector.mysql.preflight.preflight import preflight
+from connector.mysql.preflight.preflight import NOW, preflight, reads_definitions
 from connector.mysql.preflight.replication import check_replication
 from connector.mysql.preflight.wider_filters import check_widened
 from connector.mysql.schema_history.table_history import history_of
@@ -42,7 +42,6 @@ from connector.producer.sources.watched_stream import WatchedStream
 
 LOG: Final = logging.getLogger(__name__)
 SNAPSHOT: Final = "snapshot"
-NOW: Final = "now"
 MOST_BY_FILE: Final = 1 << 32  # the largest offset of the dump command
 UNKNOWN_POSITION: Final = SourcePosition("", 0)  # until the first event of a log that begins at a GTID set
 
@@ -128,8 +127,7 @@ class MySqlSource:
         if facts.binlog_row_metadata != "FULL":
             _check_start(facts, self._source.start)
             return True
-        # So that the record store gives no defaults of a CREATE TABLE IF NOT EXISTS that finds its table.
-        return self._source.start == NOW and self._source.records.dir is not None
+        return reads_definitions(facts, self._source)
 
     def check_widened(self, before: Mapping[str, Any] | None, accepted: Sequence[str]) -> Mapping[TableName, TableName]:
         """Compare the current tables with the earlier filters; return those that join."""

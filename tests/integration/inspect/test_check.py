@@ -20,6 +20,7 @@ from connector.check.checks import check
 from connector.check.result import Check, CheckState
 from connector.config import Config, Filters, Kafka, Source, Target
 from connector.config.filters import TableRule
+from connector.config.records import RecordStore
 from connector.fetching.java import java_home
 from connector.kafka.topics import Topics
 from tests.support.grants import granted
@@ -168,6 +169,23 @@ def test_grants_are_those_that_the_server_honours(
             assert set(failures(check(config, ENVIRON))) == {"grants"}
         finally:
             mysql_server.run_sql(f"DROP ROLE {role}")
+
+
+def test_start_at_now_beside_a_record_store_needs_the_grants_of_a_load(
+    mysql_server: SqlServer, kafka_broker: Broker, tmp_path: Path
+) -> None:
+    with a_user(mysql_server, *granted("mysql-source.sql", "log", schema="*")) as source:
+        config = changed(config_of(source, kafka_broker, tmp_path, service="begunnow"), "source", start="now")
+        assert failures(check(config, ENVIRON)) == {}
+        beside = changed(config, "source", records=RecordStore(dir=tmp_path / "records"))
+        missing = [one for one in check(beside, ENVIRON) if one.state is CheckState.FAILED]
+        assert [one.name for one in missing] == ["grants", "grants"]
+        for one, privilege in zip(missing, ("FLUSH_TABLES", "SELECT"), strict=True):
+            assert privilege in one.remedy
+            assert "the start at `now`" in one.found
+            assert one.found.endswith("because of source.records.dir)")
+            mysql_server.run_sql(one.remedy)
+        assert failures(check(beside, ENVIRON)) == {}
 
 
 def test_existing_log_needs_no_grants_of_initial_load(

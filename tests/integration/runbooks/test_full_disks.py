@@ -16,6 +16,7 @@ import yaml
 from connector.errors import DiskUnavailable
 from connector.kafka.log_reader import LogReader
 from connector.producer.records.report import report
+from connector.records.database import Database
 from connector.sandbox.kafka import KafkaBroker
 from tests.integration.applier.test_apply_process import scene
 from tests.support.apply_process import THL, Scene
@@ -164,6 +165,18 @@ def test_a_full_disk_of_the_broker_loses_no_transaction(mysql_server: SqlServer,
             with LogReader(bench.config) as reader:
                 assert reader.control().epochs[-1].epoch >= 2
             assert running.stop() == 0
+
+
+def test_closing_a_record_store_on_a_full_disk_names_the_disk_too(tmp_path: Path) -> None:
+    """Closing fails with another error of the library, and is the last that a producer's user sees."""
+    with small_disk(tmp_path / "disk", 8) as disk:
+        disk.chmod(0o700)
+        database = Database(disk / "records", cache_bytes=1 << 20)
+        with pytest.raises(DiskUnavailable, match="is full"):
+            for number in range(1000):
+                database.write([(b"%d" % number, os.urandom(20_000))])
+        with pytest.raises(DiskUnavailable, match="the disk of the record store is full"):
+            database.close()
 
 
 def test_a_full_disk_of_the_record_store_stops_no_load(
