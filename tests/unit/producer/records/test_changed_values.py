@@ -16,7 +16,7 @@ from connector.errors import Unsupported
 from connector.log.ids import Action, Seqno
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.producer.records.conversion import DefinitionStep
-from tests.unit.producer.records.test_completion import CREATE, LAYOUT, Log, insert, rows, values
+from tests.unit.producer.records.event_log import CREATE, LAYOUT, Log, insert, rows, values
 
 ID, A, V = LAYOUT.columns
 FILLED = Column("n", "int", nullable=False)

@@ -17,7 +17,7 @@ from connector.producer.records.conversion import split
 from connector.producer.records.tables import DEFINITION, NUMBERS, TABLE
 from connector.records.database import Database
 from connector.records.stored import content_of, make_version
-from tests.unit.producer.records.test_completion import CREATE, LAYOUT, Log, insert, rows, update
+from tests.unit.producer.records.event_log import CREATE, LAYOUT, Log, insert, rows, update
 
 
 def changed(store: Path, prefix: bytes, change: Callable[[Any], Any]) -> None:

@@ -20,7 +20,7 @@ from connector.log.transaction.load import LoadEvent, Part
 from connector.producer.loads.known_loads import KnownLoads
 from connector.producer.records.catch_up import NOWHERE
 from tests.support.binlog_writer import packed
-from tests.unit.producer.records.test_completion import LOG, NAME, Log, rows, values
+from tests.unit.producer.records.event_log import LOG, NAME, Log, rows, values
 
 CREATE = "CREATE TABLE shop.t (id INT NOT NULL PRIMARY KEY, a JSON, n INT, b JSON)"
 LAYOUT = TableLayout(

@@ -12,7 +12,7 @@ from connector.log.ids import Epoch, Seqno
 from connector.producer.records.gauges import watch_records
 from connector.records.database import Database
 from connector.records.versions import Versions
-from tests.unit.producer.records.test_completion import CREATE, LOG, Log, delete, insert, update
+from tests.unit.producer.records.event_log import CREATE, LOG, Log, delete, insert, update
 
 SERVICE = "watched"
 

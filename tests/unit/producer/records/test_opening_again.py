@@ -27,7 +27,7 @@ from connector.producer.records.completion import EventCompleter
 from connector.producer.records.opening import open_completion, open_store, rebuild
 from connector.retrying import Stopped
 from tests.support.log_objects import epochs
-from tests.unit.producer.records.test_completion import (
+from tests.unit.producer.records.event_log import (
     CREATE,
     LAYOUT,
     LOG,

@@ -14,7 +14,7 @@ from connector.log.transaction.batch import Statement
 from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.load import Part
 from connector.producer.records import tables
-from tests.unit.producer.records.test_completion import CREATE, LAYOUT, NAME, Log, delete, insert, rows, update, values
+from tests.unit.producer.records.event_log import CREATE, LAYOUT, NAME, Log, delete, insert, rows, update, values
 
 PAIRS = TableName("shop", "p")
 COLUMNS = (Column("b", "binary(2)", nullable=False), Column("n", "decimal(9,2)", nullable=False), Column("a", "int"))

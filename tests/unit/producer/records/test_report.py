@@ -14,7 +14,7 @@ from connector.log.transaction.layout import Column, TableLayout, TableName
 from connector.log.transaction.load import LoadEvent, Part
 from connector.producer.records.report import StoredTable, StoreReport
 from connector.records.versions import StoreState
-from tests.unit.producer.records.test_completion import CREATE, NAME, Log, insert, rows
+from tests.unit.producer.records.event_log import CREATE, NAME, Log, insert, rows
 
 BARE = TableName("shop", "bare")
 LAYOUT = TableLayout(BARE, (Column("a", "int", nullable=False), Column("b", "int")), ())
