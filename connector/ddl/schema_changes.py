@@ -126,9 +126,12 @@ class _Changes:
         """
         command = parsed.command
         match command:
-            case ast.TruncateTableStatement() | ast.CreateIndexStatement() | ast.AlterSequenceStatement():
-                pass
-            case ast.OtherStatement():
+            case (
+                ast.OtherStatement()
+                | ast.TruncateTableStatement()
+                | ast.CreateIndexStatement()
+                | ast.AlterSequenceStatement()
+            ):
                 pass
             case ast.ViewStatement(views, dropped):
                 for view in views:
@@ -191,6 +194,7 @@ class _Changes:
         self._draft.rename(table, old, new)
 
     def _follow_view(self, name: TableName, *, dropped: bool) -> None:
+        """Follow a view that is made or changed, or dropped."""
         found = self._draft.find(name)
         if found is None and not dropped:
             self._draft.put_view(name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from connector.errors import Unsupported
 from connector.log.transaction.definition import VIEW, Definitions, Redefined, TableDefinition
-from connector.log.transaction.layout import TableLayout, TableName
+from connector.log.transaction.layout import TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class SchemaDraft:
 
     def forget(self, name: TableName, error: Unsupported) -> None:
         """Make a table unknown, with the reason."""
-        self.put(TableDefinition(TableLayout(name, ()), "", self._why(error)))
+        self.put(TableDefinition.without_columns(name, self._why(error)))
 
     def put_view(self, name: TableName) -> None:
         """Define a view."""
-        self.put(TableDefinition(TableLayout(name, ()), "", VIEW))
+        self.put(TableDefinition.without_columns(name, VIEW))
 
     def charset(self, schema: str) -> str:
         """Return the character set of a schema; "" for an unknown one."""

@@ -34,7 +34,7 @@ from connector.log.format.shard_rule import ShardRule
 from connector.log.gtid.source_gtids import lacking
 from connector.log.ids import Seqno
 from connector.log.transaction.definition import Definitions, Redefined, TableDefinition
-from connector.log.transaction.layout import TableLayout, TableName
+from connector.log.transaction.layout import TableName
 from connector.log.transaction.position import PositionRecord
 from connector.log.writing.online import OnlinePlan, SourceFound, TailFound, decide
 from connector.producer.compared_stream import ComparedStream
@@ -392,7 +392,7 @@ class GoingOnline:
 def _with_joined(tables: Definitions, joined: Sequence[LoadRequest]) -> Definitions:
     """Return the source's tables with those that join: they are there; what they are at the position is not known."""
     why = "it was not captured before"
-    unknown = {one.table: TableDefinition(TableLayout(one.table, ()), "", why) for one in joined}
+    unknown = {one.table: TableDefinition.without_columns(one.table, why) for one in joined}
     schemas = {name.schema: "" for name in unknown if name.schema not in tables.schemas}
     return tables.after(Redefined({name: one for name, one in unknown.items() if name not in tables.tables}, schemas))
 

@@ -27,6 +27,11 @@ class TableDefinition:
     charset: str
     unknown: str = ""
 
+    @classmethod
+    def without_columns(cls, name: TableName, why: str) -> TableDefinition:
+        """The definition of a table that is not known, for a reason."""
+        return cls(TableLayout(name, ()), "", why)
+
     @property
     def name(self) -> TableName:
         """The table's name, in the case that the server compares."""

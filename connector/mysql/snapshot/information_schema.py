@@ -175,7 +175,7 @@ def read_definitions(connection: Connection, filter: Filter) -> Definitions:
         if filter.captures_schema(name.schema):
             kind = row["kind"]
             why = VIEW if kind == "VIEW" else f"the data dictionary does not show all columns of a {kind.lower()} table"
-            tables[name] = TableDefinition(TableLayout(name, ()), "", why)
+            tables[name] = TableDefinition.without_columns(name, why)
     return Definitions(tables, schemas)
 
 
